@@ -1,0 +1,104 @@
+"""The seam between the library and model providers: one request, one reply, one awaitable method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from autorubric.values import Json, TokenUsage
+
+Role = Literal["system", "user", "assistant"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a chat request.
+
+    Attributes:
+        role: Who speaks.
+        content: The text.
+        cache_prefix: Number of leading characters of `content` that other requests share and a
+            provider's prefix cache may keep; 0 for none.
+    """
+
+    role: Role
+    content: str
+    cache_prefix: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplySchema:
+    """The JSON schema that a reply must follow.
+
+    Attributes:
+        name: Name that providers ask for; letters, digits, `_` and `-`.
+        schema: The JSON schema.
+        strict: Whether the provider may enforce it by constrained decoding.
+    """
+
+    name: str
+    schema: Mapping[str, Json]
+    strict: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """What is asked of a model, whole: equal requests may share one cached reply.
+
+    Attributes:
+        model: Model name as the user gave it.
+        messages: The conversation.
+        schema: Schema of the reply; None for free text.
+        sample: Index of the sample, from 0; distinguishes repeated draws of one request.
+        params: Sampling and further parameters in the provider's (OpenAI) terms, None left out.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    schema: ReplySchema | None = None
+    sample: int = 0
+    params: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    """What a model answered.
+
+    Attributes:
+        text: The reply; may be empty.
+        model: The model that answered, as the provider names it.
+        usage: Tokens, where the provider counts them.
+        cost: US dollars, where the price is known.
+        reasoning: The model's reasoning, where the provider shows it.
+        finish_reason: Why it stopped: `stop`, `length`, `content_filter`, …
+        refusal: The provider's or model's refusal text, where it refused.
+        cached: Served from our own cache; then `cost` is 0 and `usage` what it was.
+        dropped_params: Parameters that the provider does not take and that were left out.
+    """
+
+    text: str
+    model: str
+    usage: TokenUsage | None = None
+    cost: float | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    refusal: str | None = None
+    cached: bool = False
+    dropped_params: tuple[str, ...] = ()
+
+
+class Transport(Protocol):
+    """Sends one request to a model; the only thing in the library that awaits a provider."""
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """The model's reply.
+
+        Raises:
+            ProviderError: No usable reply came; the subclass says why.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Releases connections; sending afterwards opens new ones."""
+        ...

@@ -1,0 +1,153 @@
+"""The plain values that flow through the library: submissions, verdicts, answers, token counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+from autorubric.errors import ArgumentError
+
+Json: TypeAlias = Any
+"""Anything that JSON can carry: None, bool, int, float, str, lists and string-keyed dicts of these."""
+
+Level = Literal["binary", "nominal", "ordinal", "interval", "ranking", "text"]
+"""Measurement level of a criterion; everything downstream dispatches on it."""
+
+ScaleType = Literal["ordinal", "nominal"]
+"""Whether the options of a multi-choice criterion have an order."""
+
+VoteStatus = Literal["answered", "abstained", "failed", "not_asked"]
+"""What became of a vote."""
+
+
+class CriterionVerdict(StrEnum):
+    """Answer to a binary criterion."""
+
+    MET = "MET"
+    UNMET = "UNMET"
+    CANNOT_ASSESS = "CANNOT_ASSESS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """Tokens used; adds with `+`.
+
+    Attributes:
+        prompt_tokens: Tokens sent.
+        completion_tokens: Tokens received, reasoning included.
+        total_tokens: Their sum as the provider counts it.
+        cache_creation_input_tokens: Prompt tokens written to the provider's prefix cache.
+        cache_read_input_tokens: Prompt tokens served from the provider's prefix cache.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        if not isinstance(other, TokenUsage):
+            return NotImplemented
+        return TokenUsage(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+    def to_dict(self) -> dict[str, int]:
+        """The counts as a dict."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a criterion read from one reply, from one truth label, or decided from votes.
+
+    Attributes:
+        code: The answer in JSON: `"MET"`, an option's label, a number, a ranking, an evaluation.
+        value: The answer on [0, 1]; None where it has no value (NA, text, cannot assess).
+        label: The answer in words, as `"MET"` or an option's label; None where it has none.
+        index: Position among the criterion's declared answers, from 0; None where undeclared.
+        na: The rater chose "not applicable".
+        cannot_assess: The rater says that it cannot judge.
+        reason: Why, in the rater's words.
+        evaluation: The reply as the criterion's evaluation fields, where it carried more than `code`.
+    """
+
+    code: Json
+    value: float | None = None
+    label: str | None = None
+    index: int | None = None
+    na: bool = False
+    cannot_assess: bool = False
+    reason: str = ""
+    evaluation: Mapping[str, Json] | None = None
+
+    @property
+    def abstains(self) -> bool:
+        """Whether the answer carries no judgment: NA or cannot assess."""
+        return self.na or self.cannot_assess
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A text under judgment, normalised from what a caller may pass as `to_grade`.
+
+    Attributes:
+        text: What is judged; None where there is no text (recorded votes need none).
+        thinking: The author's reasoning before the text, kept apart from it; None where not given.
+        candidates: Named texts, for criteria that compare; empty otherwise. `text` is then the first.
+    """
+
+    text: str | None
+    thinking: str | None = None
+    candidates: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, to_grade: Any) -> Submission:
+        """The submission that `to_grade` stands for.
+
+        Args:
+            to_grade: A text, `{"thinking": ..., "output": ...}`, a mapping of candidate names to texts,
+                a conversation (a list of `{"role", "content"}`), a `Submission`, or None.
+
+        Raises:
+            ArgumentError: It is none of these.
+        """
+        if to_grade is None or isinstance(to_grade, str):
+            return cls(text=to_grade)
+        if isinstance(to_grade, Submission):
+            return to_grade
+        if isinstance(to_grade, Mapping):
+            return _parse_mapping(to_grade)
+        if isinstance(to_grade, Sequence) and not isinstance(to_grade, bytes):
+            return cls(text=_conversation_text(to_grade))
+        raise ArgumentError(
+            f"to_grade is {type(to_grade).__name__}; give a text, {{'thinking', 'output'}}, a mapping of "
+            "candidate names to texts, a list of {'role', 'content'}, or None"
+        )
+
+
+def _parse_mapping(to_grade: Mapping[Any, Any]) -> Submission:
+    wrong = [key for key, text in to_grade.items() if not (isinstance(key, str) and isinstance(text, str))]
+    if set(to_grade) <= {"thinking", "output"}:
+        wrong = [key for key in wrong if to_grade[key] is not None]
+    if wrong or not to_grade:
+        raise ArgumentError(f"to_grade maps names to texts; got {wrong or to_grade!r} with something else")
+    if "output" in to_grade and set(to_grade) <= {"thinking", "output"}:
+        return Submission(text=to_grade["output"], thinking=to_grade.get("thinking"))
+    if set(to_grade) == {"thinking"}:
+        raise ArgumentError("to_grade has 'thinking' and no 'output'; give both, or a plain text")
+    return Submission(text=next(iter(to_grade.values())), candidates=dict(to_grade))
+
+
+def _conversation_text(turns: Sequence[Any]) -> str:
+    lines = []
+    for position, turn in enumerate(turns):
+        if not isinstance(turn, Mapping) or set(turn) != {"role", "content"}:
+            raise ArgumentError(
+                f"to_grade[{position}] is {turn!r}; a conversation is a list of {{'role', 'content'}}"
+            )
+        if not isinstance(turn["role"], str) or not isinstance(turn["content"], str):
+            raise ArgumentError(f"to_grade[{position}]: role and content are texts; got {turn!r}")
+        lines.append(f"{turn['role']}: {turn['content']}")
+    return "\n\n".join(lines)
