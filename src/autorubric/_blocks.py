@@ -1,0 +1,134 @@
+"""Blocks: what metrics and reports say, apart from how it is shown. Renderers read blocks and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+Cell: TypeAlias = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBlock:
+    """A paragraph.
+
+    Attributes:
+        title: Heading; may be empty.
+        text: The paragraph.
+    """
+
+    title: str = ""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarBlock:
+    """Named figures.
+
+    Attributes:
+        title: Heading; may be empty.
+        figures: Name and value of each.
+    """
+
+    title: str = ""
+    figures: tuple[tuple[str, Cell], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableBlock:
+    """A table.
+
+    Attributes:
+        title: Heading; may be empty.
+        columns: Column names.
+        rows: One tuple a row, as long as `columns`.
+    """
+
+    title: str = ""
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfusionBlock:
+    """A confusion matrix.
+
+    Attributes:
+        title: Heading; may be empty.
+        labels: Categories, in order.
+        counts: `(n_labels, n_labels)`; rows are truth, columns the judge.
+    """
+
+    title: str = ""
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveBlock:
+    """Points of a curve.
+
+    Attributes:
+        title: Heading; may be empty.
+        x_label: What x is.
+        y_label: What y is.
+        points: Pairs (x, y), in order.
+    """
+
+    title: str = ""
+    x_label: str
+    y_label: str
+    points: tuple[tuple[float, float], ...]
+
+
+Block: TypeAlias = TextBlock | ScalarBlock | TableBlock | ConfusionBlock | CurveBlock
+
+
+def as_text(cell: Cell) -> str:
+    """A cell as plain text: three decimals, a dash for a missing figure."""
+    if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
+        return "–"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
+
+
+def render_text(blocks: Sequence[Block]) -> str:
+    """Blocks as plain text, a blank line between them."""
+    return "\n\n".join(_render_block(block) for block in blocks)
+
+
+def _render_block(block: Block) -> str:
+    head = [block.title] if block.title else []
+    match block:
+        case TextBlock():
+            return "\n".join([*head, block.text])
+        case ScalarBlock():
+            width = max((len(name) for name, _ in block.figures), default=0)
+            return "\n".join([*head, *(f"  {name:<{width}}  {as_text(v)}" for name, v in block.figures)])
+        case TableBlock():
+            return "\n".join([*head, *_aligned(block.columns, block.rows)])
+        case ConfusionBlock():
+            rows = [(label, *row) for label, row in zip(block.labels, block.counts, strict=True)]
+            return "\n".join([*head, *_aligned(("truth \\ judge", *block.labels), rows)])
+        case CurveBlock():
+            return "\n".join([*head, *_aligned((block.x_label, block.y_label), block.points)])
+        case _:
+            assert_never(block)
+
+
+def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
+    texts = [[as_text(cell) for cell in row] for row in rows]
+    widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(columns)]
+    numeric = [all(not isinstance(row[i], str) for row in rows) for i in range(len(columns))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, widths, numeric, strict=True)
+        )
+        return "  " + "  ".join(padded).rstrip()
+
+    return [line(columns), "  " + "  ".join("-" * width for width in widths), *map(line, texts)]

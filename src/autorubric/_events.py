@@ -1,0 +1,46 @@
+"""What a grading or a run tells those who listen: votes as they arrive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from autorubric.types import JudgeVote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchanged:
+    """What was sent to a model for one vote and what came back.
+
+    Attributes:
+        messages: Role and content of each message first sent.
+        replies: Raw replies, oldest first; more than one where it was asked again.
+    """
+
+    messages: tuple[tuple[str, str], ...] = ()
+    replies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoteCast:
+    """A vote has arrived.
+
+    Attributes:
+        item_id: The item it is about.
+        criterion: Name of the criterion.
+        vote: The vote.
+        exchanged: What was sent and received, where a model was asked.
+    """
+
+    item_id: str
+    criterion: str
+    vote: JudgeVote
+    exchanged: Exchanged | None = None
+
+
+class Listener(Protocol):
+    """Hears of votes as they arrive, in the event loop of the grading; must not block."""
+
+    def vote_cast(self, event: VoteCast) -> None:
+        """One vote has arrived."""
+        ...

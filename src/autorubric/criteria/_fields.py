@@ -1,0 +1,164 @@
+"""EvalFields: what a criterion asks of a judge's reply, declared as attributes and read by the base."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+
+_BoundT = TypeVar("_BoundT", "BoundInt", "BoundFloat")
+
+FieldSpec: TypeAlias = tuple[Any, Any]
+"""A type and its pydantic `Field(...)`, as `pydantic.create_model` takes them."""
+
+_SCALAR_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+def _scalar_type(given: Any) -> Any:
+    if isinstance(given, str) and given in _SCALAR_TYPES:
+        return _SCALAR_TYPES[given]
+    if given in _SCALAR_TYPES.values():
+        return given
+    raise ValueError(f"{given!r} is no scalar type; give one of {', '.join(_SCALAR_TYPES)}")
+
+
+ScalarType = Annotated[
+    type,
+    BeforeValidator(_scalar_type, json_schema_input_type=Literal["str", "int", "float", "bool"]),
+    PlainSerializer(lambda kind: kind.__name__, return_type=str),
+]
+
+
+class EvalField(BaseModel, ABC):
+    """One field of an evaluation; knows the pydantic field that stands for it.
+
+    Attributes:
+        description: What the judge is to put there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    description: str | None = None
+
+    @abstractmethod
+    def get_field(self) -> FieldSpec:
+        """The `(type, Field(...))` pair for `pydantic.create_model`."""
+
+    def position(self, given: Any) -> float | None:
+        """Where a reply stands on [0, 1]; None for a field that measures nothing."""
+        return None
+
+
+class BoundInt(EvalField):
+    """A whole number from `min_val` to `max_val`, both included."""
+
+    min_val: int
+    max_val: int
+
+    @model_validator(mode="after")
+    def _check_range(self) -> BoundInt:
+        return _ordered_bounds(self)
+
+    def get_field(self) -> FieldSpec:
+        """An `int` within the bounds."""
+        return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
+
+    def position(self, given: Any) -> float | None:
+        """`(given - min_val) / (max_val - min_val)`."""
+        return float((given - self.min_val) / (self.max_val - self.min_val))
+
+
+class BoundFloat(EvalField):
+    """A number from `min_val` to `max_val`, both included."""
+
+    min_val: float = Field(allow_inf_nan=False)
+    max_val: float = Field(allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check_range(self) -> BoundFloat:
+        return _ordered_bounds(self)
+
+    def get_field(self) -> FieldSpec:
+        """A finite `float` within the bounds."""
+        return float, Field(
+            description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
+        )
+
+    def position(self, given: Any) -> float | None:
+        """`(given - min_val) / (max_val - min_val)`."""
+        return float((given - self.min_val) / (self.max_val - self.min_val))
+
+
+def _ordered_bounds(bounds: _BoundT) -> _BoundT:
+    if bounds.min_val >= bounds.max_val:
+        raise ValueError(f"min_val {bounds.min_val} is not below max_val {bounds.max_val}")
+    return bounds
+
+
+class TextField(EvalField):
+    """A text."""
+
+    def get_field(self) -> FieldSpec:
+        """A `str`."""
+        return str, Field(description=self.description)
+
+
+class BoolField(EvalField):
+    """Yes or no."""
+
+    def get_field(self) -> FieldSpec:
+        """A `bool`."""
+        return bool, Field(description=self.description)
+
+    def position(self, given: Any) -> float | None:
+        """1 for true, 0 for false."""
+        return 1.0 if given else 0.0
+
+
+class ChoiceField(EvalField):
+    """One of several texts.
+
+    Attributes:
+        choices: The texts allowed, at least two, all different.
+    """
+
+    choices: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _check_choices(self) -> ChoiceField:
+        if len(set(self.choices)) != len(self.choices) or len(self.choices) < 2:
+            raise ValueError(f"choices {self.choices!r} are not two or more different texts")
+        return self
+
+    def get_field(self) -> FieldSpec:
+        """A `Literal` of the choices."""
+        return Literal[self.choices], Field(description=self.description)
+
+
+class DictField(EvalField):
+    """Named values of one type, the names free.
+
+    Attributes:
+        value_type: `str`, `int`, `float` or `bool`.
+    """
+
+    value_type: ScalarType = str
+
+    def get_field(self) -> FieldSpec:
+        """A `dict` from text to `value_type`."""
+        return dict[str, self.value_type], Field(description=self.description)  # type: ignore[name-defined]
+
+
+class ListField(EvalField):
+    """Several values of one type.
+
+    Attributes:
+        item_type: `str`, `int`, `float` or `bool`.
+    """
+
+    item_type: ScalarType = str
+
+    def get_field(self) -> FieldSpec:
+        """A `list` of `item_type`, empty where not given."""
+        return list[self.item_type], Field(description=self.description, default_factory=list)  # type: ignore[name-defined]

@@ -1,0 +1,248 @@
+"""The plain criterion: met or not, or a choice among options with values."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from autorubric.criteria._base import BaseCriterion, Shown, object_schema
+from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.values import Answer, CriterionVerdict, Json, Level, ScaleType, Submission
+
+_VERDICT_WORDS = {
+    **dict.fromkeys(("met", "yes", "true", "pass", "1", "1.0"), CriterionVerdict.MET),
+    **dict.fromkeys(("unmet", "no", "false", "fail", "0", "0.0"), CriterionVerdict.UNMET),
+    **dict.fromkeys(("cannot_assess", "cannot assess"), CriterionVerdict.CANNOT_ASSESS),
+}
+_ENUMERATOR = re.compile(r"^(?:[-*•]|\(?[A-Za-z0-9]{1,2}[.):])\s+")
+
+
+class CriterionOption(BaseModel):
+    """One option of a multi-choice criterion.
+
+    Attributes:
+        label: What the judge chooses.
+        value: What choosing it is worth, on [0, 1].
+        na: Whether it says "not applicable"; then it is left out of the score.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: str = Field(min_length=1)
+    value: float = Field(ge=0.0, le=1.0, allow_inf_nan=False)
+    na: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _na_needs_no_value(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and given.get("na") is True and "value" not in given:
+            return {**given, "value": 0.0}
+        return given
+
+
+class Criterion(BaseCriterion):
+    """A requirement that is met or not, or, with `options`, a choice among labels with values.
+
+    Attributes:
+        requirement: What is judged.
+        options: The labels to choose from; None for MET / UNMET / CANNOT_ASSESS.
+        scale_type: Whether the options have an order.
+    """
+
+    requirement: str = Field(min_length=1)
+    options: tuple[CriterionOption, ...] | None = None
+    scale_type: ScaleType = "ordinal"
+
+    @field_validator("options")
+    @classmethod
+    def _check_options(cls, options: tuple[CriterionOption, ...] | None) -> Any:
+        if options is None:
+            return None
+        folded = [option.label.strip().casefold() for option in options]
+        repeated = sorted({label for label in folded if folded.count(label) > 1})
+        if repeated:
+            raise ValueError(f"options repeat the label {', '.join(map(repr, repeated))}; labels are unique")
+        if sum(not option.na for option in options) < 2:
+            raise ValueError("options need at least two that are not NA")
+        return options
+
+    @property
+    def level(self) -> Level:  # type: ignore[override]
+        """`binary` without options, else the scale type."""
+        return "binary" if self.options is None else self.scale_type
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the answer is MET or UNMET."""
+        return self.options is None
+
+    @property
+    def is_multi_choice(self) -> bool:
+        """Whether the answer is one of `options`."""
+        return self.options is not None
+
+    def find_option_by_label(self, label: str) -> int:
+        """Position of the option with that label; case and surrounding blanks do not count.
+
+        Raises:
+            ArgumentError: There is no such option.
+        """
+        folded = label.strip().casefold()
+        for index, option in enumerate(self.options or ()):
+            if option.label.strip().casefold() == folded:
+                return index
+        raise ArgumentError(f"{self.name or self.requirement!r} has no option {label!r}; {self._allowed()}")
+
+    def get_option_value(self, index: int) -> float:
+        """Value of the option at `index`, on [0, 1].
+
+        Raises:
+            ArgumentError: There is no such option.
+        """
+        options = self.options or ()
+        if not 0 <= index < len(options):
+            raise ArgumentError(f"{self.name or self.requirement!r} has no option {index}; {self._allowed()}")
+        return options[index].value
+
+    def _allowed(self) -> str:
+        if self.options is None:
+            return "allowed: MET, UNMET, CANNOT_ASSESS"
+        return "allowed: " + ", ".join(repr(option.label) for option in self.options)
+
+    def _evaluation_fields(self) -> dict[str, FieldSpec]:
+        if self.options is None:
+            choice = ("verdict", ChoiceField(choices=tuple(CriterionVerdict)).get_field())
+        else:
+            labels = tuple(option.label for option in self.options)
+            choice = ("label", (Literal[labels], Field()))
+        return {choice[0]: choice[1], "reason": TextField().get_field()}
+
+    @cached_property
+    def wire_schema(self) -> dict[str, Json]:
+        """Reason first, then the verdict or label; labels stay out of it so that all scales share one."""
+        reason = {"type": "string"}
+        if self.options is None:
+            return object_schema(
+                {"reason": reason, "verdict": {"type": "string", "enum": [str(verdict) for verdict in CriterionVerdict]}}
+            )
+        if self._has_na:
+            return object_schema({"reason": reason, "label": {"type": "string"}})
+        return object_schema(
+            {"reason": reason, "cannot_assess": {"type": "boolean"}, "label": {"type": "string"}}
+        )
+
+    @property
+    def _has_na(self) -> bool:
+        return any(option.na for option in self.options or ())
+
+    @cached_property
+    def _answers(self) -> tuple[Answer, ...]:
+        if self.options is None:
+            words = (CriterionVerdict.UNMET, CriterionVerdict.MET)
+            return tuple(
+                Answer(code=str(word), value=float(index), label=str(word), index=index)
+                for index, word in enumerate(words)
+            )
+        return tuple(
+            Answer(
+                code=option.label,
+                value=None if option.na else option.value,
+                label=option.label,
+                index=index,
+                na=option.na,
+            )
+            for index, option in enumerate(self.options)
+        )
+
+    def answers(self) -> tuple[Answer, ...]:
+        """UNMET and MET, or the options as declared, NA options included."""
+        return self._answers
+
+    def show(self, submission: Submission, rng: random.Random | None) -> Shown:
+        """The options in an order drawn from `rng`; NA options stay last."""
+        if self.options is None or rng is None:
+            return Shown()
+        scored = [i for i, option in enumerate(self.options) if not option.na]
+        rng.shuffle(scored)
+        return Shown(order=(*scored, *(i for i, option in enumerate(self.options) if option.na)))
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name, requirement and, where there are any, the options in the order shown."""
+        head = super().render(shown)
+        if self.options is None:
+            return head
+        order = shown.order if shown and shown.order else range(len(self.options))
+        return "\n".join([head, "Options:", *(f"- {self.options[index].label}" for index in order)])
+
+    def instruction(self) -> str:
+        """One line on how to answer."""
+        if self.options is None:
+            return (
+                "Give a short reason that quotes or names the evidence, then the verdict: MET if the text "
+                "does what the criterion says, UNMET if not, CANNOT_ASSESS if it cannot be told."
+            )
+        rule = "Give a short reason that quotes or names the evidence, then the label of one option, verbatim."
+        if self._has_na:
+            return rule
+        return rule + " If it cannot be told, set cannot_assess to true."
+
+    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
+        """The verdict or option that a reply names: an evaluation, its dict, or a bare label.
+
+        Raises:
+            ReplyError: It names none.
+        """
+        given = reply.model_dump() if isinstance(reply, BaseModel) else reply
+        reason = ""
+        if isinstance(given, Mapping):
+            reason = str(given.get("reason") or "")
+            if given.get("cannot_assess") is True:
+                return Answer(code=None, cannot_assess=True, reason=reason)
+            key = "verdict" if self.options is None else "label"
+            if key not in given:
+                raise ReplyError(f"{self.name}: the reply has no {key!r}; {self._allowed()}")
+            given = given[key]
+        answer = self._read_verdict(given) if self.options is None else self._read_label(given)
+        return _with_reason(answer, reason)
+
+    def _read_verdict(self, given: Json) -> Answer:
+        verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
+        if verdict is None:
+            raise ReplyError(f"{self.name}: {given!r} is no verdict; {self._allowed()}")
+        if verdict is CriterionVerdict.CANNOT_ASSESS:
+            return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
+        return self._answers[int(verdict is CriterionVerdict.MET)]
+
+    def _read_label(self, given: Json) -> Answer:
+        if isinstance(given, (int, float)) and not isinstance(given, bool):
+            return self._read_number(given)
+        text = str(given).strip().strip("\"'`").strip()
+        if text.upper() == CriterionVerdict.CANNOT_ASSESS:
+            return Answer(code=None, cannot_assess=True)
+        for label in (text, _ENUMERATOR.sub("", text)):
+            try:
+                return self._answers[self.find_option_by_label(label)]
+            except ArgumentError:
+                continue
+        raise ReplyError(f"{self.name}: {given!r} is no option; {self._allowed()}")
+
+    def _read_number(self, given: float) -> Answer:
+        labels = [i for i, answer in enumerate(self._answers) if answer.label == f"{given:g}"]
+        values = [i for i, answer in enumerate(self._answers) if answer.value == given]
+        found = labels or values
+        if len(found) != 1:
+            raise ReplyError(f"{self.name}: {given!r} is no option's label or value; {self._allowed()}")
+        return self._answers[found[0]]
+
+
+def _with_reason(answer: Answer, reason: str) -> Answer:
+    if not reason:
+        return answer
+    return replace(answer, reason=reason)

@@ -1,0 +1,74 @@
+"""Kinds of criterion by the `type` tag that names them in files."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from autorubric.criteria._base import BaseCriterion
+from autorubric.criteria._plain import Criterion
+from autorubric.errors import ArgumentError
+from autorubric.values import Json
+
+KindT = TypeVar("KindT", bound=type[BaseCriterion])
+
+_kinds: dict[str, type[BaseCriterion]] = {}
+
+
+def register_kind(tag: str) -> Callable[[KindT], KindT]:
+    """A class decorator that makes a kind of criterion known under the `type` tag.
+
+    Raises:
+        ArgumentError: The class is no `BaseCriterion`, or the tag is taken by another class.
+    """
+
+    def register(kind: KindT) -> KindT:
+        if not (isinstance(kind, type) and issubclass(kind, BaseCriterion)):
+            raise ArgumentError(f"register_kind({tag!r}): {kind!r} is not a subclass of BaseCriterion")
+        taken = _kinds.get(tag)
+        # A notebook cell that runs again defines the same class anew; that is no clash.
+        if taken and (taken.__module__, taken.__qualname__) != (kind.__module__, kind.__qualname__):
+            raise ArgumentError(f"the type {tag!r} belongs to {taken.__qualname__}; choose another tag")
+        kind.kind = tag
+        _kinds[tag] = kind
+        return kind
+
+    return register
+
+
+def registered_kinds() -> dict[str, type[BaseCriterion]]:
+    """Kinds by tag, in the order of registration."""
+    return dict(_kinds)
+
+
+def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
+    """A criterion as a rubric file holds it: its `type` where it is no plain one, no fields at their defaults."""
+    fields = criterion.model_dump(mode="json", exclude_defaults=True)
+    head = {"type": criterion.kind} if criterion.kind else {}
+    return {**head, **fields, "weight": criterion.weight}
+
+
+def criterion_from_dict(given: Mapping[str, Json]) -> BaseCriterion:
+    """The criterion that `criterion_to_dict` wrote.
+
+    Raises:
+        pydantic.ValidationError: Fields are wrong.
+        ArgumentError: No kind of that `type` is registered.
+    """
+    return kind_of(given.get("type")).model_validate({k: v for k, v in given.items() if k != "type"})
+
+
+def kind_of(tag: Json) -> type[BaseCriterion]:
+    """The class of criterion that a `type` tag names; the plain criterion for None.
+
+    Raises:
+        ArgumentError: No kind of that tag is registered; the nearest one is named.
+    """
+    if tag is None:
+        return Criterion
+    if isinstance(tag, str) and tag in _kinds:
+        return _kinds[tag]
+    near = difflib.get_close_matches(str(tag), _kinds, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"registered: {', '.join(_kinds) or 'none'};"
+    raise ArgumentError(f"no kind of criterion {tag!r}; {hint} A kind of your own needs @register_kind first")

@@ -1,0 +1,24 @@
+"""Judges: who answers. Language models, functions, recorded votes, checks and offline baselines."""
+
+from autorubric.judges._base import BatchJudge, Judge, JudgeReply, JudgeRequest
+from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
+from autorubric.judges._function import FunctionJudge
+from autorubric.judges._model import ModelJudge
+from autorubric.judges._recorded import RecordedJudge
+from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
+
+__all__ = [
+    "CHECK_JUDGE_ID",
+    "BatchJudge",
+    "CheckJudge",
+    "FunctionJudge",
+    "Judge",
+    "JudgeLike",
+    "JudgeReply",
+    "JudgeRequest",
+    "JudgeSpec",
+    "ModelJudge",
+    "RecordedJudge",
+    "Seat",
+    "seat_judges",
+]

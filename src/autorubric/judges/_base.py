@@ -1,0 +1,96 @@
+"""The judge contract: a request in, a reply out. A grader never knows which kind of judge it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from autorubric._events import Exchanged
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import JudgeError
+from autorubric.prompts import Example
+from autorubric.values import Submission, TokenUsage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeRequest:
+    """One criterion of one item put to a judge.
+
+    Attributes:
+        criterion: What is asked.
+        submission: What is judged.
+        query: What the submission answers.
+        reference_submission: A good answer to compare with.
+        guidelines: The rubric's guidelines.
+        item_id: The item's id; empty where it has none.
+        sample: Index of the sample, from 0.
+        seed: Seed of this call, derived from the run's seed, item, criterion, judge and sample.
+        shuffle: Whether options may be shown in an order drawn from the seed.
+        examples: Judged examples of the criterion.
+    """
+
+    criterion: BaseCriterion
+    submission: Submission
+    query: str | None = None
+    reference_submission: str | None = None
+    guidelines: str | None = None
+    item_id: str = ""
+    sample: int = 0
+    seed: int = 0
+    shuffle: bool = True
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReply:
+    """What a judge answers.
+
+    Attributes:
+        answer: An evaluation, its dict, a bare label, a read `Answer`, or None where the judge abstains.
+        reason: Why.
+        confidence: Probability on [0, 1] that the answer is right, where the judge has one.
+        usage: Tokens spent.
+        cost: US dollars spent.
+        model: The model that answered.
+        asked: False where the judge has nothing on this criterion (a recorded judge without a row).
+        exchanged: What was sent and received, where a model was asked.
+        truncated: The submission was cut to fit the model's context.
+    """
+
+    answer: Any
+    reason: str = ""
+    confidence: float | None = None
+    usage: TokenUsage | None = None
+    cost: float | None = None
+    model: str | None = None
+    asked: bool = True
+    exchanged: Exchanged | None = None
+    truncated: bool = False
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Answers one criterion about one submission."""
+
+    @property
+    def judge_id(self) -> str:
+        """The judge's name in votes and metrics."""
+        ...
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """The judge's answer.
+
+        Raises:
+            JudgeError: It could not answer; a `ReplyError` where an answer came and cannot be read.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchJudge(Judge, Protocol):
+    """A judge that can answer several criteria of one item at once."""
+
+    async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply | JudgeError]:
+        """One reply, or the error in its place, for each request, in order."""
+        ...

@@ -1,0 +1,80 @@
+"""Deterministic checks as judges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from autorubric.criteria import BaseCriterion, find_check
+from autorubric.errors import AutorubricError, JudgeError, ReplyError
+from autorubric.judges._base import JudgeReply, JudgeRequest
+from autorubric.values import Answer
+
+CHECK_JUDGE_ID = "check"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckJudge:
+    """Judges each criterion by the criterion's own `check`."""
+
+    judge_id: str = CHECK_JUDGE_ID
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """What the check says of the submission's text.
+
+        Raises:
+            JudgeError: There is no text or no such check, or the check raised.
+            ReplyError: The check returned something that is no answer to the criterion.
+        """
+        if request.submission.text is None:
+            raise JudgeError(f"{request.criterion.name}: there is no text for the check to look at")
+        if request.criterion.check is None:
+            raise JudgeError(f"{request.criterion.name}: the criterion has no check")
+        check = find_check(request.criterion.check)
+        try:
+            found = check(request.submission.text)
+        except AutorubricError:
+            raise
+        # A check is its author's code, not ours: whatever it raises is that check's failure.
+        except Exception as error:
+            raise JudgeError(
+                f"{request.criterion.name}: the check raised {type(error).__name__}: {error}"
+            ) from error
+        return _reply(request.criterion, found)
+
+
+def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
+    reason = ""
+    if isinstance(found, tuple):
+        if len(found) != 2 or not isinstance(found[1], str):
+            raise ReplyError(f"{criterion.name}: the check returned {found!r}; a pair is (answer, reason)")
+        found, reason = found
+    if found is None:
+        return JudgeReply(answer=None, reason=reason)
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return JudgeReply(answer=_placed(criterion, float(found)), reason=reason)
+    return JudgeReply(answer=found, reason=reason)
+
+
+def _placed(criterion: BaseCriterion, value: float) -> Any:
+    """The declared answer at a value on [0, 1]; on an ordered scale the nearest one."""
+    declared = [answer for answer in criterion.answers() if answer.value is not None]
+    if not declared:
+        return value
+    if not 0.0 <= value <= 1.0:
+        raise ReplyError(f"{criterion.name}: the check returned {value:g}; a number is on [0, 1]")
+    if criterion.level == "ordinal":
+        return _nearest(criterion, declared, value)
+    exact = [answer for answer in declared if answer.value == value]
+    if len(exact) != 1:
+        allowed = ", ".join(f"{answer.value:g} ({answer.label})" for answer in declared)
+        raise ReplyError(f"{criterion.name}: the check returned {value:g}; allowed: {allowed}")
+    return exact[0]
+
+
+def _nearest(criterion: BaseCriterion, declared: list[Answer], value: float) -> Answer:
+    conservative = 1.0 if criterion.weight >= 0 else -1.0
+    return min(
+        declared,
+        key=lambda answer: (abs((answer.value or 0.0) - value), conservative * (answer.value or 0.0)),
+    )

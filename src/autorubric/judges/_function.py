@@ -1,0 +1,48 @@
+"""A plain function, sync or async, as a judge."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from autorubric.errors import AutorubricError, JudgeError
+from autorubric.judges._base import JudgeReply, JudgeRequest
+
+JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
+"""Takes a `JudgeRequest`; returns (or awaits to) a `JudgeReply` or a bare answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionJudge:
+    """Asks a function. A sync one runs in a thread, so that it may block.
+
+    Attributes:
+        function: The function.
+        judge_id: Its name as a judge.
+    """
+
+    function: JudgeFunction
+    judge_id: str
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """The function's answer.
+
+        Raises:
+            JudgeError: The function raised; the message names the exception.
+        """
+        try:
+            if inspect.iscoroutinefunction(self.function):
+                answer = await self.function(request)
+            else:
+                answer = await asyncio.to_thread(self.function, request)
+                if inspect.isawaitable(answer):
+                    answer = await answer
+        except AutorubricError:
+            raise
+        # The function is its author's code, not ours: whatever it raises is that judge's failure.
+        except Exception as error:
+            raise JudgeError(f"judge {self.judge_id!r} raised {type(error).__name__}: {error}") from error
+        return answer if isinstance(answer, JudgeReply) else JudgeReply(answer=answer)

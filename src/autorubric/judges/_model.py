@@ -1,0 +1,266 @@
+"""A language model as a judge: prompt, ask, read; per criterion or several criteria in one request."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from autorubric._events import Exchanged
+from autorubric.criteria import Shown
+from autorubric.errors import ContextLengthError, JudgeError, ProviderError, ReplyError
+from autorubric.judges._base import JudgeReply, JudgeRequest
+from autorubric.llm import Exchange, LLMClient
+from autorubric.prompts import Material, Prompt, Question, compose, compose_batch, opaque_ids
+from autorubric.values import Answer, Submission, TokenUsage
+
+ReadT = TypeVar("ReadT")
+
+_SHORTEST_CUT = 200
+"""Characters below which a submission is not cut any further: what is left would not be the text."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelJudge:
+    """Asks a language model.
+
+    Attributes:
+        judge_id: The judge's name in votes and metrics.
+        client: The model's client.
+        system_prompt: Replaces the system prompt; None for ours.
+        multi_choice_system_prompt: Replaces it for criteria with options.
+    """
+
+    judge_id: str
+    client: LLMClient
+    system_prompt: str | None = None
+    multi_choice_system_prompt: str | None = None
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """The model's answer; a refusal is an abstention with its reason.
+
+        Raises:
+            ReplyError: Replies came, and none could be read.
+            ProviderError: No reply came.
+        """
+        shown = _show(request)
+
+        def prompt_for(submission: Submission) -> Prompt:
+            question = Question(criterion=request.criterion, shown=shown, examples=request.examples)
+            return compose(
+                _material(request, submission), question, system_prompt=self._system_prompt([request])
+            )
+
+        def read(payload: Any) -> Answer:
+            return request.criterion.read(payload, shown)
+
+        exchange, truncated = await self._fitting(request, prompt_for, read)
+        if exchange.answer is None:
+            return _reply(exchange, Answer(code=None, cannot_assess=True, reason=_refused(exchange)), truncated)
+        return _reply(exchange, exchange.answer, truncated)
+
+    async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply | JudgeError]:
+        """Answers to several criteria of one item from one request.
+
+        A criterion that is missing or unreadable in the reply is asked again on its own. Tokens and cost of
+        the shared request stand at the first reply.
+        """
+        keyed = _keyed(requests)
+        ordered = list(keyed.items())
+        random.Random(requests[0].seed).shuffle(ordered)
+
+        def prompt_for(submission: Submission) -> Prompt:
+            questions = [
+                (key, Question(criterion=r.criterion, shown=shown, examples=r.examples))
+                for key, (r, shown) in ordered
+            ]
+            material = _material(requests[0], submission)
+            return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
+
+        def read(payload: Any) -> dict[str, Answer]:
+            return _read_batch(payload, keyed)
+
+        try:
+            exchange, truncated = await self._fitting(requests[0], prompt_for, read)
+        except ReplyError as error:
+            lost = _Spent(usage=error.usage, cost=error.cost)
+            return await self._each(requests, {}, lost)
+        except ProviderError as error:
+            return [error for _ in requests]
+        return await self._each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
+
+    async def _each(
+        self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
+    ) -> list[JudgeReply | JudgeError]:
+        """The replies found, and those of the other criteria asked on their own."""
+        missing = [request for request in requests if (request.criterion.name or "") not in found]
+        alone = dict(
+            zip(
+                [request.criterion.name or "" for request in missing],
+                await asyncio.gather(*(self._alone(request) for request in missing)),
+                strict=True,
+            )
+        )
+        replies = [{**found, **alone}[request.criterion.name or ""] for request in requests]
+        replies[0] = lost.added_to(replies[0])
+        return replies
+
+    async def _alone(self, request: JudgeRequest) -> JudgeReply | JudgeError:
+        try:
+            return await self.ask(request)
+        except JudgeError as error:
+            return error
+
+    async def _fitting(
+        self,
+        request: JudgeRequest,
+        prompt_for: Callable[[Submission], Prompt],
+        read: Callable[[Any], ReadT],
+    ) -> tuple[Exchange[ReadT], bool]:
+        """The exchange, and whether the submission had to be cut for it to fit the model's context."""
+        submission, truncated = request.submission, False
+        if submission.text is None:
+            raise JudgeError(f"judge {self.judge_id!r}: item {request.item_id!r} has no text to judge")
+        while True:
+            prompt = prompt_for(submission)
+            try:
+                exchange = await self.client.ask(
+                    prompt.messages, read=read, schema=prompt.schema, sample=request.sample
+                )
+                return exchange, truncated
+            except ContextLengthError:
+                shorter = _cut(submission, self.client.config.truncate)
+                if shorter is None:
+                    raise
+                submission, truncated = shorter, True
+
+    def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
+        choices = all(request.criterion.level in ("ordinal", "nominal") for request in requests)
+        if choices and self.multi_choice_system_prompt is not None:
+            return self.multi_choice_system_prompt
+        return self.system_prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spent:
+    """Tokens and cost of a request that no reply came of."""
+
+    usage: TokenUsage | None = None
+    cost: float | None = None
+
+    def added_to(self, reply: JudgeReply | JudgeError) -> JudgeReply | JudgeError:
+        if self.usage is None and self.cost is None:
+            return reply
+        usage = _sum_usage(self.usage, reply.usage)
+        cost = None if self.cost is None and reply.cost is None else (self.cost or 0.0) + (reply.cost or 0.0)
+        if isinstance(reply, JudgeReply):
+            return replace(reply, usage=usage, cost=cost)
+        reply.usage, reply.cost = usage, cost
+        return reply
+
+
+def _sum_usage(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
+    return one + other if one and other else one or other
+
+
+def _show(request: JudgeRequest) -> Shown:
+    rng = random.Random(request.seed) if request.shuffle else None
+    return request.criterion.show(request.submission, rng)
+
+
+def _material(request: JudgeRequest, submission: Submission) -> Material:
+    return Material(
+        submission=submission,
+        query=request.query,
+        reference=request.reference_submission,
+        guidelines=request.guidelines,
+    )
+
+
+def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
+    """Requests by opaque id, each with how its criterion is shown."""
+    ids = opaque_ids(len(requests), random.Random(requests[0].seed))
+    return {key: (request, _show(request)) for key, request in zip(ids, requests, strict=True)}
+
+
+def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
+    """Answers by id; ids that are unknown, repeated or unreadable are left out.
+
+    Raises:
+        ReplyError: No criterion's answer could be read.
+    """
+    evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
+    if not isinstance(evaluations, list):
+        raise ReplyError('the reply is no object with a list "evaluations"')
+    answers: dict[str, Answer] = {}
+    faults: list[str] = []
+    seen: set[str] = set()
+    for evaluation in evaluations:
+        key = evaluation.get("id") if isinstance(evaluation, Mapping) else None
+        if not isinstance(key, str) or key not in keyed or key in seen:
+            faults.append(f"id {key!r} is unknown or repeated")
+            answers.pop(str(key), None)
+            continue
+        seen.add(key)
+        request, shown = keyed[key]
+        try:
+            answers[key] = request.criterion.read({k: v for k, v in evaluation.items() if k != "id"}, shown)
+        except ReplyError as error:
+            faults.append(f"{key}: {error}")
+    if not answers:
+        raise ReplyError("no evaluation could be read: " + ("; ".join(faults) or "the list is empty"))
+    return answers
+
+
+def _batch_replies(
+    exchange: Exchange[dict[str, Answer]],
+    keyed: Mapping[str, tuple[JudgeRequest, Shown]],
+    truncated: bool,
+) -> dict[str, JudgeReply]:
+    """Replies by criterion name; the spend stands at the first of them."""
+    if exchange.answer is None:
+        refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+        answers = dict.fromkeys(keyed, refused)
+    else:
+        answers = exchange.answer
+    replies: dict[str, JudgeReply] = {}
+    for key, (request, _) in keyed.items():
+        if key in answers:
+            whole = _reply(exchange, answers[key], truncated)
+            name = request.criterion.name or ""
+            replies[name] = replace(whole, usage=None, cost=None, exchanged=None) if replies else whole
+    return replies
+
+
+def _refused(exchange: Exchange[Any]) -> str:
+    return f"the model refused: {exchange.refusal}"
+
+
+def _reply(exchange: Exchange[Any], answer: Answer, truncated: bool) -> JudgeReply:
+    return JudgeReply(
+        answer=answer,
+        reason=answer.reason,
+        usage=exchange.usage,
+        cost=exchange.cost,
+        model=exchange.model,
+        exchanged=Exchanged(
+            messages=tuple((message.role, message.content) for message in exchange.messages),
+            replies=exchange.replies,
+        ),
+        truncated=truncated,
+    )
+
+
+def _cut(submission: Submission, policy: str | None) -> Submission | None:
+    """The submission with a third of its text left out, or None where it is not to be cut further."""
+    text = submission.text or ""
+    if policy is None or len(text) <= _SHORTEST_CUT:
+        return None
+    keep = max(_SHORTEST_CUT, len(text) * 2 // 3)
+    if policy == "end":
+        cut = text[:keep] + "\n[…]"
+    else:
+        cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
+    return replace(submission, text=cut)

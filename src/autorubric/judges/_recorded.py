@@ -1,0 +1,199 @@
+"""Recorded votes as judges: one rater of a long table of labels."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from autorubric.errors import ArgumentError, Fault, FileError, ReplyError
+from autorubric.judges._base import JudgeReply, JudgeRequest
+
+Missing = Literal["not_asked"] | str
+_COLUMNS = ("item_id", "criterion", "rater", "rater_type", "value")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    item_id: str
+    criterion: str
+    rater: str
+    rater_type: str
+    value: str
+    sample: int = 0
+    reason: str = ""
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedJudge:
+    """Answers from recorded votes, matched by item id, criterion name and sample.
+
+    A value that is none of the criterion's labels (as `INVALID`) is a failed vote; `NA` is the criterion's NA
+    option where it has one, else an abstention.
+
+    Attributes:
+        judge_id: The judge's name in votes and metrics.
+        votes: Value, reason and confidence by (item id, criterion, sample).
+        missing: What an absent row stands for: `"not_asked"`, or the label to fill in.
+    """
+
+    judge_id: str
+    votes: Mapping[tuple[str, str, int], tuple[str, str, float | None]] = field(repr=False)
+    missing: Missing = "not_asked"
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | Path,
+        rater: str | None = None,
+        *,
+        judge_id: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        missing: Missing = "not_asked",
+    ) -> RecordedJudge:
+        """The judge that one rater's rows make.
+
+        Args:
+            path: A CSV file with the columns `item_id, criterion, rater, rater_type, value[, sample]`.
+            rater: Whose rows; may be left out where the file has one rater.
+            judge_id: The judge's name; the rater's by default.
+            labels: Raw values and the labels that they stand for, as `{"Yes": "MET"}`.
+            missing: What an absent row stands for: `"not_asked"`, or a label as `"UNMET"`.
+
+        Raises:
+            FileError: The file is no such table.
+            ArgumentError: The file has several raters and none is named, or not the one named.
+        """
+        rows = _read_rows(Path(path))
+        raters = list(dict.fromkeys(row.rater for row in rows))
+        if rater is None and len(raters) != 1:
+            raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; name one with rater=")
+        chosen = raters[0] if rater is None else rater
+        if chosen not in raters:
+            raise ArgumentError(f"{path} has no rater {chosen!r}; it has: {', '.join(raters)}")
+        return cls(
+            judge_id=judge_id or chosen,
+            votes=_votes(str(path), [row for row in rows if row.rater == chosen], labels or {}),
+            missing=missing,
+        )
+
+    @classmethod
+    def panel_from_csv(
+        cls,
+        path: str | Path,
+        *,
+        raters: Sequence[str] | None = None,
+        rater_type: str | None = "llm",
+        labels: Mapping[str, str] | None = None,
+        missing: Missing = "not_asked",
+    ) -> list[RecordedJudge]:
+        """One judge for each rater of the file, in the order of their first rows.
+
+        Args:
+            path: As for `from_csv`.
+            raters: Which raters; all of `rater_type` by default.
+            rater_type: Raters of which type; None for any.
+            labels: As for `from_csv`.
+            missing: As for `from_csv`.
+
+        Raises:
+            FileError: The file is no such table.
+            ArgumentError: A rater named is not there, or none is of the type.
+        """
+        rows = _read_rows(Path(path))
+        there = list(
+            dict.fromkeys(row.rater for row in rows if rater_type is None or row.rater_type == rater_type)
+        )
+        chosen = list(raters) if raters is not None else there
+        absent = [name for name in chosen if name not in there]
+        if absent or not chosen:
+            raise ArgumentError(
+                f"{path} has no {rater_type or ''} rater {', '.join(absent)}; it has: {', '.join(there)}"
+            )
+        by_rater: dict[str, list[_Row]] = {name: [] for name in chosen}
+        for row in rows:
+            if row.rater in by_rater:
+                by_rater[row.rater].append(row)
+        return [
+            cls(judge_id=name, votes=_votes(str(path), own, labels or {}), missing=missing)
+            for name, own in by_rater.items()
+        ]
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """The recorded vote.
+
+        Raises:
+            ReplyError: The recorded value is none of the criterion's labels.
+        """
+        key = (request.item_id, request.criterion.name or "", request.sample)
+        if key not in self.votes:
+            if self.missing == "not_asked":
+                return JudgeReply(answer=None, asked=False)
+            return JudgeReply(answer=self.missing)
+        value, reason, confidence = self.votes[key]
+        return _reply(request, value, reason, confidence)
+
+
+def _reply(request: JudgeRequest, value: str, reason: str, confidence: float | None) -> JudgeReply:
+    try:
+        answer = request.criterion.parse_truth(value)
+    except ReplyError:
+        if value != "NA":
+            raise
+        options = [option for option in request.criterion.answers() if option.na]
+        answer = options[0] if options else None
+    return JudgeReply(answer=answer, reason=reason, confidence=confidence)
+
+
+def _votes(
+    source: str, rows: Sequence[_Row], labels: Mapping[str, str]
+) -> dict[tuple[str, str, int], tuple[str, str, float | None]]:
+    votes: dict[tuple[str, str, int], tuple[str, str, float | None]] = {}
+    faults = []
+    for row in rows:
+        key = (row.item_id, row.criterion, row.sample)
+        if key in votes:
+            faults.append(
+                Fault(
+                    path=f"{row.item_id}/{row.criterion}/{row.rater}",
+                    message=f"sample {row.sample} stands twice; a rater has one value a sample",
+                )
+            )
+        votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence)
+    if faults:
+        raise FileError(source, faults)
+    return votes
+
+
+def _read_rows(path: Path) -> list[_Row]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.DictReader(lines)
+            absent = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+            if absent:
+                message = f"no column {', '.join(absent)}; columns are {', '.join(_COLUMNS)}[, sample]"
+                raise FileError(str(path), [Fault(path="header", message=message, line=1)])
+            return [_row(path, reader.line_num, raw) for raw in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise FileError(str(path), [Fault(path="", message=f"cannot be read: {error}")]) from error
+
+
+def _row(path: Path, line: int, raw: Mapping[str, str | None]) -> _Row:
+    missing = [name for name in _COLUMNS if raw.get(name) is None]
+    if missing:
+        raise FileError(
+            str(path), [Fault(path="row", message=f"no value for {', '.join(missing)}", line=line)]
+        )
+    texts = {name: raw[name] or "" for name in _COLUMNS}
+    try:
+        return _Row(
+            **texts,
+            sample=int(raw.get("sample") or 0),
+            reason=raw.get("reason") or "",
+            confidence=float(raw["confidence"] or "") if raw.get("confidence") else None,
+        )
+    except ValueError as error:
+        raise FileError(str(path), [Fault(path="row", message=str(error), line=line)]) from error

@@ -1,0 +1,122 @@
+"""From what a user writes in `judges=[...]` to judges with weights and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from autorubric.errors import ArgumentError
+from autorubric.judges._base import Judge
+from autorubric.judges._check import CHECK_JUDGE_ID
+from autorubric.judges._function import FunctionJudge, JudgeFunction
+from autorubric.judges._model import ModelJudge
+from autorubric.llm import LLMClient, LLMConfig
+from autorubric.values import Json
+
+JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSpec:
+    """A judge's place in a panel.
+
+    Attributes:
+        llm_config: Who answers: an `LLMConfig`, a model name, a `Judge`, or a function.
+        judge_id: Its name in votes and metrics; by default the model's, the judge's or the function's.
+        weight: Its weight in weighted aggregations; not negative.
+        samples: Votes asked for per criterion; at least 1.
+    """
+
+    llm_config: LLMConfig | str | Judge | JudgeFunction
+    judge_id: str | None = None
+    weight: float = 1.0
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < float("inf"):
+            raise ArgumentError(f"JudgeSpec weight {self.weight!r}: give a number from 0 up")
+        if self.samples < 1 or int(self.samples) != self.samples:
+            raise ArgumentError(f"JudgeSpec samples {self.samples!r}: give a whole number from 1 up")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """A judge in its place in a panel.
+
+    Attributes:
+        judge: Who answers.
+        judge_id: Its name in votes.
+        weight: Its weight.
+        samples: Votes asked for per criterion.
+        config: The model's configuration, where a model answers.
+    """
+
+    judge: Judge
+    judge_id: str
+    weight: float
+    samples: int
+    config: LLMConfig | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        """What a run's manifest says of it; nothing secret."""
+        who = self.config.to_dict() if self.config else {"judge": type(self.judge).__name__}
+        return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **who}
+
+
+def seat_judges(
+    judges: Sequence[JudgeLike],
+    *,
+    system_prompt: str | None = None,
+    multi_choice_system_prompt: str | None = None,
+) -> tuple[Seat, ...]:
+    """The panel's seats, in order.
+
+    Raises:
+        ArgumentError: There is no judge, an entry is none, or two have one id.
+    """
+    prompts = (system_prompt, multi_choice_system_prompt)
+    seats = tuple(_seat(spec, prompts) for spec in judges)
+    if not seats:
+        raise ArgumentError("judges=[] is empty; give at least one judge")
+    ids = [seat.judge_id for seat in seats]
+    repeated = sorted({one for one in ids if ids.count(one) > 1})
+    if repeated:
+        raise ArgumentError(
+            f"several judges are called {', '.join(repeated)}; give each JudgeSpec a judge_id of its own"
+        )
+    if CHECK_JUDGE_ID in ids:
+        raise ArgumentError(f"{CHECK_JUDGE_ID!r} is the id of a criterion's own check; choose another judge_id")
+    return seats
+
+
+def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
+    spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
+    who = spec.llm_config
+    if isinstance(who, str):
+        who = LLMConfig(model=who)
+    if isinstance(who, LLMConfig):
+        judge_id = spec.judge_id or who.model
+        judge: Judge = ModelJudge(
+            judge_id=judge_id,
+            client=LLMClient(who),
+            system_prompt=prompts[0],
+            multi_choice_system_prompt=prompts[1],
+        )
+        return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=who)
+    judge = _as_judge(who, spec.judge_id)
+    return Seat(
+        judge=judge, judge_id=spec.judge_id or judge.judge_id, weight=spec.weight, samples=spec.samples
+    )
+
+
+def _as_judge(who: Any, judge_id: str | None) -> Judge:
+    if isinstance(who, Judge) and not isinstance(who, type):
+        return who
+    if callable(who) and not isinstance(who, type):
+        name = judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
+        return FunctionJudge(function=who, judge_id=name)
+    raise ArgumentError(
+        f"{who!r} is no judge; give a model name, an LLMConfig, a JudgeSpec, an object with judge_id and "
+        "async ask(request), or a function of the request"
+    )

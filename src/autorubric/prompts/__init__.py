@@ -1,0 +1,29 @@
+"""Prompts: what a judge is asked, composed from sections."""
+
+from autorubric.prompts._compose import (
+    Example,
+    Material,
+    Prompt,
+    Question,
+    compose,
+    compose_batch,
+    opaque_ids,
+    shared_prefix,
+)
+from autorubric.prompts._delimit import delimit, item_tag, neutralise
+from autorubric.prompts._texts import SYSTEM_PROMPT
+
+__all__ = [
+    "SYSTEM_PROMPT",
+    "Example",
+    "Material",
+    "Prompt",
+    "Question",
+    "compose",
+    "compose_batch",
+    "delimit",
+    "item_tag",
+    "neutralise",
+    "opaque_ids",
+    "shared_prefix",
+]

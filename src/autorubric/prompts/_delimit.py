@@ -1,0 +1,39 @@
+"""Delimiters that a text cannot have been written to contain.
+
+The tag is computed from the texts of an item, so it is the same for every criterion, judge, sample and rerun
+(a provider's prefix cache hits), and yet whoever wrote a text could not know it while writing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Literal
+
+Part = Literal["query", "reference", "thinking", "submission", "example"]
+
+_PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "example")
+# Everything that could pass for one of our delimiters at a glance, whatever tag, case or blanks it has.
+_LOOKALIKE = re.compile(rf"<(?=[\s/]{{0,8}}(?:{'|'.join(_PARTS)})\b)", re.IGNORECASE)
+_HARMLESS = "‹"
+
+
+def item_tag(*texts: str | None) -> str:
+    """16 hex digits of the SHA-256 of the texts; which of them are missing counts."""
+    digest = hashlib.sha256()
+    for text in texts:
+        # Lone surrogates occur in scraped texts and are no reason not to judge them.
+        encoded = b"" if text is None else text.encode("utf-8", "surrogatepass")
+        digest.update(b"-" if text is None else b"%d:" % len(encoded))
+        digest.update(encoded)
+    return digest.hexdigest()[:16]
+
+
+def neutralise(text: str) -> str:
+    """The text with the opening bracket of every look-alike of a delimiter replaced."""
+    return _LOOKALIKE.sub(_HARMLESS, text)
+
+
+def delimit(part: Part, text: str, tag: str) -> str:
+    """The text between delimiters that carry the tag."""
+    return f"<{part}-{tag}>\n{neutralise(text)}\n</{part}-{tag}>"

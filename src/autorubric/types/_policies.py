@@ -1,0 +1,71 @@
+"""Policies: how missing judgments and length count in a score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SkipValidation, model_validator
+
+PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
+
+CountFunction = Annotated[
+    SkipValidation[Callable[[str], int]],
+    PlainSerializer(lambda fn: f"{fn.__module__}:{fn.__qualname__}", return_type=str),
+]
+
+
+class CannotAssessStrategy(StrEnum):
+    """How a criterion without a judgment (CANNOT_ASSESS, NA) counts.
+
+    `SKIP` leaves numerator and denominator, `ZERO` counts as value 0, `PARTIAL` as `partial_credit`,
+    `FAIL` as the worst case for the sign of the weight.
+    """
+
+    SKIP = "skip"
+    ZERO = "zero"
+    PARTIAL = "partial"
+    FAIL = "fail"
+
+
+class CannotAssessConfig(BaseModel):
+    """Policy for criteria without a judgment.
+
+    Attributes:
+        strategy: How they count.
+        partial_credit: The value on [0, 1] that `PARTIAL` gives.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP
+    partial_credit: float = Field(default=0.5, ge=0.0, le=1.0)
+
+
+class LengthPenalty(BaseModel):
+    """What is taken off a score for length.
+
+    Attributes:
+        free_budget: Units up to which nothing is taken off.
+        max_cap: Units from which on `penalty_at_cap` is taken off.
+        penalty_at_cap: The most that is taken off, in units of the score.
+        exponent: Shape of the rise between the two; 1 is straight.
+        count_fn: Counts the units of a text; None counts words.
+        penalty_type: Which part of a submission is counted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    free_budget: int = Field(default=6000, ge=0)
+    max_cap: int = Field(default=8000, ge=0)
+    penalty_at_cap: float = Field(default=0.5, ge=0.0, allow_inf_nan=False)
+    exponent: float = Field(default=1.6, gt=0.0, allow_inf_nan=False)
+    count_fn: CountFunction | None = None
+    penalty_type: PenaltyType = "ALL"
+
+    @model_validator(mode="after")
+    def _check_budget(self) -> LengthPenalty:
+        if self.free_budget >= self.max_cap:
+            raise ValueError(f"free_budget {self.free_budget} is not below max_cap {self.max_cap}")
+        return self

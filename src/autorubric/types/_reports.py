@@ -1,0 +1,205 @@
+"""Reports: what grading one submission gives, per criterion and as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict
+from autorubric.types._decision import Decision, DecisionStatus
+from autorubric.types._votes import JudgeVote
+from autorubric.values import CriterionVerdict, Json, TokenUsage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultiChoiceVerdict:
+    """The option decided on.
+
+    Attributes:
+        selected_index: Its position among the options.
+        selected_label: Its label.
+        value: Its value on [0, 1]; None for an NA option.
+        na: Whether it is an NA option.
+        aggregated_value: The aggregate of the votes before the option was selected, on [0, 1].
+    """
+
+    selected_index: int
+    selected_label: str
+    value: float | None
+    na: bool
+    aggregated_value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsembleCriterionReport:
+    """One criterion's decision with the votes behind it; a single judge is a panel of one.
+
+    Attributes:
+        criterion: The criterion.
+        decision: What the panel decided.
+        votes: Every vote, in the order planned.
+        judge_decisions: What each judge's samples come to, by judge id.
+        final_reason: Reasons of the votes that carry the decision.
+        error: Why there is no decision, or what failed on the way; None where nothing did.
+        score_value: The value on [0, 1] with which it enters the score; None where it does not.
+    """
+
+    criterion: BaseCriterion
+    decision: Decision
+    votes: list[JudgeVote] = field(default_factory=list)
+    judge_decisions: dict[str, Decision] = field(default_factory=dict)
+    final_reason: str = ""
+    error: str | None = None
+    score_value: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The criterion's name."""
+        return self.criterion.name or ""
+
+    @property
+    def status(self) -> DecisionStatus:
+        """What became of the criterion."""
+        return self.decision.status
+
+    @property
+    def tie(self) -> bool:
+        """Whether the votes were tied and the conservative answer was taken."""
+        return self.decision.tie
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of answered votes equal to the decision, on [0, 1]; None without answered votes."""
+        return self.decision.agreement
+
+    @property
+    def is_na(self) -> bool:
+        """Whether the panel decided on "not applicable"."""
+        return bool(self.decision.answer and self.decision.answer.na)
+
+    @property
+    def final_answer(self) -> Json:
+        """The answer in JSON; None where there is none."""
+        return self.decision.answer.code if self.decision.answer else None
+
+    @property
+    def final_verdict(self) -> CriterionVerdict | None:
+        """The verdict, for a binary criterion; None where it could not be judged."""
+        if self.criterion.level != "binary" or self.decision.answer is None:
+            return None
+        if self.decision.answer.cannot_assess:
+            return CriterionVerdict.CANNOT_ASSESS
+        return CriterionVerdict.MET if self.decision.answer.value == 1.0 else CriterionVerdict.UNMET
+
+    @property
+    def final_multi_choice_verdict(self) -> MultiChoiceVerdict | None:
+        """The option decided on, for a criterion with options; None where none was."""
+        answer = self.decision.answer
+        if self.criterion.level == "binary" or answer is None or answer.index is None:
+            return None
+        return MultiChoiceVerdict(
+            selected_index=answer.index,
+            selected_label=answer.label or "",
+            value=answer.value,
+            na=answer.na,
+            aggregated_value=self.decision.mean_value,
+        )
+
+    @property
+    def verdict(self) -> CriterionVerdict | None:
+        """`final_verdict`, by its name in a single judge's report."""
+        return self.final_verdict
+
+    @property
+    def reason(self) -> str:
+        """`final_reason`, by its name in a single judge's report."""
+        return self.final_reason
+
+    def to_dict(self) -> dict[str, Json]:
+        """The report as JSON."""
+        return {
+            "criterion": criterion_to_dict(self.criterion),
+            "decision": self.decision.to_dict(),
+            "votes": [vote.to_dict() for vote in self.votes],
+            "judge_decisions": {judge: made.to_dict() for judge, made in self.judge_decisions.items()},
+            "final_reason": self.final_reason,
+            "error": self.error,
+            "score_value": self.score_value,
+        }
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> EnsembleCriterionReport:
+        """The report that `to_dict` wrote."""
+        return cls(
+            criterion=criterion_from_dict(given["criterion"]),
+            decision=Decision.from_dict(given["decision"]),
+            votes=[JudgeVote.from_dict(vote) for vote in given["votes"]],
+            judge_decisions={j: Decision.from_dict(made) for j, made in given["judge_decisions"].items()},
+            final_reason=given["final_reason"],
+            error=given["error"],
+            score_value=given["score_value"],
+        )
+
+
+CriterionReport = EnsembleCriterionReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationReport:
+    """What grading one submission gives.
+
+    Attributes:
+        score: The score, on [0, 1] where normalised, after the length penalty; None where nothing could
+            be judged, and then `error` says why.
+        raw_score: Sum of value × weight, before normalising and length penalty; None where nothing was judged.
+        llm_raw_score: The same figure; the name says that no length penalty is in it.
+        length_penalty: What was taken off for length.
+        report: One report a criterion, in the rubric's order.
+        cannot_assess_count: Criteria left open by their judges.
+        token_usage: Tokens of all votes; None where none was counted.
+        completion_cost: US dollars of all votes whose cost is known; None where none is.
+        error: What could not be judged, and why; None where everything was.
+    """
+
+    score: float | None
+    raw_score: float | None = None
+    llm_raw_score: float | None = None
+    length_penalty: float = 0.0
+    report: list[EnsembleCriterionReport] = field(default_factory=list)
+    cannot_assess_count: int = 0
+    token_usage: TokenUsage | None = None
+    completion_cost: float | None = None
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        """The report as JSON."""
+        shallow = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        shallow["report"] = [criterion.to_dict() for criterion in self.report]
+        shallow["token_usage"] = asdict(self.token_usage) if self.token_usage else None
+        return shallow
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> EvaluationReport:
+        """The report that `to_dict` wrote."""
+        usage = given.get("token_usage")
+        return cls(
+            **{
+                **given,
+                "report": [EnsembleCriterionReport.from_dict(entry) for entry in given["report"]],
+                "token_usage": TokenUsage(**usage) if usage else None,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsembleEvaluationReport(EvaluationReport):
+    """What grading one submission by a panel gives.
+
+    Attributes:
+        judge_scores: The score that each judge's votes give alone, by judge id; None where it judged nothing.
+        mean_agreement: Mean over criteria of the share of answered votes equal to the decision.
+    """
+
+    judge_scores: dict[str, float | None] = field(default_factory=dict)
+    mean_agreement: float | None = None

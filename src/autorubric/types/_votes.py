@@ -1,0 +1,90 @@
+"""A vote: what one judge said of one criterion in one sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autorubric.values import CriterionVerdict, Json, TokenUsage, VoteStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeVote:
+    """What one judge said of one criterion in one sample, for every kind of criterion.
+
+    Attributes:
+        judge_id: The judge.
+        sample: Index of the sample, from 0.
+        status: `answered`, `abstained` (CANNOT_ASSESS or NA), `failed`, or `not_asked`.
+        answer: The answer in JSON: a verdict, a label, a number, an evaluation; None where there is none.
+        verdict: The verdict, for a binary criterion.
+        selected_index: Position of the chosen option, for a multi-choice criterion.
+        selected_label: Label of the chosen option, for a multi-choice criterion.
+        value: The answer on [0, 1]; None where it has no value.
+        na: The judge chose an NA option.
+        reason: Why, in the judge's words.
+        weight: The judge's weight in the panel.
+        confidence: The judge's own probability that it is right, on [0, 1], where it gives one.
+        error: Why the vote failed, where it did.
+        unreadable: A failed vote whose reply came and could not be read.
+        order: Names in the order shown, for criteria that compare.
+        model: The model that answered, where a model did.
+        truncated: The submission was cut to fit the model's context.
+        token_usage: Tokens spent, tries included; None where not counted.
+        completion_cost: US dollars spent, tries included; None where not known.
+        latency_seconds: Seconds from asking to the answer.
+    """
+
+    judge_id: str
+    sample: int = 0
+    status: VoteStatus
+    answer: Json = None
+    verdict: CriterionVerdict | None = None
+    selected_index: int | None = None
+    selected_label: str | None = None
+    value: float | None = None
+    na: bool = False
+    reason: str = ""
+    weight: float = 1.0
+    confidence: float | None = None
+    error: str | None = None
+    unreadable: bool = False
+    order: tuple[str, ...] | None = None
+    model: str | None = None
+    truncated: bool = False
+    token_usage: TokenUsage | None = None
+    completion_cost: float | None = None
+    latency_seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Json]:
+        """The vote as JSON; fields at their defaults are left out."""
+        found = {name: getattr(self, name) for name in self.__slots__}
+        kept = {name: value for name, value in found.items() if value != _DEFAULTS.get(name, _UNSET)}
+        if self.token_usage is not None:
+            kept["token_usage"] = self.token_usage.to_dict()
+        if self.verdict is not None:
+            kept["verdict"] = str(self.verdict)
+        if self.order is not None:
+            kept["order"] = list(self.order)
+        return kept
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> JudgeVote:
+        """The vote that `to_dict` wrote."""
+        fields = dict(given)
+        if fields.get("token_usage") is not None:
+            fields["token_usage"] = TokenUsage(**fields["token_usage"])
+        if fields.get("verdict") is not None:
+            fields["verdict"] = CriterionVerdict(fields["verdict"])
+        if fields.get("order") is not None:
+            fields["order"] = tuple(fields["order"])
+        return cls(**fields)
+
+
+_UNSET = object()
+_DEFAULTS: dict[str, object] = {
+    name: field.default
+    for name, field in JudgeVote.__dataclass_fields__.items()
+    if name not in ("judge_id", "status")
+}
