@@ -111,7 +111,9 @@ def _render_block(block: Block) -> str:
         case TableBlock():
             return "\n".join([*head, *_aligned(block.columns, block.rows)])
         case ConfusionBlock():
-            rows = [(label, *row) for label, row in zip(block.labels, block.counts, strict=True)]
+            rows: list[tuple[Cell, ...]] = [
+                (label, *row) for label, row in zip(block.labels, block.counts, strict=True)
+            ]
             return "\n".join([*head, *_aligned(("truth \\ judge", *block.labels), rows)])
         case CurveBlock():
             return "\n".join([*head, *_aligned((block.x_label, block.y_label), block.points)])

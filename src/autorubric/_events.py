@@ -15,10 +15,12 @@ class Exchanged:
     Attributes:
         messages: Role and content of each message first sent.
         replies: Raw replies, oldest first; more than one where it was asked again.
+        dropped_params: Parameters that the provider does not take and that were left out.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
     replies: tuple[str, ...] = ()
+    dropped_params: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

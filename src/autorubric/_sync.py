@@ -16,11 +16,15 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Inside a running event loop the coroutine runs in a thread, since a loop cannot be entered twice.
     """
+    return _run_in_thread(coroutine) if _loop_is_running() else asyncio.run(coroutine)
+
+
+def _loop_is_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
-    return _run_in_thread(coroutine)
+        return False
+    return True
 
 
 def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -81,4 +81,5 @@ def agreement(ballots: Sequence[Ballot], decided: Answer) -> float | None:
     answered = [ballot.answer for ballot in ballots if ballot.status == "answered" and ballot.answer]
     if not answered:
         return None
-    return sum(answer.code == decided.code for answer in answered) / len(answered)
+    same: int = sum(answer.code == decided.code for answer in answered)
+    return same / len(answered)

@@ -50,8 +50,8 @@ class AggregationPolicy(BaseModel):
             ArgumentError: The criterion names one that its level does not have.
         """
         level = criterion.level
-        own = {"binary": self.aggregation, "nominal": self.nominal_aggregation}
-        name = criterion.aggregation or own.get(level, self.ordinal_aggregation)
+        own: dict[str, str] = {"binary": self.aggregation, "nominal": self.nominal_aggregation}
+        name: str = criterion.aggregation or own.get(level, self.ordinal_aggregation)
         known = AGGREGATORS.get(level, {})
         if name not in known:
             raise ArgumentError(

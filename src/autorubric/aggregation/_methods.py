@@ -39,8 +39,8 @@ def _shares(count: Count, weights: Sequence[float]) -> dict[int, float]:
     first: dict[str, int] = {}
     shares: dict[int, float] = {}
     for position, (answer, weight) in enumerate(zip(count.answers, weights, strict=True)):
-        key = repr(answer.code)
-        shares[first.setdefault(key, position)] = shares.get(first[key], 0.0) + weight
+        leader = first.setdefault(repr(answer.code), position)
+        shares[leader] = shares.get(leader, 0.0) + weight
     return shares
 
 

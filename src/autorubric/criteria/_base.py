@@ -78,11 +78,10 @@ class BaseCriterion(BaseModel):
     @cached_property
     def evaluation_schema(self) -> type[BaseModel]:
         """The pydantic model of one evaluation; carries `criterion_name` and the declared fields."""
-        return create_model(
-            f"{self._schema_name}Evaluation",
-            criterion_name=(str, Field(default=self.name or "")),
-            **self._evaluation_fields(),
-        )
+        fields: dict[str, Any] = {"criterion_name": (str, Field(default=self.name or ""))}
+        fields.update(self._evaluation_fields())
+        schema: type[BaseModel] = create_model(f"{self._schema_name}Evaluation", **fields)
+        return schema
 
     @cached_property
     def batch_evaluation_schema(self) -> type[BaseModel]:
@@ -210,6 +209,10 @@ class BaseCriterion(BaseModel):
             return Answer(code=None, value=0.0 if self.weight >= 0 else 1.0)
         pick = min if self.weight >= 0 else max
         return pick(placed, key=lambda answer: answer.value or 0.0)
+
+    def asked(self) -> dict[str, Json]:
+        """What a vote on this criterion depends on: everything but weight and aggregation."""
+        return self.model_dump(mode="json", exclude={"weight", "aggregation"})
 
     def named(self, name: str) -> BaseCriterion:
         """The same criterion under a name of its own."""

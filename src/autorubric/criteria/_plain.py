@@ -181,6 +181,13 @@ class Criterion(BaseCriterion):
         order = shown.order if shown and shown.order else range(len(self.options))
         return "\n".join([head, "Options:", *(f"- {self.options[index].label}" for index in order)])
 
+    def asked(self) -> dict[str, Json]:
+        """What a vote depends on: what a judge is shown, so no option values either."""
+        fields = super().asked()
+        for option in fields["options"] or ():
+            del option["value"]
+        return fields
+
     def instruction(self) -> str:
         """One line on how to answer."""
         if self.options is None:

@@ -1,6 +1,6 @@
 """Judges: who answers. Language models, functions, recorded votes, checks and offline baselines."""
 
-from autorubric.judges._base import BatchJudge, Judge, JudgeReply, JudgeRequest
+from autorubric.judges._base import BatchJudge, DescribedJudge, Judge, JudgeReply, JudgeRequest
 from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
 from autorubric.judges._function import FunctionJudge
 from autorubric.judges._model import ModelJudge
@@ -11,6 +11,7 @@ __all__ = [
     "CHECK_JUDGE_ID",
     "BatchJudge",
     "CheckJudge",
+    "DescribedJudge",
     "FunctionJudge",
     "Judge",
     "JudgeLike",

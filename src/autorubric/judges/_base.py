@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,7 +10,7 @@ from autorubric._events import Exchanged
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import JudgeError
 from autorubric.prompts import Example
-from autorubric.values import Submission, TokenUsage
+from autorubric.values import Json, Submission, TokenUsage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,4 +93,13 @@ class BatchJudge(Judge, Protocol):
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply | JudgeError]:
         """One reply, or the error in its place, for each request, in order."""
+        ...
+
+
+@runtime_checkable
+class DescribedJudge(Judge, Protocol):
+    """A judge that can say in a run's manifest what its answers depend on."""
+
+    def describe(self) -> Mapping[str, Json]:
+        """What identifies it: equal descriptions give equal answers; nothing secret."""
         ...

@@ -46,3 +46,8 @@ class FunctionJudge:
         except Exception as error:
             raise JudgeError(f"judge {self.judge_id!r} raised {type(error).__name__}: {error}") from error
         return answer if isinstance(answer, JudgeReply) else JudgeReply(answer=answer)
+
+    def describe(self) -> dict[str, str]:
+        """The function's module and qualified name."""
+        named = self.function if hasattr(self.function, "__qualname__") else type(self.function)
+        return {"judge": "function", "function": f"{named.__module__}:{named.__qualname__}"}

@@ -248,6 +248,7 @@ def _reply(exchange: Exchange[Any], answer: Answer, truncated: bool) -> JudgeRep
         exchanged=Exchanged(
             messages=tuple((message.role, message.content) for message in exchange.messages),
             replies=exchange.replies,
+            dropped_params=exchange.dropped_params,
         ),
         truncated=truncated,
     )

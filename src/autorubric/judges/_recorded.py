@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,6 +123,11 @@ class RecordedJudge:
             cls(judge_id=name, votes=_votes(str(path), own, labels or {}), missing=missing)
             for name, own in by_rater.items()
         ]
+
+    def describe(self) -> dict[str, str]:
+        """A digest of the votes."""
+        digest = hashlib.sha256(json.dumps(sorted(self.votes.items(), key=lambda entry: entry[0])).encode("utf-8"))
+        return {"judge": "recorded", "votes": digest.hexdigest(), "missing": self.missing}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The recorded vote.

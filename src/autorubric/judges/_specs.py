@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from autorubric.errors import ArgumentError
-from autorubric.judges._base import Judge
+from autorubric.judges._base import DescribedJudge, Judge
 from autorubric.judges._check import CHECK_JUDGE_ID
 from autorubric.judges._function import FunctionJudge, JudgeFunction
 from autorubric.judges._model import ModelJudge
@@ -60,8 +60,19 @@ class Seat:
 
     def to_dict(self) -> dict[str, Json]:
         """What a run's manifest says of it; nothing secret."""
-        who = self.config.to_dict() if self.config else {"judge": type(self.judge).__name__}
+        if self.config is not None:
+            who = self.config.to_dict()
+        elif isinstance(self.judge, DescribedJudge):
+            who = dict(self.judge.describe())
+        else:
+            kind = type(self.judge)
+            who = {"judge": f"{kind.__module__}:{kind.__qualname__}"}
         return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **who}
+
+    async def aclose(self) -> None:
+        """Closes the model's connections, where a model answers."""
+        if isinstance(self.judge, ModelJudge):
+            await self.judge.client.aclose()
 
 
 def seat_judges(

@@ -1,0 +1,39 @@
+"""Files with structured text: data with the lines it stands on, faults gathered, writing in one piece."""
+
+from autorubric._files._faults import Faults, nearest_key, retyped, shortened
+from autorubric._files._json import parse_json
+from autorubric._files._paths import FilePath, SyntaxFault, path_text
+from autorubric._files._read import (
+    FORMATS,
+    Document,
+    dump_structured,
+    format_fault,
+    format_of,
+    parse_structured,
+    read_structured,
+    read_text,
+    text_or_path,
+)
+from autorubric._files._write import write_bytes_atomic, write_text_atomic
+
+__all__ = [
+    "FORMATS",
+    "Document",
+    "Faults",
+    "FilePath",
+    "SyntaxFault",
+    "dump_structured",
+    "format_fault",
+    "format_of",
+    "nearest_key",
+    "parse_json",
+    "parse_structured",
+    "path_text",
+    "read_structured",
+    "read_text",
+    "retyped",
+    "shortened",
+    "text_or_path",
+    "write_bytes_atomic",
+    "write_text_atomic",
+]

@@ -1,0 +1,141 @@
+"""Faults gathered while a file is read, so that all are reported at once."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from autorubric._files._paths import FilePath, Json, path_text
+from autorubric.errors import Fault, FileError
+
+_SHOWN: Final = 80
+
+
+class Faults:
+    """Faults found so far in one file.
+
+    Attributes:
+        source: The file's path, or what stood in its place.
+    """
+
+    def __init__(self, source: str, line_of: Callable[[FilePath], int | None] | None = None) -> None:
+        self.source = source
+        self._line_of = line_of or (lambda path: None)
+        self._found: list[Fault] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, path: FilePath, message: str) -> None:
+        """Notes one fault; the same one twice counts once."""
+        fault = Fault(path=path_text(path), message=message, line=self._line_of(path))
+        if fault not in self._found:
+            self._found.append(fault)
+
+    def add_validation(
+        self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()
+    ) -> None:
+        """Notes every fault that pydantic found in `given`, which stands at `at`."""
+        for path, message in _validation_messages(error, model, given):
+            self.add((*at, *path), message)
+
+    def raise_as(self, kind: type[FileError]) -> None:
+        """Raises what was found, if anything was."""
+        if self._found:
+            raise kind(self.source, self._found)
+
+
+def nearest_key(key: str, allowed: Iterable[str]) -> str:
+    """What to use in place of an unknown key: the nearest right one, or the list of the right ones."""
+    known = list(allowed)
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(map(repr, known)) or 'none'}"
+
+
+def shortened(given: Any) -> str:
+    """The `repr` of what was given, cut where it is long."""
+    text = repr(given)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _validation_messages(
+    error: ValidationError, model: type[BaseModel], given: Json
+) -> Iterator[tuple[FilePath, str]]:
+    found = []
+    for fault in error.errors(include_url=False):
+        path, whole = _path_in(given, fault["loc"])
+        if fault["type"] == "missing":
+            # The key is named last in `loc`, and is of course not in what was given.
+            key = fault["loc"][-1]
+            found.append((True, (path, f"the key {key!r} is missing")))
+        elif fault["type"] == "extra_forbidden":
+            key = str(fault["loc"][-1])
+            hint = nearest_key(key, _keys_at(model, path[:-1]))
+            found.append((whole, (path, f"unknown key {key!r}; {hint}")))
+        else:
+            message = fault["msg"].removeprefix("Value error, ")
+            plain = not isinstance(fault["input"], (Mapping, list, BaseModel))
+            found.append((whole, (path, f"{message}; got {shortened(fault['input'])}" if plain else message)))
+    # A model may fill in keys that were not given; faults there repeat those of the keys that were.
+    complete = [entry for whole, entry in found if whole]
+    return iter(complete or [entry for _, entry in found])
+
+
+def _path_in(given: Json, loc: tuple[str | int, ...]) -> tuple[FilePath, bool]:
+    """The part of pydantic's location that exists in the data, and whether its end does.
+
+    Between keys and positions pydantic names the branches of unions; those are skipped.
+    """
+    path: list[str | int] = []
+    whole = True
+    for step in loc:
+        if isinstance(given, (list, tuple)):
+            given = dict(enumerate(given))
+        if isinstance(given, Mapping) and step in given:
+            given, whole = given[step], True
+            path.append(step)
+        else:
+            whole = isinstance(step, int) or not isinstance(given, Mapping)
+    return tuple(path), whole
+
+
+def _keys_at(model: type[BaseModel], path: FilePath) -> list[str]:
+    """The keys that the models at `path` inside `model` allow."""
+    models = [model]
+    for step in path:
+        fields = [found.model_fields[step] for found in models if step in found.model_fields]
+        if fields:
+            models = [inner for field in fields for inner in _models_in(field.annotation)]
+    return list(dict.fromkeys(key for found in models for key in found.model_fields))
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
+
+
+def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[FilePath, str]]:
+    """Where validation turned a text or a boolean into a number, or the like; files say what they mean.
+
+    Args:
+        given: What the file holds.
+        kept: What was made of it, as JSON.
+        path: Where both stand.
+    """
+    if isinstance(given, Mapping) and isinstance(kept, Mapping):
+        for key in given.keys() & kept.keys():
+            yield from retyped(given[key], kept[key], (*path, key))
+    elif isinstance(given, list) and isinstance(kept, list):
+        for index, (one, other) in enumerate(zip(given, kept, strict=False)):
+            yield from retyped(one, other, (*path, index))
+    elif (wanted := _WORDS.get(type(kept))) and (got := _WORDS.get(type(given))) and wanted != got:
+        yield path, f"{shortened(given)} is {got}; give {wanted}"
+
+
+_WORDS: Final[Mapping[type, str]] = {str: "a text", bool: "a boolean", int: "a number", float: "a number"}

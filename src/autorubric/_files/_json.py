@@ -1,0 +1,113 @@
+"""JSON read strictly: no repeated keys, no NaN, no halves of characters; lines are found when asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, NoReturn
+
+from autorubric._files._paths import FilePath, Json, SyntaxFault
+
+_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+')
+
+
+class _RepeatedKeyError(Exception):
+    """A mapping repeats a key; where, the parser does not say."""
+
+
+class _NumberError(Exception):
+    """A number that is none, as written."""
+
+
+class JsonPlace(NamedTuple):
+    """Where a key or an element of a list begins."""
+
+    path: FilePath
+    line: int
+
+
+def parse_json(text: str, first_line: int = 1) -> Json:
+    """The data of a JSON text.
+
+    Args:
+        text: The text.
+        first_line: The line of the file on which the text begins.
+
+    Raises:
+        SyntaxFault: The text is no JSON, repeats a key, or holds NaN or an infinity.
+    """
+    try:
+        return json.loads(
+            text, object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
+        )
+    except json.JSONDecodeError as error:
+        raise SyntaxFault(f"no valid JSON: {error.msg}", first_line + error.lineno - 1) from None
+    except _RepeatedKeyError:
+        raise _repeated_key(text, first_line) from None
+    except _NumberError as error:
+        line = next(line for token, line in _tokens(text, first_line) if token == str(error))
+        raise SyntaxFault(f"{error} is no JSON number; give a finite one, or null", line) from None
+    # Python refuses whole numbers of thousands of digits.
+    except ValueError as error:
+        raise SyntaxFault(f"no valid JSON: {error}") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _RepeatedKeyError
+    return found
+
+
+def _refuse_number(word: str) -> NoReturn:
+    raise _NumberError(word)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        _refuse_number(digits)
+    return number
+
+
+def _repeated_key(text: str, first_line: int) -> SyntaxFault:
+    seen: dict[FilePath, int] = {}
+    for place in json_places(text, first_line):
+        if place.path in seen:
+            return SyntaxFault(
+                f"the key {place.path[-1]!r} stands twice, first in line {seen[place.path]}; keep one",
+                place.line,
+                place.path[:-1],
+            )
+        seen[place.path] = place.line
+    raise AssertionError("a key is repeated, and yet no key is")
+
+
+def json_places(text: str, first_line: int = 1) -> Iterator[JsonPlace]:
+    """Every key and list element of a valid JSON text, in order; a repeated key comes twice."""
+    path: list[str | int | None] = []
+    for token, line in _tokens(text, first_line):
+        if token in "}]":
+            path.pop()
+        elif token == ",":
+            top = path[-1]
+            path[-1] = top + 1 if isinstance(top, int) else None
+        else:
+            if path and path[-1] is None:
+                path[-1] = json.loads(token)
+                yield JsonPlace(tuple(step for step in path if step is not None), line)
+                continue
+            if not path or isinstance(path[-1], int):
+                yield JsonPlace(tuple(step for step in path if step is not None), line)
+            if token in "{[":
+                path.append(None if token == "{" else 0)
+
+
+def _tokens(text: str, first_line: int) -> Iterable[tuple[str, int]]:
+    line, counted = first_line, 0
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
+        yield match[0], line

@@ -1,0 +1,245 @@
+"""Reading YAML, JSON, TOML and JSON lines into data that knows its lines."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import tomli_w
+
+from autorubric._files._faults import Faults, nearest_key
+from autorubric._files._json import json_places, parse_json
+from autorubric._files._paths import MAX_DEPTH, FilePath, Json, SyntaxFault, path_text
+from autorubric._files._yaml import dump_yaml, node_line, parse_yaml
+from autorubric.errors import ArgumentError, Fault, FileError
+
+FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
+"""Formats of structured text by suffix."""
+
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """Data read from a structured text.
+
+    Attributes:
+        data: The data; for JSON lines a list with an entry a line.
+        source: The file's path, or what stood in its place.
+        line_of: Gives the line of a path inside the data, or of the nearest thing above it; None where
+            the format gives no lines.
+    """
+
+    data: Json
+    source: str
+    line_of: Callable[[FilePath], int | None] = lambda path: None
+
+    def faults(self) -> Faults:
+        """An empty list for the faults of this document."""
+        return Faults(self.source, self.line_of)
+
+
+def read_structured(path: str | Path, *, error: type[FileError] = FileError) -> Document:
+    """The document in a file; its suffix says the format.
+
+    Raises:
+        FileError: The file cannot be read, or is not in its format; of the class `error`.
+    """
+    return parse_structured(
+        read_text(path, error=error), format_of(path, error=error), source=str(path), error=error
+    )
+
+
+def format_of(path: str | Path, *, error: type[FileError] = FileError) -> str:
+    """The format that a file's suffix names.
+
+    Raises:
+        FileError: It names none that is known; of the class `error`.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise _at_top(
+            error, path, f"the suffix {suffix!r} names no known format; {nearest_key(suffix, FORMATS)}"
+        )
+    return FORMATS[suffix]
+
+
+def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
+    """The text of a UTF-8 file, without a byte order mark.
+
+    Raises:
+        FileError: The file cannot be read as that; of the class `error`.
+    """
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise _at_top(error, path, "there is no such file") from None
+    except IsADirectoryError:
+        raise _at_top(error, path, "this is a folder; name a file in it") from None
+    except UnicodeDecodeError as fault:
+        line = fault.object.count(b"\n", 0, fault.start) + 1
+        wrong = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
+        raise _at_top(error, path, f"not UTF-8: {wrong}; save it as UTF-8", line) from None
+    # A path with a NUL character is a ValueError.
+    except (OSError, ValueError) as fault:
+        raise _at_top(error, path, f"cannot be read: {fault}") from None
+
+
+def _at_top(error: type[FileError], source: str | Path, message: str, line: int | None = None) -> FileError:
+    return error(str(source), [Fault(path="", message=message, line=line)])
+
+
+def _fault(found: SyntaxFault) -> Fault:
+    return Fault(path=path_text(found.path), message=found.message, line=found.line)
+
+
+def parse_structured(
+    text: str, form: str, *, source: str = "(text)", error: type[FileError] = FileError
+) -> Document:
+    """The document that a text holds.
+
+    Args:
+        text: The text.
+        form: `yaml`, `json`, `toml` or `jsonl`.
+        source: What the text is called in errors.
+        error: The class of error to raise.
+
+    Raises:
+        FileError: The text is empty or not in its format; of the class `error`.
+    """
+    if not text.strip():
+        raise _at_top(error, source, "it is empty")
+    try:
+        document = _PARSERS[form](text, source)
+        _check_depth(document.data)
+        _check_characters(text, document.data)
+    except SyntaxFault as fault:
+        raise error(source, [_fault(each) for each in (fault, *fault.more)]) from None
+    except RecursionError:
+        raise _at_top(error, source, f"nested deeper than {MAX_DEPTH} levels") from None
+    return document
+
+
+def _check_depth(data: Json) -> None:
+    layer, depth = [data], 0
+    while layer := [
+        child
+        for held in layer
+        if isinstance(held, (dict, list))
+        for child in (held.values() if isinstance(held, dict) else held)
+    ]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_characters(text: str, data: Json) -> None:
+    if not _SURROGATE.search(text):
+        return
+    try:
+        json.dumps(data, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise SyntaxFault(r"a text holds half a character (an unpaired \ud800 to \udfff)") from None
+
+
+def _yaml_document(text: str, source: str) -> Document:
+    data, root = parse_yaml(text)
+    if root is None:
+        raise SyntaxFault("it is empty")
+    return Document(data=data, source=source, line_of=lambda path: node_line(root, path))
+
+
+def _json_document(text: str, source: str) -> Document:
+    return Document(data=parse_json(text), source=source, line_of=_json_lines(text))
+
+
+def _json_lines(text: str) -> Callable[[FilePath], int | None]:
+    # Only a fault asks for lines, so the text is gone through once more only then.
+    lines = cache(lambda: dict(json_places(text)))
+
+    def line_of(path: FilePath) -> int | None:
+        while path and path not in lines():
+            path = path[:-1]
+        return lines().get(path)
+
+    return line_of
+
+
+def _toml_document(text: str, source: str) -> Document:
+    try:
+        data = tomllib.loads(text)
+        # TOML has dates and infinities, which rubrics and datasets have not.
+        json.dumps(data, allow_nan=False)
+    except tomllib.TOMLDecodeError as fault:
+        raise SyntaxFault(f"no valid TOML: {fault}") from None
+    except TypeError as fault:
+        raise SyntaxFault(f"{fault}; quote dates and times as texts") from None
+    except ValueError as fault:
+        raise SyntaxFault(f"holds a number that cannot be kept: {fault}") from None
+    return Document(data=data, source=source)
+
+
+def _jsonl_document(text: str, source: str) -> Document:
+    # Not `splitlines`: a JSON text may hold U+2028 and its like as they are.
+    numbered = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    rows, faults = [], []
+    for number, line in numbered:
+        try:
+            rows.append(parse_json(line, number))
+        except SyntaxFault as fault:
+            faults.append(fault)
+    if faults:
+        raise SyntaxFault(faults[0].message, faults[0].line, faults[0].path, faults[1:])
+    lines = [number for number, _ in numbered]
+
+    def line_of(path: FilePath) -> int | None:
+        return lines[path[0]] if path and isinstance(path[0], int) else None
+
+    return Document(data=rows, source=source, line_of=line_of)
+
+
+_PARSERS: Final[dict[str, Callable[[str, str], Document]]] = {
+    "yaml": _yaml_document,
+    "json": _json_document,
+    "toml": _toml_document,
+    "jsonl": _jsonl_document,
+}
+
+
+def dump_structured(data: Json, form: str) -> str:
+    """The data as text in `yaml`, `json` or `toml`, ending with a line break."""
+    match form:
+        case "yaml":
+            return dump_yaml(data)
+        case "toml":
+            return tomli_w.dumps(data, multiline_strings=False)
+        case "json":
+            return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        case _:
+            raise ArgumentError(f"no format {form!r} to write; {nearest_key(form, ('yaml', 'json', 'toml'))}")
+
+
+def text_or_path(given: str | Path, form: str) -> Path | None:
+    """The path that an argument names, or None where it is a text.
+
+    A `Path` is a path, and so is a single line that ends in a suffix of the format; all else is text.
+    """
+    if isinstance(given, Path):
+        return given
+    suffix = Path(given).suffix.lower() if "\n" not in given else ""
+    return Path(given) if FORMATS.get(suffix) == form else None
+
+
+def format_fault(given: Json, newest: int) -> str | None:
+    """What is wrong with a file's `format` number; None where this version reads it."""
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        return f"{given!r} is no format number; give a whole number from 1 to {newest}, or leave it out"
+    if given > newest:
+        return f"format {given} is newer than this version reads ({newest}); upgrade autorubric"
+    return None

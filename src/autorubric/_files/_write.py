@@ -1,0 +1,54 @@
+"""Writing a file in one piece: readers see the old text or the new one, never a part."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+from autorubric.errors import ArgumentError, Fault, FileError
+
+
+def write_text_atomic(path: str | Path, text: str) -> None:
+    """Writes `text` as UTF-8 under `path`, replacing what was there at once.
+
+    Raises:
+        FileError: The folder is missing, or the file cannot be written.
+        ArgumentError: The text holds half a character, which UTF-8 cannot carry.
+    """
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ArgumentError(
+            f"{path}: the text holds half a character, {text[error.start]!r}, which no file can carry"
+        ) from None
+    write_bytes_atomic(path, content)
+
+
+def write_bytes_atomic(path: str | Path, content: bytes) -> None:
+    """Writes `content` under `path`, replacing what was there at once.
+
+    Raises:
+        FileError: The folder is missing, or the file cannot be written.
+    """
+    # A link stays a link: what it points to is replaced.
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".autorubric-{uuid.uuid4().hex}.tmp")
+    try:
+        _replace(target, temporary, content)
+    except OSError as error:
+        reason = "there is no such folder" if not target.parent.is_dir() else error.strerror or str(error)
+        raise FileError(str(path), [Fault(path="", message=f"cannot be written: {reason}")]) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _replace(target: Path, temporary: Path, content: bytes) -> None:
+    with temporary.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    if target.is_file():
+        shutil.copymode(target, temporary)
+    temporary.replace(target)

@@ -1,0 +1,135 @@
+"""What commands share in speaking: exit codes, errors and notices on stderr, one JSON object on stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from functools import wraps
+from typing import Annotated, Any, ParamSpec
+
+import typer
+
+from autorubric.errors import AutorubricError, JudgeError, RunError
+
+P = ParamSpec("P")
+
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.", show_default=False)
+]
+FailUnder = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-under", metavar="X", help="Exit with 1 if the score is below X.", show_default=False
+    ),
+]
+
+# Whatever could move a terminal's cursor, change its colours or the direction of its text.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Exit(IntEnum):
+    """What a command's exit code says.
+
+    Attributes:
+        DONE: Done as asked.
+        BELOW: Done, and the score is below `--fail-under`.
+        USAGE: The command line or a file is faulty; nothing was judged.
+        UNJUDGED: Nothing could be judged.
+        STOPPED: Stopped by the user.
+    """
+
+    DONE = 0
+    BELOW = 1
+    USAGE = 2
+    UNJUDGED = 3
+    STOPPED = 130
+
+
+def exit_code(score: float | None, fail_under: float | None) -> Exit:
+    """The exit code that a score comes to."""
+    if score is None:
+        return Exit.UNJUDGED
+    return Exit.BELOW if fail_under is not None and score < fail_under else Exit.DONE
+
+
+def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
+    """A command that ends with the exit code it returns; the library's errors become plain messages."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        with _plain_warnings():
+            try:
+                code = command(*args, **kwargs)
+            except AutorubricError as error:
+                notice(f"Error: {error}")
+                code = _code_of(error)
+            # A pipe that was closed is no fault; Typer ends quietly on it.
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                notice(f"Error: {error}")
+                code = Exit.USAGE
+            except KeyboardInterrupt:
+                notice("Stopped.")
+                code = Exit.STOPPED
+        raise typer.Exit(code)
+
+    return run
+
+
+def _code_of(error: AutorubricError) -> Exit:
+    # A plain RunError is an item that failed under --fail-fast; its subclasses are unusable folders.
+    if isinstance(error, JudgeError) or type(error) is RunError:
+        return Exit.UNJUDGED
+    return Exit.USAGE
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings are shown as notices, without the place in the code that they come from."""
+
+    def show(message: Warning | str, *_: object) -> None:
+        notice(f"Warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+def notice(text: str) -> None:
+    """Prints a text for people on stderr."""
+    typer.echo(printable(text), err=True)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Prints one JSON object on stdout: ASCII alone, and null for what is no finite number."""
+    typer.echo(json.dumps(_finite(content), ensure_ascii=True, allow_nan=False, indent=2))
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, float):
+        return content if math.isfinite(content) else None
+    if isinstance(content, Mapping):
+        return {str(key): _finite(value) for key, value in content.items()}
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        return [_finite(value) for value in content]
+    return content
+
+
+def printable(text: str) -> str:
+    """A text in which control characters are written out, so that it cannot steer a terminal."""
+    plain = text.replace("\r\n", "\n")
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), plain)
+
+
+def tolerate_narrow_encodings() -> None:
+    """Has stdout and stderr write out the characters that their encoding lacks, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

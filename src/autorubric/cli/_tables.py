@@ -1,0 +1,115 @@
+"""Blocks on a terminal or into a pipe: the renderer that knows colours and widths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from autorubric._blocks import (
+    Block,
+    Cell,
+    ConfusionBlock,
+    CurveBlock,
+    ScalarBlock,
+    TableBlock,
+    TextBlock,
+    as_text,
+)
+from autorubric.cli._output import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+_BROAD = 20
+"""Characters from which a column's cells may be broken into lines."""
+_GAP = 2
+
+
+def print_blocks(blocks: Sequence[Block]) -> None:
+    """Prints blocks on stdout, a blank line between them; colours only on a terminal that wants them."""
+    # Late, since rich takes as long to load as everything else that `--help` needs.
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for position, block in enumerate(blocks):
+        if position:
+            console.print()
+        for part in _rendered(block, console):
+            console.print(part)
+
+
+def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    if block.title:
+        yield Text(printable(block.title), style="bold")
+    match block:
+        case TextBlock():
+            yield Text(printable(block.text))
+        case ScalarBlock():
+            yield _figures(block)
+        case TableBlock():
+            yield from _tables(block.columns, block.rows, console.width)
+        case ConfusionBlock():
+            rows = [(label, *row) for label, row in zip(block.labels, block.counts, strict=True)]
+            yield from _tables(("truth \\ judge", *block.labels), rows, console.width)
+        case CurveBlock():
+            yield from _tables((block.x_label, block.y_label), block.points, console.width)
+        case _:
+            assert_never(block)
+
+
+def _figures(block: ScalarBlock) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0))
+    for name, value in block.figures:
+        table.add_row(Text(printable(name), style="dim"), Text(printable(as_text(value)), overflow="fold"))
+    return table
+
+
+def _tables(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int
+) -> Iterator[RenderableType]:
+    """The table; where its narrow columns do not fit, several tables that all begin with the first column."""
+    texts = [[printable(as_text(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
+    for chosen in _portions(widths, width):
+        yield _table(columns, rows, texts, chosen)
+
+
+def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Positions of the columns of each table; a broad column takes what is left."""
+    needed = [min(one, _BROAD) + _GAP for one in widths]
+    chosen, taken = [0], needed[0]
+    for at in range(1, len(widths)):
+        if taken + needed[at] > width and len(chosen) > 1:
+            yield chosen
+            chosen, taken = [0], needed[0]
+        chosen.append(at)
+        taken += needed[at]
+    yield chosen
+
+
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], texts: Sequence[Sequence[str]], chosen: Sequence[int]
+) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False)
+    for at in chosen:
+        numeric = all(not isinstance(row[at], str) for row in rows)
+        narrow = max(map(len, [columns[at], *(row[at] for row in texts)])) <= _BROAD
+        table.add_column(
+            Text(printable(columns[at])),
+            justify="right" if numeric else "left",
+            no_wrap=narrow,
+            overflow="fold",
+        )
+    for row in texts:
+        table.add_row(*(Text(row[at]) for at in chosen))
+    return table

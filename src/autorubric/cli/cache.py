@@ -1,0 +1,80 @@
+"""`autorubric cache stats` and `autorubric cache clear`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autorubric._blocks import ScalarBlock
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+
+if TYPE_CHECKING:
+    from autorubric.llm import ReplyCache
+
+CacheFolder = Annotated[
+    Path,
+    typer.Option("--cache-dir", metavar="DIR", help="The cache's folder.  [default: .autorubric_cache]", show_default=False),
+]
+_DEFAULT = Path(".autorubric_cache")
+
+cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@cache_app.command("stats")
+@guarded
+def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+    """Show how many replies of models are kept, and where.
+
+    The object of --json has: path, entries, size_bytes, max_bytes.
+
+    \b
+    Example:
+      autorubric cache stats --cache-dir .autorubric_cache
+    """
+    found = _existing(cache_dir)
+    if found is None:
+        held = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
+    else:
+        told = found.stats()
+        found.close()
+        held = {name: told.to_dict()[name] for name in ("path", "entries", "size_bytes", "max_bytes")}
+    if as_json:
+        print_json(held)
+    else:
+        print_blocks([ScalarBlock(title="Kept replies", figures=tuple(held.items()))])
+    return Exit.DONE
+
+
+@cache_app.command("clear")
+@guarded
+def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
+    """Remove every kept reply.
+
+    The object of --json has: path, removed.
+
+    \b
+    Example:
+      autorubric cache clear --cache-dir .autorubric_cache
+    """
+    found = _existing(cache_dir)
+    removed = 0
+    if found is not None:
+        removed = found.clear()
+        found.close()
+    if as_json:
+        print_json({"path": str(found.path if found else cache_dir), "removed": removed})
+    else:
+        notice(f"Removed {removed} replies from {cache_dir}.")
+    return Exit.DONE
+
+
+def _existing(folder: Path) -> ReplyCache | None:
+    """The cache in a folder; None where there is none, since looking at one makes it."""
+    # Late, since it loads pydantic, and `--help` should not wait for that.
+    from autorubric.llm import ReplyCache
+
+    found = ReplyCache(folder)
+    return found if found.path.exists() else None

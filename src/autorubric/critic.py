@@ -1,0 +1,131 @@
+"""One judge, one criterion, one sample → one vote."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from autorubric._events import Exchanged
+from autorubric.errors import JudgeError, ReplyError
+from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, Seat
+from autorubric.types import JudgeVote
+from autorubric.values import Answer, CriterionVerdict
+
+Clock = Callable[[], float]
+"""Seconds from any fixed point on; `time.perf_counter` by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """A vote with what led to it.
+
+    Attributes:
+        vote: The vote.
+        exchanged: What was sent and received, where a model was asked.
+        error: The error of a failed vote.
+    """
+
+    vote: JudgeVote
+    exchanged: Exchanged | None = None
+    error: JudgeError | None = None
+
+
+async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
+    """The vote of the judge in a seat; its errors become a failed vote."""
+    started = clock()
+    outcome: JudgeReply | JudgeError
+    try:
+        outcome = await seat.judge.ask(request)
+    except JudgeError as error:
+        outcome = error
+    return _cast(seat, request, outcome, clock() - started)
+
+
+async def cast_votes(
+    seat: Seat, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
+) -> list[Cast]:
+    """The votes on several criteria of one item from one request, in the order of the requests."""
+    if not isinstance(seat.judge, BatchJudge) or len(requests) == 1:
+        return [await cast_vote(seat, request, clock=clock) for request in requests]
+    started = clock()
+    outcomes: Sequence[JudgeReply | JudgeError]
+    try:
+        outcomes = await seat.judge.ask_many(requests)
+    except JudgeError as error:
+        outcomes = [error for _ in requests]
+    seconds = clock() - started
+    return [
+        _cast(seat, request, outcome, seconds) for request, outcome in zip(requests, outcomes, strict=True)
+    ]
+
+
+def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float) -> Cast:
+    if isinstance(outcome, JudgeError):
+        return _failed(seat, request, outcome, seconds)
+    if not outcome.asked:
+        vote = JudgeVote(
+            judge_id=seat.judge_id, sample=request.sample, status="not_asked", weight=seat.weight
+        )
+        return Cast(vote=vote)
+    try:
+        answer = read_answer(request, outcome)
+    except ReplyError as error:
+        error.usage, error.cost = outcome.usage, outcome.cost
+        return _failed(seat, request, error, seconds)
+    is_choice = request.criterion.level in ("ordinal", "nominal")
+    vote = JudgeVote(
+        judge_id=seat.judge_id,
+        sample=request.sample,
+        status="abstained" if answer.abstains else "answered",
+        answer=answer.code,
+        verdict=_verdict(answer) if request.criterion.level == "binary" else None,
+        selected_index=answer.index if is_choice else None,
+        selected_label=answer.label if is_choice else None,
+        value=answer.value,
+        na=answer.na,
+        reason=outcome.reason or answer.reason,
+        weight=seat.weight,
+        confidence=outcome.confidence,
+        model=outcome.model,
+        truncated=outcome.truncated,
+        token_usage=outcome.usage,
+        completion_cost=outcome.cost,
+        latency_seconds=seconds,
+    )
+    return Cast(vote=vote, exchanged=outcome.exchanged)
+
+
+def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
+    """The answer in a reply, read by the criterion.
+
+    Raises:
+        ReplyError: The reply is no answer to the criterion.
+    """
+    if reply.answer is None:
+        return Answer(code=None, cannot_assess=True, reason=reply.reason)
+    if isinstance(reply.answer, Answer):
+        return reply.answer
+    return request.criterion.read(reply.answer)
+
+
+def _verdict(answer: Answer) -> CriterionVerdict:
+    if answer.cannot_assess:
+        return CriterionVerdict.CANNOT_ASSESS
+    return CriterionVerdict.MET if answer.value == 1.0 else CriterionVerdict.UNMET
+
+
+def _failed(seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float) -> Cast:
+    vote = JudgeVote(
+        judge_id=seat.judge_id,
+        sample=request.sample,
+        status="failed",
+        weight=seat.weight,
+        error=f"{type(error).__name__}: {error}",
+        unreadable=isinstance(error, ReplyError),
+        token_usage=error.usage,
+        completion_cost=error.cost,
+        latency_seconds=seconds,
+    )
+    exchanged = Exchanged(replies=error.replies) if error.replies else None
+    return Cast(vote=vote, exchanged=exchanged, error=error)

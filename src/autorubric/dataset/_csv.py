@@ -1,0 +1,91 @@
+"""CSV files as rows with their lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from autorubric._files import Faults, nearest_key, read_text
+from autorubric.errors import DatasetError
+
+# One field may hold a whole submission; the library's own bound of 128 KiB is a setting of the process.
+_FIELD_LIMIT: Final = 2**31 - 1
+_limit_lock = threading.Lock()
+
+
+class CsvRow(NamedTuple):
+    """One row.
+
+    Attributes:
+        line: The line of the file on which it begins.
+        cells: Texts by column; empty where the cell is.
+    """
+
+    line: int
+    cells: dict[str, str]
+
+
+class CsvTable(NamedTuple):
+    """A table with a head."""
+
+    columns: list[str]
+    rows: list[CsvRow]
+
+
+def read_csv(path: str | Path) -> CsvTable:
+    """The rows of a CSV file whose first line names the columns.
+
+    Raises:
+        DatasetError: The file cannot be read, columns repeat, or rows are longer or shorter than the head.
+    """
+    text = read_text(path, error=DatasetError)
+    with _limit_lock:
+        before = csv.field_size_limit(_FIELD_LIMIT)
+        try:
+            return _table(text, Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1))
+        finally:
+            csv.field_size_limit(before)
+
+
+def _table(text: str, faults: Faults) -> CsvTable:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns: list[str] = []
+    rows: list[CsvRow] = []
+    line = 1
+    try:
+        for cells in reader:
+            if not columns:
+                columns = cells
+            elif len(cells) == len(columns):
+                rows.append(CsvRow(line, dict(zip(columns, cells, strict=True))))
+            elif cells:
+                faults.add((line,), f"the row has {len(cells)} cells; the head names {len(columns)} columns")
+            line = reader.line_num + 1
+    except csv.Error as error:
+        faults.add((line,), f"no valid CSV: {error}")
+    if not columns:
+        faults.add((), "it is empty; the first line names the columns")
+    for column in sorted({column for column in columns if columns.count(column) > 1}):
+        faults.add((), f"the column {column!r} stands twice; names are unique")
+    faults.raise_as(DatasetError)
+    return CsvTable(columns, rows)
+
+
+def demand_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) -> None:
+    """Notes the columns that are needed and missing."""
+    for column in needed:
+        if column not in columns:
+            faults.add((), f"there is no column {column!r}; in its place, {nearest_key(column, columns)}")
+
+
+def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> str:
+    """The text of a CSV file with these rows; None becomes an empty cell."""
+    buffer = io.StringIO(newline="")
+    writer = csv.DictWriter(buffer, columns, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()

@@ -1,0 +1,108 @@
+"""One item of a dataset: a submission with what is known of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
+
+from autorubric.errors import ArgumentError
+from autorubric.rubric import Rubric
+from autorubric.values import Json, Submission
+
+Labels = list[Json] | dict[str, Json]
+"""One label per criterion, in the rubric's order or by name; None where there is none."""
+
+
+def _as_rubric(given: Any) -> Any:
+    return Rubric.from_dict(given) if isinstance(given, (Mapping, list)) else given
+
+
+def _as_dict(given: Any) -> Any:
+    return {} if given is None else given
+
+
+def as_json(given: Any) -> Json:
+    """A copy of what was given, as JSON carries it.
+
+    Raises:
+        ValueError: JSON cannot carry it.
+    """
+    try:
+        return json.loads(json.dumps(given, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"this is kept as JSON, which it is not: {error}") from None
+
+
+JsonValue = Annotated[Any, BeforeValidator(as_json)]
+RubricValue = Annotated[
+    Rubric, BeforeValidator(_as_rubric), PlainSerializer(lambda rubric: rubric.to_dict(), return_type=dict)
+]
+
+
+class DataItem(BaseModel):
+    """A submission with what is known of it; keywords only.
+
+    Attributes:
+        submission: What is graded, as it is given: a text, `{"thinking", "output"}`, named candidates, a
+            conversation (a list of `{"role", "content"}`), or None where there is no text.
+        description: A word on the item for people.
+        ground_truth: One label per criterion, in the rubric's order or by name: a verdict, an option's
+            label, a number, or None.
+        rubric: The item's own rubric, in place of the dataset's.
+        reference_submission: A model answer, in place of the dataset's.
+        prompt: What the submission answers, in place of the dataset's.
+        id: The item's name, by which recorded votes and ratings are matched; else its position as text.
+        reasons: Why a label is as it is, by criterion name.
+        ratings: Labels by rater; their majority stands in for a ground-truth label that is missing.
+        metadata: Anything else, as JSON.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    submission: JsonValue
+    description: str = ""
+    ground_truth: Annotated[Labels, BeforeValidator(as_json)] | None = None
+    rubric: RubricValue | None = None
+    reference_submission: str | None = None
+    prompt: str | None = None
+    id: str | None = Field(default=None, min_length=1)
+    reasons: Annotated[dict[str, str], BeforeValidator(_as_dict)] = Field(default_factory=dict)
+    ratings: Annotated[dict[str, Labels], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
+        default_factory=dict
+    )
+    metadata: Annotated[dict[str, Any], BeforeValidator(_as_dict), BeforeValidator(as_json)] = Field(
+        default_factory=dict
+    )
+
+    @field_validator("submission")
+    @classmethod
+    def _check_submission(cls, given: Json) -> Json:
+        try:
+            Submission.parse(given)
+        except ArgumentError as error:
+            raise ValueError(str(error).replace("to_grade", "submission")) from None
+        return given
+
+    def to_dict(self) -> dict[str, Json]:
+        """The item as a dataset file holds it, without fields at their defaults."""
+        kept = self.model_dump(mode="json", exclude_defaults=True)
+        return {**({"id": self.id} if self.id else {}), "submission": self.submission, **kept}
+
+
+def canonical_sha256(given: Json) -> str:
+    """SHA-256, in hexadecimal, of the canonical JSON of a value."""
+    text = json.dumps(given, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def seen_by_judges(item: DataItem, prompt: str | None, reference_submission: str | None) -> Json:
+    """What of an item a judge may see, ready for a fingerprint."""
+    submission = item.submission
+    if isinstance(submission, dict) and not set(submission) <= {"thinking", "output"}:
+        # Of named candidates the order counts: the first one is what is judged.
+        submission = [list(pair) for pair in submission.items()]
+    return {"submission": submission, "prompt": prompt, "reference_submission": reference_submission}

@@ -1,0 +1,151 @@
+"""Long tables of labels, one row a label, and how ratings are taken from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from autorubric._files import Faults, nearest_key
+from autorubric.criteria import BaseCriterion
+from autorubric.dataset._csv import demand_columns, read_csv
+from autorubric.dataset._item import DataItem
+from autorubric.errors import DatasetError, ReplyError
+from autorubric.rubric import Rubric
+from autorubric.values import Json
+
+_NEEDED: Final = ("item_id", "criterion", "rater", "value")
+_NO_RATING: Final = ("", "NA", "INVALID")
+
+
+class LongRow(NamedTuple):
+    """One label.
+
+    Attributes:
+        item_id: The item.
+        criterion: The criterion's name.
+        rater: Who gave it.
+        rater_type: What the rater is, as `human` or `llm`; empty where the table does not say.
+        value: The label as written.
+        sample: Which of the rater's passes it is from, from 0.
+        line: Its line in the file.
+    """
+
+    item_id: str
+    criterion: str
+    rater: str
+    rater_type: str
+    value: str
+    sample: str
+    line: int
+
+
+def read_long_table(path: str | Path) -> list[LongRow]:
+    """The labels of a CSV file with the columns `item_id, criterion, rater, value[, rater_type][, sample]`.
+
+    Other columns are ignored.
+
+    Raises:
+        DatasetError: The file cannot be read, or columns are missing.
+    """
+    table = read_csv(path)
+    faults = Faults(str(path), lambda at: 1)
+    demand_columns(table.columns, _NEEDED, faults)
+    faults.raise_as(DatasetError)
+    return [
+        LongRow(
+            item_id=cells["item_id"],
+            criterion=cells["criterion"],
+            rater=cells["rater"],
+            rater_type=cells.get("rater_type", ""),
+            value=cells["value"],
+            sample=cells.get("sample") or "0",
+            line=line,
+        )
+        for line, cells in table.rows
+    ]
+
+
+def attach_ratings(
+    path: str | Path,
+    items: Mapping[str, tuple[DataItem, Rubric]],
+    *,
+    labels: Mapping[str, Json],
+    raters: Collection[str] | None,
+    rater_type: str | None,
+) -> dict[str, DataItem]:
+    """The items with the ratings of a long table added, by id.
+
+    Raises:
+        DatasetError: The table cannot be read, none of its rows is wanted, or labels do not fit; all faults
+            are reported.
+    """
+    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
+    wanted = _wanted(read_long_table(path), items, raters, rater_type, faults)
+    found: dict[str, dict[str, dict[str, Json]]] = {}
+    for row in wanted:
+        rubric = items[row.item_id][1]
+        if row.criterion not in rubric.names:
+            hint = nearest_key(row.criterion, rubric.names)
+            faults.add((row.line,), f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}")
+            continue
+        rated = found.setdefault(row.item_id, {}).setdefault(row.rater, {})
+        if row.criterion in rated:
+            what = f"{row.rater!r} rated {row.criterion!r} of item {row.item_id!r}"
+            faults.add((row.line,), f"{what} twice; keep one row")
+        rated[row.criterion] = _label(row, labels, rubric.by_name(row.criterion), faults)
+    faults.raise_as(DatasetError)
+    return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}
+
+
+def _wanted(
+    rows: Iterable[LongRow],
+    items: Collection[str],
+    raters: Collection[str] | None,
+    rater_type: str | None,
+    faults: Faults,
+) -> list[LongRow]:
+    typed = [row for row in rows if not rater_type or row.rater_type in ("", rater_type)]
+    known = {row.rater for row in typed}
+    for rater in raters or ():
+        if rater not in known:
+            hint = nearest_key(rater, sorted(known))
+            faults.add((), f"the table has no rater {rater!r} of type {rater_type!r}; {hint}")
+    chosen = [row for row in typed if (raters is None or row.rater in raters) and row.sample == "0"]
+    kept = [row for row in chosen if row.item_id in items]
+    if not kept and not faults:
+        given = sorted({row.item_id for row in chosen})[:3]
+        faults.add((), f"no row of type {rater_type!r} is on an item of the dataset; rows are on {given!r} …")
+    return kept
+
+
+def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion, faults: Faults) -> Json:
+    """The label that a row stands for; None where it is no rating."""
+    if row.value in labels:
+        label = labels[row.value]
+    elif row.value.strip().upper() in _NO_RATING and not _is_declared(row.value, criterion):
+        return None
+    else:
+        label = row.value
+    try:
+        criterion.parse_truth(label)
+    except ReplyError as error:
+        faults.add((row.line,), f"item {row.item_id!r}: {error}; labels={{{row.value!r}: …}} maps it")
+        return None
+    return label
+
+
+def _is_declared(value: str, criterion: BaseCriterion) -> bool:
+    folded = value.strip().casefold()
+    return any((answer.label or "").strip().casefold() == folded for answer in criterion.answers())
+
+
+def _with(item: DataItem, rated: Mapping[str, Mapping[str, Json]], rubric: Rubric) -> DataItem:
+    ratings: dict[str, Json] = dict(item.ratings)
+    for rater, labels in rated.items():
+        given = {name: label for name, label in labels.items() if label is not None}
+        earlier = ratings.get(rater, {})
+        if isinstance(earlier, list):
+            earlier = dict(zip(rubric.names, earlier, strict=True))
+        ratings[rater] = {**earlier, **given}
+    return item.model_copy(update={"ratings": ratings})

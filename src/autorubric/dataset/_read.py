@@ -1,0 +1,181 @@
+"""From the data of a file to a dataset's parts, with every fault on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from autorubric._files import Faults, FilePath, format_fault, nearest_key, shortened
+from autorubric.dataset._item import DataItem, as_json
+from autorubric.dataset._truth import label_faults
+from autorubric.errors import DatasetError, FileError
+from autorubric.rubric import Rubric
+from autorubric.values import Json
+
+FORMAT: Final = 1
+"""The newest format of dataset files that this version reads and the one it writes."""
+
+HEADER_KEYS: Final = (
+    "format",
+    "name",
+    "prompt",
+    "reference_submission",
+    "metadata",
+    "rubric",
+)
+
+
+class Contents(NamedTuple):
+    """What a dataset is made of."""
+
+    prompt: str | None
+    rubric: Rubric | None
+    name: str | None
+    reference_submission: str | None
+    metadata: dict[str, Json]
+    items: list[DataItem]
+
+
+class _Placed(NamedTuple):
+    path: FilePath
+    position: int
+    item: DataItem
+
+
+class DatasetReader:
+    """Reads the parts of one dataset; rubrics in files beside it are read once each.
+
+    Args:
+        faults: Gets every fault found.
+        folder: Where a file with a rubric, named in the dataset, is looked for; None allows none.
+    """
+
+    def __init__(self, faults: Faults, folder: Path | None = None) -> None:
+        self.faults = faults
+        self._folder = folder
+        self._rubrics: dict[str, Rubric | None] = {}
+
+    def contents(
+        self,
+        header: Mapping[str, Json],
+        items: Iterable[tuple[FilePath, Json]],
+        *,
+        header_at: FilePath = (),
+        rubric: Rubric | None = None,
+    ) -> Contents:
+        """The parts of a dataset.
+
+        Args:
+            header: What its items share.
+            items: Each with where it stands.
+            header_at: Where the header stands.
+            rubric: Takes the place of the header's.
+
+        Raises:
+            DatasetError: There are faults; all are reported.
+        """
+        shared = self._header(header, header_at)
+        if rubric is not None:
+            shared = shared._replace(rubric=rubric)
+        read = [
+            _Placed(path, position, item)
+            for position, (path, given) in enumerate(items)
+            if (item := self.item(given, path)) is not None
+        ]
+        _check_items(read, shared.rubric, self.faults)
+        self.faults.raise_as(DatasetError)
+        return shared._replace(items=[placed.item for placed in read])
+
+    def _header(self, given: Mapping[str, Json], at: FilePath) -> Contents:
+        fault = format_fault(given.get("format", 1), FORMAT)
+        if fault:
+            self.faults.add((*at, "format"), fault)
+            # Of another format's keys this version knows nothing.
+            self.faults.raise_as(DatasetError)
+        for key in given:
+            if key not in HEADER_KEYS:
+                self.faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), HEADER_KEYS)}")
+        return Contents(
+            prompt=self._text(given, "prompt", at),
+            rubric=self.rubric(given.get("rubric"), (*at, "rubric")),
+            name=self._text(given, "name", at),
+            reference_submission=self._text(given, "reference_submission", at),
+            metadata=self._metadata(given.get("metadata"), (*at, "metadata")),
+            items=[],
+        )
+
+    def _metadata(self, given: Json, at: FilePath) -> dict[str, Json]:
+        if not isinstance(given, Mapping | None):
+            self.faults.add(at, f"metadata is a mapping; got {shortened(given)}")
+            return {}
+        try:
+            return dict(as_json(given or {}))
+        except ValueError as error:
+            self.faults.add(at, str(error))
+            return {}
+
+    def _text(self, given: Mapping[str, Json], key: str, at: FilePath) -> str | None:
+        text = given.get(key)
+        if text is None or isinstance(text, str):
+            return text
+        self.faults.add((*at, key), f"{key} is a text; got {shortened(text)}")
+        return None
+
+    def item(self, given: Json, at: FilePath) -> DataItem | None:
+        """One item; None where it has faults."""
+        if isinstance(given, DataItem):
+            return given
+        if not isinstance(given, Mapping):
+            self.faults.add(at, f"an item is a mapping with 'submission'; got {shortened(given)}")
+            return None
+        before = len(self.faults)
+        rubric = self.rubric(given.get("rubric"), (*at, "rubric"))
+        try:
+            item = DataItem.model_validate({**given, "rubric": rubric})
+        except ValidationError as error:
+            self.faults.add_validation(error, DataItem, given, at)
+            return None
+        return item if len(self.faults) == before else None
+
+    def rubric(self, given: Json, at: FilePath) -> Rubric | None:
+        """A rubric given in the file, or as the name of a file beside it; None without, or with faults."""
+        if given is None or isinstance(given, Rubric):
+            return given
+        if not isinstance(given, str):
+            return Rubric._read_inside(given, self.faults, at)
+        if given not in self._rubrics:
+            self._rubrics[given] = self._rubric_file(given, at)
+        return self._rubrics[given]
+
+    def _rubric_file(self, name: str, at: FilePath) -> Rubric | None:
+        if self._folder is None:
+            message = f"{name!r} names a file, which only a dataset in a file can do; give the rubric"
+            self.faults.add(at, message)
+            return None
+        path = (self._folder / name).resolve()
+        if Path(name).is_absolute() or not path.is_relative_to(self._folder.resolve()):
+            self.faults.add(at, f"{name!r} lies outside the dataset's folder; name a file in it or below it")
+            return None
+        try:
+            return Rubric.from_file(path)
+        except FileError as error:
+            for fault in error.faults:
+                self.faults.add(at, f"in {name}: {fault}")
+            return None
+
+
+def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults) -> None:
+    """Notes ids that occur twice and labels that do not fit their rubric."""
+    first: dict[str, int] = {}
+    for path, position, item in read:
+        item_id = item.id or str(position)
+        if item_id in first:
+            message = f"the id {item_id!r} is that of item {first[item_id]} too; ids are unique"
+            faults.add((*path, "id"), f"{message}, and an item without one has its position")
+        first.setdefault(item_id, position)
+        own = item.rubric or rubric
+        for fault in label_faults(item, own) if own else ():
+            faults.add((*path, *fault.path), f"item {item_id!r}: {fault.message}")

@@ -1,0 +1,138 @@
+"""Dataset files: JSON, JSON lines and YAML here, tables in `_tables`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from autorubric._files import (
+    Document,
+    FilePath,
+    dump_structured,
+    nearest_key,
+    parse_structured,
+    read_structured,
+    text_or_path,
+    write_bytes_atomic,
+    write_text_atomic,
+)
+from autorubric.dataset._csv import write_csv
+from autorubric.dataset._read import FORMAT, HEADER_KEYS, Contents, DatasetReader
+from autorubric.dataset._tables import contents_of_csv, contents_of_parquet, parquet_of, table_of
+from autorubric.errors import ArgumentError, DatasetError, Fault
+from autorubric.rubric import Rubric
+from autorubric.values import Json
+
+_FORMS: Final = {
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+
+
+def contents_of_text(given: str | Path) -> Contents:
+    """The dataset of a JSON text, or of the file that a path or a line ending in `.json` names."""
+    path = text_or_path(given, "json")
+    if path is not None:
+        return contents_of_file(path, None)
+    document = parse_structured(str(given), "json", source="RubricDataset.from_json", error=DatasetError)
+    return _contents(document, None, None)
+
+
+def contents_of_file(path: str | Path, rubric: Rubric | None) -> Contents:
+    """The dataset in a file; its suffix says the format, and `rubric` takes the place of the file's."""
+    form = _form(path)
+    if form == "csv":
+        return contents_of_csv(path, rubric)
+    if form == "parquet":
+        return contents_of_parquet(path, rubric)
+    document = read_structured(path, error=DatasetError)
+    read = _contents_of_lines if form == "jsonl" else _contents
+    return read(document, Path(path).parent, rubric)
+
+
+def _form(path: str | Path) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix not in _FORMS:
+        message = f"the suffix {suffix!r} names no format of datasets; {nearest_key(suffix, _FORMS)}"
+        raise DatasetError(str(path), [Fault(path="", message=message)])
+    return _FORMS[suffix]
+
+
+def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
+    """Writes a dataset to a file; its suffix says the format."""
+    form = _form(path)
+    if form in ("csv", "parquet"):
+        _refuse_loss(path, contents)
+        table = table_of(contents, ids, texts=True)
+        if form == "parquet":
+            write_bytes_atomic(path, parquet_of(table))
+        else:
+            write_text_atomic(path, write_csv(*table))
+    elif form == "jsonl":
+        write_text_atomic(path, lines_of(contents))
+    else:
+        write_text_atomic(path, dump_structured(mapping_of(contents), form))
+
+
+def _refuse_loss(path: str | Path, contents: Contents) -> None:
+    for kept in ("rubric", "ratings", "reasons"):
+        if any(getattr(item, kept) for item in contents.items):
+            message = f"a table cannot hold the {kept} of items; write .json, .jsonl or .yaml"
+            raise ArgumentError(f"{path}: {message}")
+
+
+def contents_of_mapping(given: Mapping[str, Any]) -> Contents:
+    """The dataset of a mapping as JSON files hold it."""
+    return _contents(Document(data=given, source="RubricDataset.from_dict"), None, None)
+
+
+def _contents(document: Document, folder: Path | None, rubric: Rubric | None) -> Contents:
+    data = document.data
+    at: FilePath = ("items",)
+    if isinstance(data, list):
+        data, at = {"items": data}, ()
+    if not isinstance(data, Mapping) or not isinstance(data.get("items"), list):
+        keys = ", ".join(("items", *HEADER_KEYS))
+        message = f"a dataset is a list of items, or a mapping with a list 'items'; keys are {keys}"
+        raise DatasetError(document.source, [Fault(path="", message=message)])
+    header = {key: value for key, value in data.items() if key != "items"}
+    placed = (((*at, position), item) for position, item in enumerate(data["items"]))
+    return DatasetReader(document.faults(), folder).contents(header, placed, rubric=rubric)
+
+
+def _contents_of_lines(document: Document, folder: Path, rubric: Rubric | None) -> Contents:
+    rows = list(enumerate(document.data))
+    header: Json = {}
+    if isinstance(rows[0][1], Mapping) and "format" in rows[0][1]:
+        header = rows.pop(0)[1]
+    placed: Iterable[tuple[FilePath, Json]] = (((line,), item) for line, item in rows)
+    return DatasetReader(document.faults(), folder).contents(header, placed, header_at=(0,), rubric=rubric)
+
+
+def header_of(contents: Contents) -> dict[str, Json]:
+    """What the items share, as files hold it, without what is not there."""
+    head = {
+        "name": contents.name,
+        "metadata": contents.metadata or None,
+        "prompt": contents.prompt,
+        "reference_submission": contents.reference_submission,
+        "rubric": contents.rubric.to_dict() if contents.rubric is not None else None,
+    }
+    return {"format": FORMAT, **{key: value for key, value in head.items() if value is not None}}
+
+
+def mapping_of(contents: Contents) -> dict[str, Json]:
+    """The dataset as a mapping that JSON and YAML files hold."""
+    return {**header_of(contents), "items": [item.to_dict() for item in contents.items]}
+
+
+def lines_of(contents: Contents) -> str:
+    """The dataset as JSON lines: what the items share, then an item a line."""
+    rows = [header_of(contents), *(item.to_dict() for item in contents.items)]
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -1,0 +1,247 @@
+"""Datasets as tables: one row an item, for CSV, Parquet and DataFrames.
+
+Columns are `id, submission, description, prompt, reference_submission`, `truth.<criterion>` and `meta.<key>`.
+A table has no rubric, no name and no metadata of its own.
+
+An empty cell is nothing: no text, no label, no key. What a cell cannot hold as it is, an empty text or a
+structured submission, stands as JSON in a column beside it: `submission_json`, `prompt_json` or
+`reference_submission_json`. In files a label is written as the rubric reads it, and a metadata value as
+itself if it is a text that is no JSON, else as JSON. A DataFrame holds the values themselves and needs neither
+rule.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from autorubric._files import Faults, FilePath, SyntaxFault, nearest_key, parse_json
+from autorubric.criteria import BaseCriterion
+from autorubric.dataset._csv import demand_columns, read_csv
+from autorubric.dataset._item import DataItem
+from autorubric.dataset._read import Contents, DatasetReader
+from autorubric.dataset._truth import by_name
+from autorubric.errors import DatasetError, Fault, MissingDependencyError, ReplyError
+from autorubric.rubric import Rubric
+from autorubric.values import Json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_FIXED: Final = ("id", "submission", "description", "prompt", "reference_submission")
+_TWIN: Final = "_json"
+_COLUMNS: Final = (
+    *("id", "submission", "submission_json", "description", "prompt", "prompt_json"),
+    *("reference_submission", "reference_submission_json"),
+)
+_TRUTH: Final = "truth."
+_META: Final = "meta."
+
+
+def contents_of_csv(path: str | Path, rubric: Rubric | None) -> Contents:
+    """The dataset in a CSV file."""
+    table = read_csv(path)
+    lines = [row.line for row in table.rows]
+
+    def line_of(at: FilePath) -> int | None:
+        return lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
+
+    rows = [row.cells for row in table.rows]
+    return _TableReader(Faults(str(path), line_of), rubric, texts=True).read(table.columns, rows)
+
+
+def contents_of_parquet(path: str | Path, rubric: Rubric | None) -> Contents:
+    """The dataset in a Parquet file."""
+    pyarrow = _pyarrow()
+    try:
+        table = pyarrow.parquet.ParquetFile(str(path)).read()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {error}")]) from None
+    faults = Faults(str(path))
+    for column in sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
+        faults.add((), f"the column {column!r} stands twice; names are unique")
+    return _TableReader(faults, rubric, texts=True).read(table.column_names, table.to_pylist())
+
+
+def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None) -> Contents:
+    """The dataset in a DataFrame."""
+    columns = [str(column) for column in frame.columns]
+    held = frame.astype(object).where(frame.notna(), None)
+    cells = held.itertuples(index=False, name=None)
+    rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in cells]
+    return _TableReader(Faults("RubricDataset.from_dataframe"), rubric, texts=False).read(columns, rows)
+
+
+def _plain(cell: Any) -> Any:
+    import numpy as np
+
+    return cell.tolist() if isinstance(cell, (np.generic, np.ndarray)) else cell
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError(
+            "Parquet files need pyarrow, which is not installed: pip install 'autorubric[parquet]'"
+        ) from None
+    return pyarrow
+
+
+class _TableReader:
+    """Rows to items; `texts` says that cells are as files hold them."""
+
+    def __init__(self, faults: Faults, rubric: Rubric | None, *, texts: bool) -> None:
+        self._faults = faults
+        self._rubric = rubric
+        self._texts = texts
+
+    def read(self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Contents:
+        self._check_columns(columns)
+        places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
+        placed = ((place, self._item(cells, place)) for place, cells in zip(places, rows, strict=False))
+        return DatasetReader(self._faults).contents({}, placed, rubric=self._rubric)
+
+    def _check_columns(self, columns: Sequence[str]) -> None:
+        demand_columns(columns, ("submission",), self._faults)
+        known = list(_COLUMNS)
+        if self._rubric is not None:
+            known += [f"{_TRUTH}{name}" for name in self._rubric.names]
+        for column in columns:
+            free = column.startswith(_META) or (column.startswith(_TRUTH) and self._rubric is None)
+            if not free and column not in known:
+                hint = f"{nearest_key(column, known)}; what is your own goes to {_META}<key>"
+                self._faults.add((), f"unknown column {column!r}; {hint}")
+        # Every row would repeat these.
+        self._faults.raise_as(DatasetError)
+
+    def _item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
+        fields: dict[str, Json] = {"submission": None}
+        labels: dict[str, Json] = {}
+        metadata: dict[str, Json] = {}
+        for column, cell in cells.items():
+            if cell is None or (self._texts and cell == ""):
+                continue
+            if column.startswith(_TRUTH):
+                labels[column.removeprefix(_TRUTH)] = self._label(column.removeprefix(_TRUTH), cell)
+            elif column.startswith(_META):
+                metadata[column.removeprefix(_META)] = _from_text(cell) if self._texts else cell
+            elif column.endswith(_TWIN):
+                fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))
+            elif fields.get(column) is None:
+                # Ids that are numbers are read so from frames and Parquet files.
+                whole = column == "id" and isinstance(cell, int)
+                fields[column] = str(cell) if whole else cell
+        return {**fields, "ground_truth": labels or None, "metadata": metadata}
+
+    def _twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
+        beside = column.removesuffix(_TWIN)
+        if cells.get(beside) not in (None, ""):
+            self._faults.add(at, f"{column} and {beside} both hold something; leave one of them empty")
+        try:
+            return parse_json(cells[column])
+        except (SyntaxFault, TypeError) as error:
+            self._faults.add(at, f"{error}; {column} holds JSON; a plain text belongs into {beside}")
+            return None
+
+    def _label(self, name: str, cell: Any) -> Json:
+        """A label as the rubric reads it: the text, unless only the JSON in it is a label."""
+        if not self._texts or not isinstance(cell, str) or self._rubric is None:
+            return cell
+        criterion = self._rubric.by_name(name)
+        for label in (cell, _from_text(cell)):
+            try:
+                answer = criterion.parse_truth(label)
+            except ReplyError:
+                continue
+            return label if answer is None or isinstance(answer.code, str | None) else answer.code
+        return cell
+
+
+def _from_text(cell: Any) -> Json:
+    """A cell of a file: the JSON in it, else the text."""
+    if not isinstance(cell, str):
+        return cell
+    try:
+        return parse_json(cell)
+    except (SyntaxFault, RecursionError):
+        return cell
+
+
+def _to_text(given: Json) -> str:
+    """The cell that `_from_text` reads as `given`."""
+    if isinstance(given, str) and _from_text(given) is given:
+        return given
+    return json.dumps(given, ensure_ascii=False)
+
+
+class Table(NamedTuple):
+    """A dataset's table: its columns and rows; a cell that a row lacks is empty."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+
+
+def table_of(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
+    """The table of a dataset; with `texts`, every cell is a text as files hold it."""
+    rows = [_row(item, item_id, contents, texts) for item, item_id in zip(contents.items, ids, strict=True)]
+    used = dict.fromkeys(column for row in rows for column in row)
+    twins = [column for column in _COLUMNS if column in _FIXED or column in used]
+    names = contents.rubric.names if contents.rubric is not None else ()
+    in_order = [column for name in names if (column := f"{_TRUTH}{name}") in used]
+    truth = dict.fromkeys([*in_order, *(column for column in used if column.startswith(_TRUTH))])
+    meta = [column for column in used if column.startswith(_META)]
+    return Table([*twins, *truth, *meta], rows)
+
+
+def _row(item: DataItem, item_id: str, contents: Contents, texts: bool) -> dict[str, Any]:
+    given = {
+        "submission": item.submission,
+        "prompt": contents.prompt if item.prompt is None else item.prompt,
+        "reference_submission": (
+            contents.reference_submission if item.reference_submission is None else item.reference_submission
+        ),
+    }
+    row: dict[str, Any] = {"id": item_id, "description": item.description}
+    for column, text in given.items():
+        if texts and (text == "" or not isinstance(text, str | None)):
+            row[column + _TWIN] = json.dumps(text, ensure_ascii=False)
+        else:
+            row[column] = text
+    rubric = contents.rubric if item.rubric is None else item.rubric
+    for name, label in by_name(item.ground_truth or {}, rubric).items():
+        row[_TRUTH + name] = _label_text(label, rubric.by_name(name) if rubric else None) if texts else label
+    for key, value in item.metadata.items():
+        row[_META + key] = _to_text(value) if texts else value
+    return row
+
+
+def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
+    answer = criterion.parse_truth(label) if criterion is not None else None
+    code = label if answer is None or answer.code is None else answer.code
+    return code if isinstance(code, str) else json.dumps(code, ensure_ascii=False)
+
+
+def parquet_of(table: Table) -> bytes:
+    """The content of a Parquet file with this table; every column holds texts."""
+    pyarrow = _pyarrow()
+    arrays = {
+        column: pyarrow.array([row.get(column) for row in table.rows], type=pyarrow.string())
+        for column in table.columns
+    }
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(arrays), buffer)
+    return buffer.getvalue()
+
+
+def frame_of(table: Table) -> pd.DataFrame:
+    """The table as a DataFrame of objects; None where a cell is empty."""
+    import pandas as pd
+
+    cells = {column: [row.get(column) for row in table.rows] for column in table.columns}
+    return pd.DataFrame(cells, dtype=object)

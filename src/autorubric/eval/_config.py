@@ -1,0 +1,40 @@
+"""Options of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+OnMismatch = Literal["refuse", "rejudge", "fork"]
+ProgressStyle = Literal["simple", "detailed"]
+
+
+class EvalConfig(BaseModel):
+    """Options of a run.
+
+    Attributes:
+        fail_fast: Whether the first item that fails ends the run.
+        show_progress: Whether progress is shown on stderr, where that is a terminal.
+        progress_style: A bar for the items, or another one for the votes beside it.
+        max_concurrent_items: Items graded at a time; None for 64. Requests are limited by `LLMConfig`.
+        experiment_name: The run folder's name; None makes one.
+        experiments_dir: The folder that holds run folders.
+        resume: Whether a run folder of that name is gone on with; else it must not be there yet.
+        on_mismatch: What to do where a stored run depends on something that has changed: refuse and say what,
+            ask again for the votes concerned, or go on in a new folder.
+        store_prompts: Whether the prompt and raw reply of each vote are kept beside it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fail_fast: bool = False
+    show_progress: bool = True
+    progress_style: ProgressStyle = "simple"
+    max_concurrent_items: int | None = Field(default=None, ge=1)
+    experiment_name: str | None = None
+    experiments_dir: Path = Path("experiments")
+    resume: bool = True
+    on_mismatch: OnMismatch = "refuse"
+    store_prompts: bool = True

@@ -1,0 +1,46 @@
+"""Running one coroutine an item, so many at a time, and yielding what finishes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import TypeVar
+
+ItemT = TypeVar("ItemT")
+DoneT = TypeVar("DoneT")
+
+
+async def run_bounded(
+    items: Iterable[ItemT], work: Callable[[ItemT], Awaitable[DoneT]], *, limit: int
+) -> AsyncIterator[DoneT]:
+    """Yields what `work` returns for each item, as it finishes; at most `limit` are under way.
+
+    Items are taken from the iterable as places become free. The first exception cancels what is under way
+    and is raised once that has ended; so does closing the iterator.
+    """
+    waiting = iter(items)
+    running: set[asyncio.Task[DoneT]] = set()
+
+    def fill() -> None:
+        for item in waiting:
+            running.add(asyncio.ensure_future(_awaited(work(item))))
+            if len(running) >= limit:
+                return
+
+    try:
+        fill()
+        while running:
+            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            running.difference_update(done)
+            fill()
+            for task in done:
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+        if running:
+            await asyncio.gather(*running, return_exceptions=True)
+
+
+async def _awaited(awaitable: Awaitable[DoneT]) -> DoneT:
+    return await awaitable

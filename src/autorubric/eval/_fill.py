@@ -1,0 +1,62 @@
+"""Ground truth from a grader, for items that have none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autorubric._sync import run_sync
+from autorubric.dataset import RubricDataset
+from autorubric.eval._executor import run_bounded
+from autorubric.eval._reopen import grading_task
+from autorubric.graders import Grader
+from autorubric.values import Json
+
+_WINDOW = 64
+
+
+async def fill_ground_truth(
+    dataset: RubricDataset, grader: Grader, *, force: bool = False
+) -> RubricDataset:
+    """The dataset with ground truth from the grader's decisions.
+
+    Labels that are there stay; a criterion that the grader could not judge stays without one.
+
+    Args:
+        dataset: The items to label.
+        grader: Who labels.
+        force: Whether labels that are there are replaced.
+    """
+
+    async def work(position: int) -> tuple[int, dict[str, Json]]:
+        task = grading_task(dataset, position)
+        report = grader.aggregate(task, await grader.judge(task))
+        found = {one.name: one.final_answer for one in report.report if not one.decision.assumed}
+        return position, found
+
+    wanted = [position for position in range(len(dataset.items)) if force or _lacks_truth(dataset, position)]
+    items = list(dataset.items)
+    try:
+        async for position, labels in run_bounded(wanted, work, limit=_WINDOW):
+            kept = {} if force else (dataset.item_truth(position) or {})
+            known = {name: label for name, label in kept.items() if label is not None}
+            items[position] = items[position].model_copy(update={"ground_truth": {**labels, **known}})
+    finally:
+        await grader.aclose()
+    return RubricDataset(
+        prompt=dataset.prompt,
+        rubric=dataset.rubric,
+        items=items,
+        name=dataset.name,
+        reference_submission=dataset.reference_submission,
+        metadata=dataset.metadata,
+    )
+
+
+def _lacks_truth(dataset: RubricDataset, position: int) -> bool:
+    truth = dataset.item_truth(position) or {}
+    return any(truth.get(criterion.name or "") is None for criterion in dataset.get_item_rubric(position))
+
+
+def fill_ground_truth_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> RubricDataset:
+    """`fill_ground_truth`, for synchronous code; safe inside a running event loop."""
+    return run_sync(fill_ground_truth(dataset, grader, **options))

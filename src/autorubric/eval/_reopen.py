@@ -1,0 +1,158 @@
+"""A stored run as results: reports are computed anew from the stored votes, no judge is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from autorubric.dataset import RubricDataset
+from autorubric.errors import RunFormatError
+from autorubric.eval._items import EvalTimingStats, ItemResult
+from autorubric.eval._store import DATASET, RunContents, StoredVote, read_run
+from autorubric.graders import GradingPolicy, GradingTask, build_report
+from autorubric.types import JudgeVote
+from autorubric.values import Json, Submission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRun:
+    """A stored run.
+
+    Attributes:
+        dataset: The dataset as judged.
+        item_results: One result an item that has votes or an error, in the dataset's order.
+        timing_stats: How long it took.
+        started_at: When it started.
+        completed_at: When it ended, or was last written.
+        notices: What the reader should know.
+    """
+
+    dataset: RubricDataset
+    item_results: list[ItemResult]
+    timing_stats: EvalTimingStats
+    started_at: datetime
+    completed_at: datetime
+    notices: tuple[str, ...]
+
+
+def reopen(path: Path) -> StoredRun:
+    """The run stored in a folder.
+
+    Raises:
+        RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
+    """
+    contents = read_run(path)
+    dataset = stored_dataset(path)
+    policy = _policy(path, contents.manifest)
+    votes = votes_by_item(latest_votes(contents.votes))
+    weights = _weights(contents.manifest)
+    results = []
+    for position, item in enumerate(dataset.items):
+        item_id = dataset.item_id(position)
+        done = contents.items.get(item_id)
+        if item_id not in votes and done is None:
+            continue
+        task = grading_task(dataset, position)
+        stored = {name: weighted(cast, weights) for name, cast in votes.get(item_id, {}).items()}
+        report = build_report(task, stored, policy, length_penalty=done.length_penalty if done else 0.0)
+        raised = done.error if done and item_id not in votes else None
+        results.append(
+            ItemResult(
+                item_idx=position,
+                item=item,
+                report=None if raised else report,
+                duration_seconds=done.duration_seconds if done else 0.0,
+                error=raised or (report.error if report.score is None else None),
+            )
+        )
+    started, ended = _times(contents.manifest)
+    seconds = [done.duration_seconds for done in contents.items.values()]
+    return StoredRun(
+        dataset=dataset,
+        item_results=results,
+        timing_stats=EvalTimingStats.of(seconds, (ended - started).total_seconds()),
+        started_at=started,
+        completed_at=ended,
+        notices=(*contents.notices, *_unfinished(dataset, contents)),
+    )
+
+
+def _unfinished(dataset: RubricDataset, contents: RunContents) -> list[str]:
+    left = len(dataset.items) - sum(dataset.item_id(i) in contents.items for i in range(len(dataset.items)))
+    return [f"{left} of {len(dataset.items)} items are not finished; resume the run"] if left else []
+
+
+def stored_dataset(path: Path) -> RubricDataset:
+    """The dataset as judged, from a run folder; checks named in it need not be registered here.
+
+    Raises:
+        RunFormatError: It is not there, or damaged.
+    """
+    file = path / DATASET
+    if not file.exists():
+        raise RunFormatError(f"{path} has no {DATASET}; it is damaged")
+    return RubricDataset.from_file(file)
+
+
+def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
+    """What is graded for one item of a dataset."""
+    return GradingTask(
+        submission=Submission.parse(dataset.items[position].submission),
+        rubric=dataset.get_item_rubric(position),
+        query=dataset.get_item_prompt(position),
+        reference_submission=dataset.get_item_reference_submission(position),
+        item_id=dataset.item_id(position),
+    )
+
+
+def latest_votes(votes: Sequence[StoredVote]) -> list[StoredVote]:
+    """The last vote of each item, criterion, judge and sample, in the order first cast."""
+    return list({stored.key: stored for stored in votes}.values())
+
+
+def votes_by_item(votes: Sequence[StoredVote]) -> dict[str, dict[str, list[JudgeVote]]]:
+    """Votes by item id and criterion name."""
+    grouped: dict[str, dict[str, list[JudgeVote]]] = {}
+    for stored in votes:
+        grouped.setdefault(stored.item_id, {}).setdefault(stored.criterion, []).append(stored.vote)
+    return grouped
+
+
+def weighted(votes: Sequence[JudgeVote], weights: Mapping[str, float]) -> list[JudgeVote]:
+    """The votes with the judges' weights as they are now."""
+    return [
+        vote
+        if weights.get(vote.judge_id, vote.weight) == vote.weight
+        else replace(vote, weight=weights[vote.judge_id])
+        for vote in votes
+    ]
+
+
+def _weights(manifest: Mapping[str, Json]) -> Mapping[str, float]:
+    return dict((manifest.get("deciding") or {}).get("judge_weights") or {})
+
+
+def _policy(path: Path, manifest: Mapping[str, Json]) -> GradingPolicy:
+    deciding: dict[str, Any] = dict(manifest.get("deciding") or {})
+    deciding.pop("judge_weights", None)
+    # A length penalty's count function is code and not stored; what it took off stands beside each item.
+    deciding["length_penalty"] = None
+    try:
+        return GradingPolicy.model_validate(deciding)
+    except ValidationError as error:
+        raise RunFormatError(f"{path}: the manifest's grading policy is damaged: {error}") from error
+
+
+def _times(manifest: Mapping[str, Json]) -> tuple[datetime, datetime]:
+    try:
+        started = datetime.fromisoformat(str(manifest["started_at"]))
+        ended = manifest.get("completed_at")
+        return started, datetime.fromisoformat(str(ended)) if ended else started
+    except (KeyError, ValueError):
+        epoch = datetime.fromtimestamp(0, UTC)
+        return epoch, epoch

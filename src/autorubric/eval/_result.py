@@ -1,0 +1,177 @@
+"""What a run gives: one result an item, with timing, spend and errors."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autorubric._blocks import Block, ScalarBlock, TextBlock, render_text
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ArgumentError
+from autorubric.eval._items import EvalTimingStats, ItemResult
+from autorubric.eval._reopen import reopen
+from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import TokenUsage
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from autorubric.metrics import MetricsResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalResult:
+    """What a run gave.
+
+    Attributes:
+        dataset: The dataset that was graded.
+        item_results: One result an item, in the dataset's order.
+        timing_stats: How long it took.
+        started_at: When it started, with time zone.
+        completed_at: When it ended, with time zone.
+        experiment_name: The run folder's name.
+        experiment_dir: The run folder.
+        notices: What the reader should know: lines passed over, scores computed anew, and the like.
+    """
+
+    dataset: RubricDataset = field(repr=False)
+    item_results: list[ItemResult] = field(repr=False)
+    timing_stats: EvalTimingStats
+    started_at: datetime
+    completed_at: datetime
+    experiment_name: str
+    experiment_dir: Path
+    notices: tuple[str, ...] = ()
+
+    @property
+    def total_items(self) -> int:
+        """Items graded."""
+        return len(self.item_results)
+
+    @property
+    def successful_items(self) -> int:
+        """Items with a score."""
+        return len(self.filter_successful())
+
+    @property
+    def failed_items(self) -> int:
+        """Items without a score."""
+        return len(self.filter_failed())
+
+    @property
+    def errors(self) -> list[tuple[int, str]]:
+        """Position and error of each item that has one, items with a partial score included."""
+        found = []
+        for result in self.item_results:
+            error = result.error or (result.report.error if result.report else None)
+            if error:
+                found.append((result.item_idx, error))
+        return found
+
+    @property
+    def total_token_usage(self) -> TokenUsage | None:
+        """Tokens of all items; None where none was counted."""
+        usages = [report.token_usage for report in self.get_reports() if report and report.token_usage]
+        return sum(usages, TokenUsage()) if usages else None
+
+    @property
+    def total_completion_cost(self) -> float | None:
+        """US dollars of all votes whose cost is known; None where none is."""
+        costs = [r.completion_cost for r in self.get_reports() if r and r.completion_cost is not None]
+        return sum(costs) if costs else None
+
+    def get_scores(self) -> list[float | None]:
+        """The score of each item, in the dataset's order; None where it has none."""
+        return [report.score if report else None for report in self.get_reports()]
+
+    def get_reports(self) -> list[EnsembleEvaluationReport | None]:
+        """The report of each item, in the dataset's order; None where grading raised."""
+        return [result.report for result in self.item_results]
+
+    def filter_successful(self) -> list[ItemResult]:
+        """The items with a score."""
+        return [result for result in self.item_results if result.error is None]
+
+    def filter_failed(self) -> list[ItemResult]:
+        """The items without a score."""
+        return [result for result in self.item_results if result.error is not None]
+
+    def compute_metrics(self, dataset: RubricDataset | None = None, **options: Any) -> MetricsResult:
+        """The judges' figures against the dataset's ground truth.
+
+        Args:
+            dataset: Where the truth stands; the graded dataset by default.
+            options: As for `autorubric.metrics.compute_metrics`.
+
+        Raises:
+            ArgumentError: The dataset is another one: its items are not those graded.
+        """
+        # Late, since metrics load numpy and a run that wants none should not wait for it.
+        from autorubric.metrics import compute_metrics
+
+        return compute_metrics(self, self._same_items(dataset), **options)
+
+    def votes_table(self, dataset: RubricDataset | None = None) -> pd.DataFrame:
+        """One row a vote, a judge's decision, a panel's decision and a truth label."""
+        from autorubric.metrics import votes_table
+
+        return votes_table(self, self._same_items(dataset))
+
+    def _same_items(self, dataset: RubricDataset | None) -> RubricDataset:
+        if dataset is None:
+            return self.dataset
+        ids = [dataset.item_id(position) for position in range(len(dataset.items))]
+        graded = [self.dataset.item_id(result.item_idx) for result in self.item_results]
+        if ids != graded:
+            raise ArgumentError(
+                f"the dataset has {len(ids)} items and the run graded {len(graded)}, or their ids differ; "
+                "give the dataset that was graded"
+            )
+        return dataset
+
+    def summary(self) -> str:
+        """The run in a few lines of plain text."""
+        return render_text(self.blocks())
+
+    def blocks(self) -> list[Block]:
+        """The run's figures, for any renderer."""
+        scores = [score for score in self.get_scores() if score is not None]
+        cost, usage = self.total_completion_cost, self.total_token_usage
+        figures = ScalarBlock(
+            title=f"Run {self.experiment_name}",
+            figures=(
+                ("items", self.total_items),
+                ("with a score", self.successful_items),
+                ("without a score", self.failed_items),
+                ("mean score", statistics.fmean(scores) if scores else None),
+                ("tokens", usage.total_tokens if usage else None),
+                ("cost in US dollars", cost),
+                ("seconds", self.timing_stats.total_duration_seconds),
+                ("folder", str(self.experiment_dir)),
+            ),
+        )
+        notices = [TextBlock(title="Notices", text="\n".join(self.notices))] if self.notices else []
+        return [figures, *notices]
+
+    @classmethod
+    def from_experiment(cls, path: str | Path) -> EvalResult:
+        """The result of a stored run, its reports computed anew from the stored votes; no judge is asked.
+
+        Raises:
+            RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
+        """
+        folder = Path(path)
+        stored = reopen(folder)
+        return cls(
+            dataset=stored.dataset,
+            item_results=stored.item_results,
+            timing_stats=stored.timing_stats,
+            started_at=stored.started_at,
+            completed_at=stored.completed_at,
+            experiment_name=folder.name,
+            experiment_dir=folder,
+            notices=stored.notices,
+        )

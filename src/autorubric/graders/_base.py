@@ -1,0 +1,104 @@
+"""The grader contract: judge, then aggregate; grading is one after the other."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from autorubric._events import Listener
+from autorubric.rubric import Rubric
+from autorubric.types import EnsembleEvaluationReport, JudgeVote
+from autorubric.values import Json, Submission
+
+Votes: TypeAlias = Mapping[str, Sequence[JudgeVote]]
+"""Votes by criterion name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradingTask:
+    """One submission to grade against one rubric.
+
+    Attributes:
+        submission: What is judged.
+        rubric: Against what.
+        query: What the submission answers.
+        reference_submission: A good answer to compare with.
+        item_id: The item's id; empty where it has none.
+    """
+
+    submission: Submission
+    rubric: Rubric
+    query: str | None = None
+    reference_submission: str | None = None
+    item_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraderDescription:
+    """What a run's manifest says of a grader.
+
+    Attributes:
+        asking: What the votes depend on: judges, prompts, sampling.
+        deciding: What is done with them; a change re-scores without asking.
+    """
+
+    asking: Mapping[str, Json]
+    deciding: Mapping[str, Json]
+
+
+class Grader(ABC):
+    """Grades submissions: subclasses say how votes are cast and what they come to."""
+
+    @abstractmethod
+    async def judge(
+        self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
+    ) -> dict[str, list[JudgeVote]]:
+        """All votes on the task, by criterion name.
+
+        Args:
+            task: What to grade.
+            stored: Votes already there; they are not cast again.
+            listener: Hears of each vote as it arrives.
+        """
+
+    @abstractmethod
+    def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
+        """What the votes come to; pure."""
+
+    @abstractmethod
+    def describe(self) -> GraderDescription:
+        """What identifies this grader in a run's manifest; nothing secret."""
+
+    async def aclose(self) -> None:
+        """Releases what the judges hold; grading afterwards opens it anew."""
+
+    async def grade(
+        self,
+        to_grade: Any,
+        rubric: Rubric,
+        query: str | None = None,
+        reference_submission: str | None = None,
+        item_id: str | None = None,
+    ) -> EnsembleEvaluationReport:
+        """The report on one submission.
+
+        Args:
+            to_grade: A text, `{"thinking", "output"}`, named candidates, a conversation, or None.
+            rubric: The criteria.
+            query: What the submission answers.
+            reference_submission: A good answer to compare with.
+            item_id: The item's id, for recorded votes, seeds and few-shot examples.
+
+        Raises:
+            ArgumentError: `to_grade` is none of these.
+        """
+        task = GradingTask(
+            submission=Submission.parse(to_grade),
+            rubric=rubric,
+            query=query,
+            reference_submission=reference_submission,
+            item_id=item_id or "",
+        )
+        return self.aggregate(task, await self.judge(task))

@@ -1,0 +1,26 @@
+"""What is done with votes once they are there; changing it asks no judge again."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from autorubric.aggregation import AggregationPolicy
+from autorubric.types import CannotAssessConfig, LengthPenalty
+
+
+class GradingPolicy(BaseModel):
+    """How votes become decisions and decisions a score.
+
+    Attributes:
+        aggregation: How votes are combined.
+        cannot_assess: How criteria without a judgment count.
+        length_penalty: What length takes off; None for nothing.
+        normalize: Whether the score is brought to [0, 1].
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    aggregation: AggregationPolicy = Field(default_factory=AggregationPolicy)
+    cannot_assess: CannotAssessConfig = Field(default_factory=CannotAssessConfig)
+    length_penalty: LengthPenalty | None = None
+    normalize: bool = True

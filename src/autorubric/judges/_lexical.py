@@ -1,0 +1,369 @@
+"""A zero-shot judge that compares words: the floor that a paid judge must beat."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import JudgeError
+from autorubric.judges._base import JudgeReply, JudgeRequest
+from autorubric.values import Answer, Json
+
+LOOKED_AT: Final = 100_000
+"""Characters of a text that are looked at; the rest is cut, and the reply says so."""
+
+_LONGEST_SENTENCE, _LONGEST_QUOTE = 1_000, 120
+_HALF, _SLOPE = 0.5, 4.0  # the curve from strength to probability
+_TOPICAL = 0.25  # strength below which a text does not speak of the matter
+_SPREAD, _PULL = 0.35, 1.5  # how sharply places on a scale, and option words, tell options apart
+_HOPE = 0.7  # exponent of what can be hoped for in one sentence
+_ALIKE, _NEGATED, _REACH = 0.6, 0.3, 4  # similar spelling; share of a negated word; words a negation reaches
+
+_STOP_WORDS = """a about above after again all also am an and any are as at be because been before being below
+    between both but by can could did do does doing done down during each either else etc even every few
+    for from further get gets had has have having he her here hers him his how however i if in into is it
+    its itself just least less let like many may me might more most much must my nor of off on once one
+    only or other our out over own per rather same shall she should since so some something such than that
+    the their theirs them then there these they thing things this those though through to too under until
+    up upon us very was we were what when where whether which while who whom whose why will with within
+    would yet you your yours not no never none neither cannot without answer author call clear clearly
+    contain cover criterion describe essay explain express far give include indicate mention output
+    paragraph provide refer reply require requirement response say sentence show speak specific state
+    student submission tell text word write writer well"""
+_NEGATORS = frozenset(("not", "no", "never", "none", "neither", "nor", "cannot", "without", "hardly"))
+_INVERTING = re.compile(
+    r"\b(?:avoids?|lacks?|free (?:of|from)|without|never|no|(?:is|are|do|does|has|have|must|should) not)\b"
+    r"|n['’]t\b",
+    re.I,
+)
+_EXCLUDING = re.compile(
+    r"\bnot (?:count|applicable|suffice|qualify|enough)|\bn/a\b|\bignor(?:e|ed|ing)\b", re.I
+)
+_IRREGULARS = """sent:send paid:pay told:tell said:say gave:give given:give made:make bought:buy found:find
+    kept:keep left:leave wrote:write written:write took:take taken:take brought:bring thought:think held:hold
+    came:come went:go gone:go knew:know known:know two:2 three:3 four:4 five:5 six:6 seven:7 eight:8 nine:9"""
+_SUFFIXES = """izations isations ization isation ations ation itions ition ments ment ators ator ities ness ances
+    ance ences ence able ible ally ying ious ized ised izes ises ize ise ies ied ings ing ions ion ive ity ful
+    ous ers est ed er es ly al s y e"""
+
+# What a requirement names by its kind shows by its form: a text that gives a weekday never says "weekday".
+_DAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?)"
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_FORMS = {
+    "date": rf"\b(?:\d+[-/.]\d+[-/.]\d+|\d+(?:st|nd|rd|th)?(?: of)? {_MONTH}|{_MONTH} \d+|tomorrow|{_DAY})\b",
+    "weekday": rf"\b{_DAY}\b",
+    "year": r"\b(?:1[5-9]|20)\d\d\b",
+    "hour": r"\b(?:\d\d?[:.]\d\d|\d\d? ?[ap]\.?m\b|\d\d? o'clock|noon|midnight)",
+    "number": r"\b(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred)\b",
+    "percentage": r"\d ?(?:%|per ?cent)",
+    "price": r"[$€£¥] ?\d|\d ?(?:[$€£¥]|dollars?|euros?|pounds?)",
+    "link": r"https?://\S{0,40}|\bwww\.\S{0,40}",
+    "question": r"\w*\?",
+    "citation": r"\[\d+\]|\(\D{2,40},? \d{4}\)",
+    "bullet": r"^\s*(?:[-*•]|\d+[.)])\s",
+    "greeting": r"^\W*(?:hello|hi|dear|good (?:morning|afternoon|evening)|greetings)\b",
+    "polite": r"\b(?:please|kindly|thank you|thanks|dear|regards|sincerely)\b",
+    "example": r"\b(?:for example|for instance|e\.g\.|such as)",
+}
+
+# Scripts that put no space between words are read in pairs of characters.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_TOKEN = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_QUOTED = re.compile(r"[\"“„«`]([^\"”“»`]{2,80})[\"”“»`]")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”')\]]*\s+|(?<=[。！？])|\n+")
+_CLAUSE_END = re.compile(r"[,;:.]\s")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A text in sentences; `places` has, by stem and sentence, the word and whether it is negated."""
+
+    sentences: tuple[str, ...]
+    places: Mapping[str, Mapping[int, tuple[str, bool]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cue:
+    """Something to look for: a stem, or with `form` a pattern."""
+
+    stem: str
+    weight: float = 1.0
+    form: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """The sentence that shows most of some cues: 0 is nothing of them, 1 as much as can be hoped for."""
+
+    strength: float = 0.0
+    sentence: str = ""
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """What the words of a text say on a criterion.
+
+    Attributes:
+        odds: A probability for each declared answer, in order; they sum to 1.
+        best: Position of the most probable answer; None where nothing speaks for any more than another.
+        strength: How much of the requirement the best sentence shows; 0 is nothing, 1 all to be hoped for.
+        reason: The words shared, and the sentence.
+    """
+
+    odds: tuple[float, ...]
+    best: int | None
+    strength: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalJudge:
+    """Judges any criterion with declared answers from the words alone: no training, no model, no network.
+
+    It looks for the sentence that shares most with the requirement: stems, similar spellings, quoted phrases,
+    and the forms of what a requirement names by its kind (a date, a price, a link). A scale is walked by the
+    strength of that sentence and by the words that tell each option from the others; an NA option is chosen
+    where next to nothing is shared. Among options without an order it abstains where no word tells them
+    apart. The confidence is the chosen answer's probability on a fixed curve: it orders answers, and promises
+    no calibration.
+
+    It is a floor that a paid judge must beat. It knows no synonyms and no irony, takes a claim for the deed,
+    hears a negation only next to the word, reads quality and tone from nothing but words, and believes a text
+    that repeats the requirement.
+
+    Attributes:
+        judge_id: The judge's name in votes and metrics.
+    """
+
+    judge_id: str = "lexical"
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """The answer that the words speak for; the reason names the words shared and quotes the sentence.
+
+        Raises:
+            JudgeError: There is no text, or the criterion declares no answers to choose from.
+        """
+        criterion, text = request.criterion, request.submission.text
+        if text is None:
+            raise JudgeError(f"{criterion.name}: there is no text to compare words with")
+        weighing = weigh(criterion, text)
+        best, cut = weighing.best, len(text) > LOOKED_AT
+        if best is None:
+            return JudgeReply(answer=None, reason=weighing.reason, truncated=cut)
+        answer, confidence = criterion.answers()[best], weighing.odds[best]
+        return JudgeReply(answer=answer, reason=weighing.reason, confidence=confidence, truncated=cut)
+
+    def describe(self) -> dict[str, Json]:
+        """What a run's manifest says of it; the version rises when its answers may change."""
+        return {"judge": "lexical", "version": 1}
+
+
+def weigh(criterion: BaseCriterion, text: str) -> Weighing:
+    """What the words of a text say on a criterion.
+
+    Raises:
+        JudgeError: The criterion declares no answers to choose from.
+    """
+    answers = criterion.answers()
+    if not answers or criterion.level not in ("binary", "ordinal", "nominal"):
+        raise JudgeError(
+            f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) declares no answers that words "
+            "could speak for; judge it by a model or a function"
+        )
+    reading = _read(text[:LOOKED_AT])
+    requirement = criterion.requirement or criterion.name or ""
+    finding = _find(_requirement_cues(requirement), _hoped(requirement), reading)
+    shown = 1 / (1 + math.exp(-_SLOPE * (finding.strength - _HALF)))
+    if _inverted(requirement):
+        shown = 1 - shown
+    if criterion.level == "binary":
+        weights = [shown if answer.value else 1 - shown for answer in answers]
+        return _weighing(weights, finding.strength, finding)
+    labels = tuple(str(answer.label) for answer in answers)
+    own = [_find(cues, 1.0, reading) for cues in _option_cues(requirement, labels)]
+    places = _places(answers, shown) if criterion.level == "ordinal" else [1.0] * len(answers)
+    weights = [place * math.exp(_PULL * min(f.strength, 2.0)) for place, f in zip(places, own, strict=True)]
+    absent = finding.strength < _TOPICAL
+    weights = [float(absent) * 1e3 if a.na else w for a, w in zip(answers, weights, strict=True)]
+    best = own[weights.index(max(weights))]
+    return _weighing(weights, finding.strength, best if best.words else finding)
+
+
+def _places(answers: Sequence[Answer], shown: float) -> list[float]:
+    """How near each answer's place on the scale is to what is shown, on (0, 1]."""
+    ranks = sorted({answer.value for answer in answers if answer.value is not None})
+    steps = [ranks.index(a.value) / max(1, len(ranks) - 1) if a.value is not None else 0.0 for a in answers]
+    return [math.exp(-(((step - shown) / _SPREAD) ** 2) / 2) for step in steps]
+
+
+def _weighing(weights: Sequence[float], strength: float, finding: _Finding) -> Weighing:
+    total = sum(weights)
+    odds = tuple(weight / total for weight in weights)
+    decided = max(weights) > min(weights)
+    reason = "the text shares no word with the criterion"
+    if finding.words:
+        words = ", ".join(quoted(word) for word in finding.words[:6])
+        reason = f"shares {words} with the criterion, in {quoted(finding.sentence)}"
+    return Weighing(
+        odds=odds, best=odds.index(max(odds)) if decided else None, strength=strength, reason=reason
+    )
+
+
+def quoted(text: str) -> str:
+    """A text in quotes, on one line, shortened, without what no file can hold (lone surrogates, controls)."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_QUOTE]).split())
+    return f'"{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1].rstrip() + "…"}"'
+
+
+def _inverted(requirement: str) -> bool:
+    """Whether the requirement asks for an absence, as "contains no jargon"."""
+    opening = _SENTENCE_END.split(requirement, maxsplit=1)[0]
+    return bool(_INVERTING.search(" ".join(opening.split()[:6])))
+
+
+@lru_cache(maxsize=1024)
+def _requirement_cues(requirement: str) -> tuple[_Cue, ...]:
+    """What to look for; a sentence on what does not count is left out."""
+    kept = [part for part in _SENTENCE_END.split(requirement) if not _EXCLUDING.search(part)]
+    return _cues(" ".join(kept) or requirement)
+
+
+@lru_cache(maxsize=1024)
+def _hoped(requirement: str) -> float:
+    """The weight of cues that one sentence can be hoped to show.
+
+    A long requirement names details and alternatives, and no sentence shows all of them: what can be hoped
+    for grows slower than its weight, and every "or" shrinks it.
+    """
+    weight = sum(cue.weight for cue in _requirement_cues(requirement))
+    alternatives = 1 + len(re.findall(r"\bor\b", requirement, re.I))
+    return math.pow(max(1.0, weight / alternatives), _HOPE)
+
+
+def _cues(text: str) -> tuple[_Cue, ...]:
+    found: dict[str, _Cue] = {}
+    for phrase in _QUOTED.findall(text):
+        pattern = r"\s+".join(map(re.escape, phrase.split()))
+        if pattern:
+            found[phrase] = _Cue(phrase, 3.0, re.compile(pattern, re.I))
+    for word, stem in _words(text):
+        if stem in _FORM_BY_STEM:
+            found[stem] = _Cue(stem, 1.0, _FORM_BY_STEM[stem])
+        elif stem not in _STOP_STEMS:
+            found[stem] = _Cue(stem)
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=1024)
+def _option_cues(requirement: str, labels: tuple[str, ...]) -> tuple[tuple[_Cue, ...], ...]:
+    """For each option what tells it from the others: words of its label, and of its gloss in the requirement.
+
+    A clause that begins to speak of an option, as "curt is short and without courtesy", glosses it, and so do
+    the clauses after it up to the next option's.
+    """
+    own = [{stem for _, stem in _words(label)} for label in labels]
+    marks = [stems - set().union(*(own[:i] + own[i + 1 :])) for i, stems in enumerate(own)]
+    glosses, speaking = list(labels), None
+    for clause in _CLAUSE_END.split(requirement):
+        stems = {stem for _, stem in _words(clause)}
+        named = [index for index, mark in enumerate(marks) if mark and mark <= stems]
+        speaking = named[0] if len(named) == 1 else None if named else speaking
+        if speaking is not None:
+            glosses[speaking] += f" {clause}"
+    cues = [_cues(gloss) for gloss in glosses]
+    everywhere = [cue.stem for one in cues for cue in one]
+    return tuple(tuple(cue for cue in one if everywhere.count(cue.stem) == 1) for one in cues)
+
+
+def _find(cues: Sequence[_Cue], hoped: float, reading: _Reading) -> _Finding:
+    """The sentence with the largest sum of cues; one that `n` sentences show weighs `n ** -0.5`."""
+    shown = [_showing(cue, reading) for cue in cues]
+    sums: dict[int, float] = {}
+    for cue, places in zip(cues, shown, strict=True):
+        for place, (share, _) in places.items():
+            sums[place] = sums.get(place, 0.0) + cue.weight * share / math.sqrt(len(places))
+    if not sums:
+        return _Finding()
+    best = max(sums, key=lambda place: (sums[place], -place))
+    words = dict.fromkeys(places[best][1] for places in shown if best in places)
+    return _Finding(sums[best] / hoped, reading.sentences[best], tuple(words))
+
+
+def _showing(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
+    """The sentences that show a cue, by position: how far, on (0, 1], and by which words."""
+    if cue.form is not None:
+        matches = ((place, cue.form.search(sentence)) for place, sentence in enumerate(reading.sentences))
+        return {place: (1.0, match[0].strip()) for place, match in matches if match}
+    found: dict[int, tuple[float, str]] = {}
+    for stem, share in _similar(cue.stem, reading.places).items():
+        for place, (word, negated) in reading.places[stem].items():
+            one = (share * (_NEGATED if negated else 1.0), word)
+            found[place] = max(found.get(place, one), one)
+    return found
+
+
+def _similar(stem: str, vocabulary: Mapping[str, object]) -> dict[str, float]:
+    """Stems of a text that count as a given one, by the three-letter pieces that they share (Dice)."""
+    near = {stem: 1.0} if stem in vocabulary else {}
+    if len(stem) >= 5:
+        grams = _grams(stem)
+        for other in vocabulary:
+            if other != stem and len(other) >= 4 and other[:3] == stem[:3]:
+                theirs = _grams(other)
+                alike = 2 * len(grams & theirs) / (len(grams) + len(theirs))
+                if alike >= _ALIKE:
+                    near[other] = alike
+    return near
+
+
+@lru_cache(maxsize=20_000)
+def _grams(stem: str) -> frozenset[str]:
+    return frozenset(f" {stem}"[i : i + 3] for i in range(len(stem) - 1))
+
+
+@lru_cache(maxsize=16)
+def _read(text: str) -> _Reading:
+    parts = (part for part in _SENTENCE_END.split(text) if part.strip())
+    step = _LONGEST_SENTENCE
+    sentences = tuple(part[i : i + step] for part in parts for i in range(0, len(part), step))
+    places: dict[str, dict[int, tuple[str, bool]]] = {}
+    for place, sentence in enumerate(sentences):
+        since_negation = _REACH
+        for word, stem in _words(sentence):
+            since_negation = 0 if word in _NEGATORS or word.endswith(("n't", "n’t")) else since_negation + 1
+            places.setdefault(stem, {}).setdefault(place, (word, since_negation < _REACH))
+    return _Reading(sentences, places)
+
+
+def _words(text: str) -> Iterator[tuple[str, str]]:
+    """Each word, in lower case, and its stem."""
+    for match in _TOKEN.finditer(text.casefold()):
+        token = match[0]
+        if match[1]:
+            yield from ((pair, pair) for pair in (token[i : i + 2] for i in range(max(1, len(token) - 1))))
+        else:
+            yield token, _stem(token)
+
+
+_IRREGULAR = dict(pair.split(":") for pair in _IRREGULARS.split())
+_ENDINGS = tuple(_SUFFIXES.split())
+
+
+@lru_cache(maxsize=20_000)
+def _stem(word: str) -> str:
+    word = re.sub("['’]s?$", "", word)
+    word = _IRREGULAR.get(word, word)
+    for suffix in _ENDINGS:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 4 - (suffix == "s"):
+            return word[: -len(suffix)]
+    return word
+
+
+_STOP_STEMS = frozenset(map(_stem, _STOP_WORDS.split()))
+_FORM_BY_STEM = {_stem(kind): re.compile(form, re.I) for kind, form in _FORMS.items()}

@@ -1,0 +1,34 @@
+"""Language models: specs, the transport seam, and the client that asks them.
+
+A request goes through `Cache(Retry(Limit(Provider)))`: a hit takes no slot, and a sleeping retry holds
+none. Nothing heavy is imported, and no connection opened, before the first request is sent.
+"""
+
+from __future__ import annotations
+
+from autorubric.llm._cache import CacheStats, ReplyCache
+from autorubric.llm._client import LLMClient, generate
+from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
+from autorubric.llm._exchange import Exchange
+from autorubric.llm._json import parse_json
+from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Role, Transport
+
+__all__ = [
+    "CacheStats",
+    "Exchange",
+    "LLMClient",
+    "LLMConfig",
+    "Message",
+    "ModelReply",
+    "ModelRequest",
+    "ReplyCache",
+    "ReplySchema",
+    "Role",
+    "ThinkingConfig",
+    "ThinkingLevel",
+    "Transport",
+    "TransportName",
+    "TruncatePolicy",
+    "generate",
+    "parse_json",
+]

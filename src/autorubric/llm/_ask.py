@@ -1,0 +1,93 @@
+"""One question to one model: from the cache, or asked until its reply can be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from autorubric.errors import ReplyError
+from autorubric.llm._exchange import Exchange, Question, Tally, asked_again
+from autorubric.llm._route import Route
+from autorubric.llm._transport import Message, ModelReply
+
+T = TypeVar("T")
+
+_MOST_ASKED: Final = 3
+"""Once, and twice again where the reply cannot be read."""
+
+
+async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchange[T]:
+    """What the question to this model came to.
+
+    Args:
+        route: The way to the model.
+        question: What is asked.
+        tally: Counts every reply that comes.
+
+    Raises:
+        ReplyError: No reply could be read.
+        ProviderError: The model sent none.
+    """
+    request = route.request(question)
+    key = route.key(request) if route.cache is not None else ""
+    kept = _kept(route, key, question)
+    if kept is not None:
+        return kept
+    conversation, asked = request, 0
+    while True:
+        reply = await route.send(conversation)
+        tally.add(reply)
+        asked += 1
+        try:
+            answer = question.decode(reply.text) if reply.refusal is None else None
+        except ReplyError as error:
+            error.reply = error.reply if error.reply is not None else reply.text
+            if asked == _MOST_ASKED:
+                tally.fill(error)
+                raise
+            messages = asked_again(conversation.messages, reply, str(error))
+            conversation = replace(conversation, messages=messages)
+        else:
+            if route.cache is not None and reply.refusal is None:
+                route.cache.put(key, reply)
+            return _exchange(answer, reply, tally, route.as_sent(request).messages)
+
+
+def _kept(route: Route, key: str, question: Question[T]) -> Exchange[T] | None:
+    """The exchange that a kept reply makes; None where there is none, or it can no longer be read."""
+    reply = route.cache.get(key) if route.cache is not None else None
+    if reply is None:
+        return None
+    try:
+        answer = question.decode(reply.text)
+    except ReplyError:
+        return None
+    return Exchange(
+        answer=answer,
+        refusal=None,
+        model=reply.model,
+        usage=reply.usage,
+        cost=0.0,
+        reasoning=reply.reasoning,
+        replies=(reply.text,),
+        messages=question.messages,
+        cached=True,
+        dropped_params=reply.dropped_params,
+        asked=0,
+    )
+
+
+def _exchange(answer: T | None, reply: ModelReply, tally: Tally, sent: tuple[Message, ...]) -> Exchange[T]:
+    return Exchange(
+        answer=answer,
+        refusal=reply.refusal,
+        model=reply.model,
+        usage=tally.usage,
+        cost=tally.cost,
+        reasoning=reply.reasoning,
+        replies=tuple(tally.replies),
+        messages=sent,
+        cached=False,
+        dropped_params=reply.dropped_params,
+        asked=len(tally.replies),
+    )

@@ -1,0 +1,302 @@
+"""Replies kept on disk: SQLite, values as JSON, keyed on the whole request.
+
+The cache is a help and never a reason to fail: where the folder cannot be written, the file is damaged or
+the disk is full, it warns and the run goes on without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from autorubric.llm._transport import ModelReply, ModelRequest
+from autorubric.values import Json, TokenUsage
+
+CACHE_FORMAT: Final = 1
+"""Number of the cache's format; part of the file's name and of every key."""
+
+_DEFAULT_BOUND: Final = 1 << 30
+_TOUCH_SECONDS: Final = 60.0
+"""A hit is noted at most this often, so that reading seldom writes."""
+_EVICTED_AT_ONCE: Final = 256
+_ROW_BYTES: Final = 150
+"""What a row takes beside its body, about."""
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS replies (
+    key TEXT PRIMARY KEY, body TEXT NOT NULL, size INTEGER NOT NULL, created REAL NOT NULL, used REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS replies_by_use ON replies (used, size);
+CREATE TABLE IF NOT EXISTS total (one INTEGER PRIMARY KEY CHECK (one = 1), entries INTEGER, size INTEGER);
+INSERT OR IGNORE INTO total VALUES (1, 0, 0);
+CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON replies
+    BEGIN UPDATE total SET entries = entries + 1, size = size + NEW.size; END;
+CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON replies
+    BEGIN UPDATE total SET entries = entries - 1, size = size - OLD.size; END;
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStats:
+    """What a cache holds, and how it served.
+
+    Attributes:
+        path: The cache's file; empty where there is no cache.
+        entries: Replies kept.
+        size_bytes: Bytes that they take, about.
+        max_bytes: Bytes from which the longest unused are dropped.
+        hits: Lookups that this client found.
+        misses: Lookups that this client did not find.
+    """
+
+    path: str = ""
+    entries: int = 0
+    size_bytes: int = 0
+    max_bytes: int = 0
+    hits: int = 0
+    misses: int = 0
+
+    def to_dict(self) -> dict[str, Json]:
+        """The figures as a dict."""
+        return asdict(self)
+
+
+def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
+    """The SHA-256 of everything that a reply depends on, as canonical JSON.
+
+    Args:
+        request: The whole request.
+        endpoint: Where it goes, and what goes with it beside the request; no secrets.
+    """
+    schema = request.schema
+    whole = {
+        "format": CACHE_FORMAT,
+        "endpoint": dict(endpoint),
+        "model": request.model,
+        "messages": [[message.role, message.content] for message in request.messages],
+        "schema": [schema.name, dict(schema.schema), schema.strict] if schema else None,
+        "sample": request.sample,
+        "params": dict(request.params),
+    }
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+class ReplyCache:
+    """Replies on disk, shared by threads and processes; opens its file at first use.
+
+    Args:
+        folder: Folder of the cache; made where it is missing.
+        ttl: Seconds for which a reply serves; None: for ever.
+        max_bytes: Bytes from which the longest unused replies are dropped.
+        busy_seconds: Seconds to wait while another process writes; then a reply is not kept.
+        clock: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        ttl: float | None = None,
+        max_bytes: int = _DEFAULT_BOUND,
+        busy_seconds: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = Path(folder) / f"replies.v{CACHE_FORMAT}.sqlite3"
+        self._ttl = ttl
+        self._max_bytes = max_bytes
+        self._busy_milliseconds = round(1000 * busy_seconds)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._process = 0
+        self._gave_up = self._stopped_writing = False
+        self._hits = self._misses = 0
+
+    def get(self, key: str) -> ModelReply | None:
+        """The reply kept under the key, at no cost; None where there is none, or it is too old."""
+        row: tuple[str, float, float] | None = None
+        with self._database() as database:
+            if database is not None:
+                found = database.execute("SELECT body, created, used FROM replies WHERE key = ?", (key,))
+                row = found.fetchone()
+                now = self._clock()
+                if row and now - row[2] > _TOUCH_SECONDS and not self._stopped_writing:
+                    database.execute("UPDATE replies SET used = ? WHERE key = ?", (now, key))
+        reply = _from_json(row[0]) if row and not self._is_old(row[1]) else None
+        self._hits += reply is not None
+        self._misses += reply is None
+        return reply
+
+    def put(self, key: str, reply: ModelReply) -> None:
+        """Keeps a reply that was read successfully."""
+        body = _to_json(reply)
+        size = len(body.encode("utf-8")) + _ROW_BYTES
+        if size > self._max_bytes or self._stopped_writing:
+            return
+        now = self._clock()
+        with self._database() as database:
+            if database is not None:
+                database.execute("BEGIN IMMEDIATE")
+                database.execute("DELETE FROM replies WHERE key = ?", (key,))
+                database.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?)", (key, body, size, now, now))
+                self._evict(database)
+                database.execute("COMMIT")
+
+    def clear(self) -> int:
+        """Removes every reply; returns how many there were."""
+        removed = 0
+        with self._database() as database:
+            if database is not None:
+                removed = database.execute("DELETE FROM replies").rowcount
+                database.execute("VACUUM")
+        return removed
+
+    def stats(self) -> CacheStats:
+        """What the cache holds, and how it served this object."""
+        entries = size = 0
+        with self._database() as database:
+            if database is not None:
+                entries, size = database.execute("SELECT entries, size FROM total").fetchone()
+        return CacheStats(
+            path=str(self.path),
+            entries=entries,
+            size_bytes=size,
+            max_bytes=self._max_bytes,
+            hits=self._hits,
+            misses=self._misses,
+        )
+
+    def close(self) -> None:
+        """Closes the file; another use opens it again."""
+        with self._lock:
+            self._disconnect()
+
+    def _is_old(self, created: float) -> bool:
+        return self._ttl is not None and self._clock() - created > self._ttl
+
+    def _evict(self, database: sqlite3.Connection) -> None:
+        size = _size_of(database)
+        if size <= self._max_bytes:
+            return
+        # A little below the bound, so that not every further reply drops one.
+        wanted = self._max_bytes * 99 // 100
+        while size > wanted:
+            oldest = database.execute("SELECT key FROM replies ORDER BY used LIMIT ?", (_EVICTED_AT_ONCE,))
+            for row in oldest.fetchall():
+                if size > wanted:
+                    database.execute("DELETE FROM replies WHERE key = ?", row)
+                    size = _size_of(database)
+
+    @contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection | None]:
+        """The open database, or None where there is none to be had; its failures end here."""
+        with self._lock:
+            database = self._connect_or_recover() or self._connect_or_recover()
+            try:
+                yield database
+            except sqlite3.DatabaseError as error:
+                self._recover(error)
+
+    def _connect_or_recover(self) -> sqlite3.Connection | None:
+        try:
+            return self._connect()
+        except sqlite3.DatabaseError as error:
+            self._recover(error)
+        except OSError as error:
+            self._give_up(f"{error.strerror}: {self.path.parent}")
+        return None
+
+    def _connect(self) -> sqlite3.Connection | None:
+        if self._connection is not None and self._process == os.getpid():
+            return self._connection
+        if self._gave_up:
+            return None
+        # A connection that came here by a fork is the parent's: it is left alone.
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self._process = os.getpid()
+        self._connection.execute(f"PRAGMA busy_timeout = {self._busy_milliseconds}")
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.executescript(_SCHEMA)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None and self._process == os.getpid():
+            self._connection.close()
+        self._connection = None
+
+    def _recover(self, error: sqlite3.DatabaseError) -> None:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        connection = self._connection
+        if connection is not None and connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
+            self._set_aside(error)
+        elif code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR):
+            self._stop_writing(str(error))
+        else:
+            self._give_up(str(error))
+
+    def _set_aside(self, error: sqlite3.DatabaseError) -> None:
+        self._disconnect()
+        kept = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                part = self.path.with_name(self.path.name + suffix)
+                if part.exists():
+                    part.replace(kept.with_name(kept.name + suffix))
+        except OSError as fault:
+            self._give_up(f"{error}, and it cannot be set aside: {fault.strerror}")
+        else:
+            _warn(f"the reply cache {self.path} is damaged ({error}); it was set aside as {kept.name}")
+
+    def _stop_writing(self, why: str) -> None:
+        if not self._stopped_writing:
+            self._stopped_writing = True
+            _warn(f"the reply cache {self.path} cannot be written ({why}); it is only read from now on")
+
+    def _give_up(self, why: str) -> None:
+        if not self._gave_up:
+            self._gave_up = True
+            self._disconnect()
+            _warn(f"the reply cache {self.path} cannot be used ({why}); the run goes on without it")
+
+
+def _size_of(database: sqlite3.Connection) -> int:
+    size: int = database.execute("SELECT size FROM total").fetchone()[0]
+    return size
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+def _to_json(reply: ModelReply) -> str:
+    fields = asdict(reply)
+    del fields["cached"]
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def _from_json(body: str) -> ModelReply | None:
+    try:
+        fields = json.loads(body)
+        usage = fields.pop("usage")
+        fields |= {"cost": 0.0, "cached": True, "dropped_params": tuple(fields["dropped_params"])}
+        return ModelReply(**fields, usage=TokenUsage(**usage) if usage else None)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

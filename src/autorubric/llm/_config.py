@@ -1,0 +1,330 @@
+"""Specs of models: frozen data that says which model is asked, how, and within which limits."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    Discriminator,
+    Field,
+    SecretStr,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    field_serializer,
+    field_validator,
+)
+
+from autorubric.llm._names import prefix_of
+from autorubric.llm._secrets import holds_secret, is_secret_name, texts_in
+from autorubric.llm._spec import Spec, read_spec, write_spec
+from autorubric.values import Json
+
+TransportName = Literal["auto", "litellm", "openai_compatible"]
+"""How a model is reached; `auto` decides by its name and `api_base`."""
+
+TruncatePolicy = Literal["end", "middle"]
+"""Which part of a text that is too long for the model is left out."""
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_RESERVED_PARAMS: Final = frozenset(
+    {
+        *("model", "messages", "response_format", "stream", "n", "num_retries", "headers"),
+        *("temperature", "max_tokens", "top_p", "seed", "timeout", "max_retries"),
+        *("api_key", "api_base", "base_url", "fallbacks", "extra_headers"),
+    }
+)
+
+
+class ThinkingLevel(StrEnum):
+    """How much a model should reason before it answers."""
+
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class ThinkingConfig(Spec):
+    """How much a model reasons before it answers.
+
+    Attributes:
+        level: Effort; `none` asks the model not to reason.
+        budget_tokens: Most tokens to reason with; where given it is sent instead of the level.
+    """
+
+    level: ThinkingLevel = ThinkingLevel.MEDIUM
+    budget_tokens: int | None = Field(default=None, ge=1)
+
+    def to_params(self) -> dict[str, Json]:
+        """The request parameters that ask for it, in the provider's (OpenAI) terms."""
+        if self.budget_tokens is not None and self.level is not ThinkingLevel.NONE:
+            return {"thinking": {"type": "enabled", "budget_tokens": self.budget_tokens}}
+        return {"reasoning_effort": self.level.value}
+
+
+def _name_or_config(given: Any) -> str:
+    return ":name" if isinstance(given, str) else ":config"
+
+
+class LLMConfig(Spec):
+    """Which model is asked, how, and within which limits. Data only: connections open at first use.
+
+    Attributes:
+        model: Model name, with the provider's prefix where it needs one: `gpt-4.1-mini`,
+            `anthropic/claude-sonnet-4-5`, `hosted_vllm/Qwen/Qwen3-8B`.
+        temperature: Sampling temperature, 0 to 2; None leaves it to the provider, as for all None here.
+        max_tokens: Most tokens in a reply, reasoning included.
+        top_p: Nucleus sampling mass, above 0 up to 1.
+        timeout: Seconds that one request may take, from connecting to the last byte.
+        max_retries: Further tries after a failure that another try may mend.
+        retry_min_wait: Shortest wait before a retry, in seconds.
+        retry_max_wait: Longest wait before a retry, in seconds, unless the provider asks for more.
+        max_parallel_requests: Most requests in flight to the provider at a time; None: 512.
+        requests_per_minute: Most requests to the provider in any 60 seconds.
+        tokens_per_minute: Most tokens, sent and received, in any 60 seconds.
+        cache_enabled: Keep replies that were read, and answer equal requests from them.
+        cache_dir: Folder of the reply cache.
+        cache_ttl: Seconds for which a kept reply serves; None: for ever.
+        api_key: The provider's key. Never shown, written or cached; None: where `litellm` is used, the
+            provider's environment variable; otherwise none, but for OpenAI's own address.
+        api_base: Address of the API, as `http://localhost:8000/v1`.
+        transport: `litellm`, `openai_compatible` (direct; needs `api_base`), or `auto`: the direct one when
+            `api_base` is set and the model's prefix is an OpenAI-compatible one or absent.
+        fallbacks: Models to ask, in order, when this one fails for good. A plain name takes the settings of
+            this config; address, key and headers only if it has the same provider's prefix.
+        thinking: How much the model reasons; a level by its name will do.
+        prompt_caching: Mark the shared start of prompts for the providers that want it marked.
+        seed: Sampling seed for the providers that take one.
+        extra_headers: Further HTTP headers. Their values are never shown or written.
+        extra_params: Further request parameters in the provider's terms. Those whose names say that they
+            hold a secret (`…_key`, `…_token`, `password`) are never shown, written or cached.
+        truncate: What is left out of a submission that is too long for the model: its `end` or its
+            `middle`; None: such a request is a `ContextLengthError`. Applied by the judge, and marked.
+    """
+
+    model: str
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    timeout: float = Field(default=60.0, gt=0)
+    max_retries: int = Field(default=3, ge=0)
+    retry_min_wait: float = Field(default=1.0, ge=0)
+    retry_max_wait: float = Field(default=60.0, ge=0)
+    max_parallel_requests: int | None = Field(default=None, ge=1)
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    cache_enabled: bool = False
+    cache_dir: Path = Path(".autorubric_cache")
+    cache_ttl: float | None = Field(default=None, gt=0)
+    api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
+    api_base: str | None = None
+    transport: TransportName = "auto"
+    fallbacks: tuple[
+        Annotated[
+            Annotated[str, Tag(":name")] | Annotated[LLMConfig, Tag(":config")],
+            Discriminator(_name_or_config),
+        ],
+        ...,
+    ] = ()
+    thinking: ThinkingConfig | None = None
+    prompt_caching: bool = True
+    seed: int | None = None
+    extra_headers: dict[str, SecretStr] = Field(default_factory=dict, exclude=True, repr=False)
+    extra_params: dict[str, Any] = Field(default_factory=dict)
+    truncate: TruncatePolicy | None = None
+
+    @field_validator(
+        *("temperature", "max_tokens", "top_p", "timeout", "max_retries", "retry_min_wait", "retry_max_wait"),
+        *("max_parallel_requests", "requests_per_minute", "tokens_per_minute", "cache_ttl", "seed"),
+        *("transport", "truncate", "cache_enabled", "prompt_caching"),
+        mode="wrap",
+    )
+    @classmethod
+    def _show_given(cls, given: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(given)
+        except ValidationError as error:
+            faults = "; ".join(fault["msg"] for fault in error.errors(include_url=False))
+            raise ValueError(f"{faults}; got {given!r}") from None
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, model: str) -> str:
+        return _model_name(model)
+
+    @field_validator("api_key", mode="before")
+    @classmethod
+    def _check_key(cls, key: Any) -> Any:
+        text = key.get_secret_value() if isinstance(key, SecretStr) else key
+        if not isinstance(text, str):
+            return key
+        text = text.strip()
+        if not text:
+            return None
+        if _CONTROL.search(text) or not text.isascii():
+            raise ValueError("the key has line breaks, control or non-ASCII characters; give it alone")
+        return SecretStr(text)
+
+    @field_validator("api_base")
+    @classmethod
+    def _check_base(cls, base: str | None) -> str | None:
+        return _address(base) if base is not None else None
+
+    @field_validator("fallbacks", mode="before")
+    @classmethod
+    def _check_fallbacks(cls, given: Any) -> Any:
+        given = (given,) if isinstance(given, str | LLMConfig) else given
+        if isinstance(given, list | tuple):
+            return tuple(_model_name(one) if isinstance(one, str) else one for one in given)
+        return given
+
+    @field_validator("thinking", mode="before")
+    @classmethod
+    def _check_thinking(cls, given: Any) -> Any:
+        return {"level": given.lower()} if isinstance(given, str) else given
+
+    @field_validator("extra_headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, value in headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no header name; letters, digits and - are allowed")
+            if _CONTROL.search(value.get_secret_value()):
+                raise ValueError(f"the value of header {name!r} has line breaks or control characters")
+        return headers
+
+    @field_validator("extra_params")
+    @classmethod
+    def _check_params(cls, params: dict[str, Any]) -> dict[str, Any]:
+        reserved = sorted(_RESERVED_PARAMS & set(params))
+        if reserved:
+            raise ValueError(
+                f"extra_params has {', '.join(reserved)}, which the library sets itself; "
+                "use the parameter of that name where there is one"
+            )
+        try:
+            json.dumps(params, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError(
+                "extra_params must be plain JSON: None, bool, numbers, texts, lists, dicts"
+            ) from None
+        return params
+
+    def check_together(self) -> None:
+        """Refuses parameters that contradict each other."""
+        if self.retry_max_wait < self.retry_min_wait:
+            raise ValueError(
+                f"retry_max_wait is {self.retry_max_wait} and retry_min_wait {self.retry_min_wait}; "
+                "the longest wait is at least the shortest"
+            )
+        if self.transport == "openai_compatible" and self.api_base is None:
+            raise ValueError("transport 'openai_compatible' needs api_base, as 'https://api.openai.com/v1'")
+        nested = [f.model for f in self.fallbacks if isinstance(f, LLMConfig) and f.fallbacks]
+        if nested:
+            raise ValueError(
+                f"fallback {nested[0]!r} has fallbacks of its own; list all of them here, in order"
+            )
+
+    @field_serializer("extra_params")
+    def _public_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in params.items() if not holds_secret(name, value)}
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """The parameters that a repr shows: those set to something else than their default, no secrets."""
+        for name, value in super().__repr_args__():
+            if name == "extra_params":
+                value = self._public_params(self.extra_params)
+            if (
+                name is None
+                or name == "model"
+                or value != type(self).model_fields[name].get_default(call_default_factory=True)
+            ):
+                yield name, value
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> LLMConfig:
+        """The config in a YAML file: a mapping of these parameters.
+
+        Raises:
+            FileError: The file cannot be read or has faults; all of them at once.
+        """
+        return read_spec(cls, path)
+
+    def to_yaml(self, path: str | Path) -> None:
+        """Writes the config to a YAML file, without keys, header values and other secrets.
+
+        Raises:
+            FileError: The file cannot be written.
+        """
+        write_spec(self.to_dict(), path)
+
+    def to_dict(self) -> dict[str, Json]:
+        """Every parameter as JSON, secrets left out: what a run's manifest says of the model."""
+        return self.model_dump(mode="json")
+
+    def request_params(self) -> dict[str, Json]:
+        """Sampling and further request parameters in the provider's (OpenAI) terms, without secrets."""
+        given = {name: getattr(self, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
+        params = {name: value for name, value in given.items() if value is not None}
+        thinking = self.thinking.to_params() if self.thinking else {}
+        return {**params, **thinking, **self._public_params(self.extra_params)}
+
+    def secret_params(self) -> dict[str, Json]:
+        """The extra parameters that hold secrets; sent, never shown or kept."""
+        return {name: value for name, value in self.extra_params.items() if holds_secret(name, value)}
+
+    def headers(self) -> dict[str, str]:
+        """The extra headers as they are sent."""
+        return {name: value.get_secret_value() for name, value in self.extra_headers.items()}
+
+    def public_headers(self) -> dict[str, str]:
+        """The extra headers, with the values of those that hold a secret left empty."""
+        return {name: "" if is_secret_name(name) else value for name, value in self.headers().items()}
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret in the config, for masking it in texts."""
+        key = (self.api_key.get_secret_value(),) if self.api_key else ()
+        return (*key, *self.headers().values(), *texts_in(self.secret_params()))
+
+    def fallback_configs(self) -> tuple[LLMConfig, ...]:
+        """The fallbacks as configs, in order; keys never go to a provider that they were not given for."""
+        return tuple(self._fallback(one) if isinstance(one, str) else one for one in self.fallbacks)
+
+    def _fallback(self, model: str) -> LLMConfig:
+        update: dict[str, Any] = {"model": model, "fallbacks": ()}
+        if prefix_of(model) != prefix_of(self.model):
+            update |= {"api_base": None, "api_key": None, "extra_headers": {}, "transport": "auto"}
+            update["extra_params"] = self._public_params(self.extra_params)
+        return self.model_copy(update=update)
+
+
+def _model_name(model: str) -> str:
+    name = model.strip()
+    if not name or _CONTROL.search(name) or " " in name:
+        raise ValueError(f"{model!r} is no model name; give one as 'gpt-4.1-mini' or 'ollama/llama3.2'")
+    return name
+
+
+def _address(base: str) -> str:
+    try:
+        parts = urlsplit(base.strip())
+        port_is_fine = parts.port is None or parts.port >= 0
+    except ValueError:
+        parts, port_is_fine = urlsplit(""), False
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError(
+            "api_base has a user, query or fragment; give credentials by api_key or extra_headers"
+        )
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
+        raise ValueError(f"{base!r} is no http(s) address; give one as 'http://localhost:8000/v1'")
+    if _CONTROL.search(base.strip()) or " " in base.strip():
+        raise ValueError(f"{base!r} has blanks or control characters")
+    return base.strip().rstrip("/")

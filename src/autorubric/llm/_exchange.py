@@ -1,0 +1,105 @@
+"""What one question to a model came to: the answer, or the refusal, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, TypeVar
+
+from autorubric.errors import JudgeError
+from autorubric.llm._transport import Message, ModelReply, ReplySchema
+from autorubric.values import TokenUsage
+
+T = TypeVar("T")
+
+_LONGEST_QUOTE: Final = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange(Generic[T]):
+    """What one question to a model came to.
+
+    Attributes:
+        answer: The answer as read; None where the model refused.
+        refusal: The refusal in words; None where it answered.
+        model: The model that answered, as the provider names it.
+        usage: Tokens of all tries together; None where none were counted.
+        cost: US dollars of all tries together; None where a price is unknown, 0 for a cached reply.
+        reasoning: The model's reasoning for the last reply, where the provider shows it.
+        replies: Raw replies, oldest first; all but the last could not be read.
+        messages: The conversation as first sent.
+        cached: Served from the reply cache.
+        dropped_params: Parameters that the provider does not take and that were left out.
+        asked: Requests that were answered; 0 for a cached reply.
+    """
+
+    answer: T | None
+    refusal: str | None
+    model: str
+    usage: TokenUsage | None
+    cost: float | None
+    reasoning: str | None
+    replies: tuple[str, ...]
+    messages: tuple[Message, ...]
+    cached: bool
+    dropped_params: tuple[str, ...]
+    asked: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(Generic[T]):
+    """What is asked, and how its reply becomes an answer.
+
+    Attributes:
+        messages: The conversation.
+        decode: Reads a reply's text; raises `ReplyError` where it cannot.
+        schema: JSON schema of the reply.
+        sample: Index of the sample.
+    """
+
+    messages: tuple[Message, ...]
+    decode: Callable[[str], T]
+    schema: ReplySchema | None = None
+    sample: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What all tries of one question took together."""
+
+    replies: list[str] = field(default_factory=list)
+    usage: TokenUsage | None = None
+    cost: float | None = 0.0
+
+    def add(self, reply: ModelReply) -> None:
+        """Counts one reply."""
+        self.replies.append(reply.text)
+        if reply.usage is not None:
+            self.usage = reply.usage if self.usage is None else self.usage + reply.usage
+        self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
+
+    def fill(self, error: JudgeError) -> None:
+        """Tells the error what was spent before it."""
+        error.usage, error.replies = self.usage, tuple(self.replies)
+        error.cost = self.cost if self.replies else None
+
+
+def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:
+    """The conversation with an unreadable reply and what was wrong with it."""
+    if reply.finish_reason == "length":
+        why = f"it was cut off at the most tokens allowed, so be shorter; {why}"
+    quote = _shortened(reply.text) or "(empty)"
+    wish = f"Your reply could not be used: {why}\nReply again, with the complete answer and nothing else."
+    return (*messages, Message(role="assistant", content=quote), Message(role="user", content=wish))
+
+
+def _shortened(text: str) -> str:
+    text = text.strip()
+    half = _LONGEST_QUOTE // 2
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:half]}\n…\n{text[-half:]}"
+
+
+def with_text_at_end(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """The conversation with a text at its very end, so that shared beginnings stay as they are."""
+    last = messages[-1]
+    return (*messages[:-1], replace(last, content=f"{last.content}\n\n{text}"))

@@ -1,0 +1,154 @@
+"""One mapping from what providers answer when they fail to the library's errors; both transports use it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from autorubric.errors import (
+    AuthenticationError,
+    ContextLengthError,
+    ModelNotFoundError,
+    ProviderError,
+    ProviderTimeoutError,
+    RateLimitError,
+    RequestRefusedError,
+    SchemaRefusedError,
+    ServerError,
+    TransientError,
+)
+
+_CONTEXT: Final = re.compile(
+    r"context[_ ]length|context[_ ]?window|maximum context|"
+    r"max(?:imum)? (?:context|input|model) (?:length|tokens)|"
+    r"(?:prompt|input|request) is too long|too many (?:input )?tokens|exceeds? the (?:available )?context",
+    re.IGNORECASE,
+)
+_SCHEMA: Final = re.compile(
+    r"response_format|response format|json_schema|json schema|structured output|guided_json|grammar",
+    re.IGNORECASE,
+)
+_KEY: Final = re.compile(
+    r"(?:invalid|incorrect|missing|no)\b.{0,20}\bapi[ _]?key|api[ _]?key (?:not|is|was)", re.IGNORECASE
+)
+_NO_MODEL: Final = re.compile(
+    r"model_not_found|model\b.{0,80}\b(?:not found|does not exist|not exist)", re.IGNORECASE
+)
+_QUOTA: Final = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
+_FILTER: Final = re.compile(r"content_filter|content_policy|content management policy", re.IGNORECASE)
+_BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
+_LONGEST: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What came back instead of a reply.
+
+    Attributes:
+        model: The model that was asked.
+        status: HTTP status.
+        text: What the provider says, secrets masked.
+        retry_after: Seconds to wait, where the provider says so.
+        had_schema: Whether the request asked for a JSON schema.
+    """
+
+    model: str
+    status: int
+    text: str
+    retry_after: float | None = None
+    had_schema: bool = False
+
+
+def error_of(failure: Failure) -> ProviderError:
+    """The error that a failed request stands for."""
+    kind, advice = _kind_and_advice(failure)
+    said = brief(failure.text)
+    message = f"{failure.model}: {advice} (HTTP {failure.status}{': ' + said if said else ''})"
+    return kind(message, model=failure.model, status=failure.status, retry_after=failure.retry_after)
+
+
+def is_filtered(failure: Failure) -> bool:
+    """Whether the provider's content filter stopped the request: a refusal rather than a failure."""
+    return failure.status in (400, 403, 422) and _FILTER.search(failure.text) is not None
+
+
+def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
+    status, text = failure.status, failure.text
+    if status in (400, 413, 422):
+        return _refused(failure)
+    if status < 300:
+        kind, advice = _refused(failure)
+        return (ServerError, "the provider failed") if kind is RequestRefusedError else (kind, advice)
+    if status == 404 and failure.had_schema and _SCHEMA.search(text) and not _NO_MODEL.search(text):
+        return SchemaRefusedError, "the endpoint does not take the response format"
+    if status == 429 and _QUOTA.search(text):
+        return RequestRefusedError, "the account's quota is used up; add credit or ask another model"
+    by_status: dict[int, tuple[type[ProviderError], str]] = {
+        401: (AuthenticationError, "the key is missing or refused; check api_key or the provider's variable"),
+        402: (RequestRefusedError, "the account's credit is used up; add credit or ask another model"),
+        403: (AuthenticationError, "the key may not use this model; check its rights"),
+        404: (ModelNotFoundError, "no such model or endpoint; check model and api_base"),
+        405: (ModelNotFoundError, "the address takes no posts; check api_base"),
+        408: (ProviderTimeoutError, "the provider gave up waiting"),
+        409: (TransientError, "the provider reports a conflict"),
+        425: (TransientError, "the provider asks to come again later"),
+        429: (RateLimitError, "too many requests or tokens for now"),
+        504: (ProviderTimeoutError, "a gateway gave up waiting for the provider"),
+    }
+    if status in by_status:
+        return by_status[status]
+    if status >= 500:
+        return ServerError, "the provider failed"
+    if 300 <= status < 400:
+        return RequestRefusedError, "the address redirects; set api_base to where it leads"
+    return RequestRefusedError, "the provider rejects the request"
+
+
+def _refused(failure: Failure) -> tuple[type[ProviderError], str]:
+    text = failure.text
+    if _CONTEXT.search(text):
+        return (
+            ContextLengthError,
+            "the request is longer than the model's context; shorten it or set truncate",
+        )
+    if failure.had_schema and _SCHEMA.search(text):
+        return SchemaRefusedError, "the provider does not take the response format"
+    if _KEY.search(text):
+        return AuthenticationError, "the key is missing or refused; check api_key or the provider's variable"
+    if _NO_MODEL.search(text):
+        return ModelNotFoundError, "no such model or endpoint; check model and api_base"
+    return RequestRefusedError, "the provider rejects the request"
+
+
+def brief(text: str) -> str:
+    """The text on one line, without control characters, cut to 400 characters."""
+    line = _BLANKS.sub(" ", text[: 4 * _LONGEST]).strip()
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
+
+
+def retry_after_of(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Seconds that the headers ask to wait: `Retry-After` in seconds or as a date, or `Retry-After-Ms`."""
+    milliseconds = _seconds(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _seconds(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        date = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+
+
+def _seconds(value: str | None) -> float | None:
+    if value is None or not re.fullmatch(r"\s*\d{1,9}(?:\.\d{0,9})?\s*", value):
+        return None
+    return float(value)

@@ -1,0 +1,149 @@
+"""Reads the JSON object in a model's reply, whatever stands around it, in linear time."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from typing import Any, Final, NoReturn
+
+from autorubric.errors import ReplyError
+from autorubric.values import Json
+
+_OBJECT_START: Final = re.compile(r'\{\s*(?:"|\})')
+_STRING_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)|,(?=\s*[}\]])', re.DOTALL)
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_THINK_END: Final = re.compile(r"</think(?:ing)?>")
+
+
+def parse_json(text: str) -> Json:
+    """The JSON object in a reply.
+
+    Code fences, prose around the object, trailing commas, raw line breaks in strings and a `<think>` block
+    before it are tolerated. Of several complete objects side by side the last that is not empty counts:
+    models quote and draft before they answer. An object that is begun and broken is an error, and nothing
+    inside it is taken for the answer. `NaN`, infinities and repeated keys are errors: they have no one
+    meaning.
+
+    Raises:
+        ReplyError: There is no such object; the message can be sent back to the model.
+    """
+    body = text.strip()
+    if body.startswith("<think"):
+        ended = _THINK_END.search(body)
+        if not ended:
+            raise ReplyError("the reply ended within its reasoning; answer with the JSON object", reply=text)
+        body = body[ended.end() :]
+    try:
+        return _parse_body(body)
+    except _Unreadable as error:
+        # Some servers leave out the tag that opens the block.
+        ended = _THINK_END.search(body)
+        if not ended:
+            raise ReplyError(str(error), reply=text) from None
+    try:
+        return _parse_body(body[ended.end() :])
+    except _Unreadable as error:
+        raise ReplyError(str(error), reply=text) from None
+
+
+class _Unreadable(Exception):
+    """Why a text has no readable object."""
+
+
+def _parse_body(text: str) -> dict[str, Json]:
+    body = text.strip()
+    if not body:
+        raise _Unreadable("the reply is empty; answer with one JSON object")
+    try:
+        whole = _DECODER.decode(body)
+    except json.JSONDecodeError:
+        return _find_object(body)
+    except (RecursionError, ValueError) as error:
+        raise _explain(error) from None
+    if isinstance(whole, list) and len(whole) == 1:
+        whole = whole[0]
+    if not isinstance(whole, dict):
+        raise _Unreadable(f"the reply is {_kind(whole)}; answer with one JSON object")
+    return _clean(whole, body)
+
+
+def _find_object(text: str) -> dict[str, Json]:
+    found: list[dict[str, Json]] = []
+    repaired = False
+    start = _OBJECT_START.search(text)
+    while start:
+        try:
+            payload, end = _DECODER.raw_decode(text, start.start())
+        except json.JSONDecodeError as error:
+            if repaired:
+                raise _explain(error) from None
+            # Strings are told from the rest by their quotes, so the repair begins where JSON begins.
+            text, repaired = _without_trailing_commas(text[start.start() :]), True
+            start = _OBJECT_START.match(text)
+            continue
+        except (RecursionError, ValueError) as error:
+            raise _explain(error) from None
+        found.append(payload)
+        start = _OBJECT_START.search(text, end)
+    if not found:
+        raise _Unreadable("the reply has no JSON object; answer with one JSON object")
+    return _clean(next((one for one in reversed(found) if one), found[-1]), text)
+
+
+def _without_trailing_commas(text: str) -> str:
+    return _STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text)
+
+
+def _clean(payload: dict[str, Json], text: str) -> dict[str, Json]:
+    """The payload without lone surrogates, which no file could hold."""
+    if not _SURROGATE.search(text):
+        return payload
+    try:
+        encoded = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
+    except RecursionError as error:
+        raise _explain(error) from None
+    cleaned: dict[str, Json] = json.loads(encoded)
+    return cleaned
+
+
+def _explain(error: Exception) -> _Unreadable:
+    if isinstance(error, RecursionError):
+        return _Unreadable("the reply is nested too deeply; answer with one flat JSON object")
+    if isinstance(error, json.JSONDecodeError):
+        return _Unreadable(
+            f"the reply's JSON is broken or cut off: {error.msg} at line {error.lineno}, "
+            f"column {error.colno}; answer with one complete JSON object"
+        )
+    return _Unreadable(f"the reply's JSON cannot be read: {error}; answer with one JSON object")
+
+
+def _kind(value: Json) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return {str: "a text", bool: "a truth value", type(None): "null"}.get(type(value), "a number")
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not allowed")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"the number {digits[:20]} is too large")
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    payload = dict(pairs)
+    if len(payload) != len(pairs):
+        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the key {repeated[:80]!r} stands twice")
+    return payload
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique, strict=False
+)

@@ -1,0 +1,47 @@
+"""The transport that keeps a provider's limits."""
+
+from __future__ import annotations
+
+from autorubric.llm._transport import ModelReply, ModelRequest, Transport
+from autorubric.rate_limit import Limits, limiter_for
+
+_CHARACTERS_PER_TOKEN = 4
+_REPLY_TOKENS = 200
+
+
+class Limit:
+    """Sends when the limits that everything on this provider and event loop shares allow it.
+
+    Args:
+        inner: What sends.
+        provider: The provider's name, or its address.
+        limits: What is allowed.
+    """
+
+    def __init__(self, inner: Transport, provider: str, limits: Limits) -> None:
+        self._inner = inner
+        self._provider = provider
+        self._limits = limits
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """The inner transport's reply, once the request's turn has come.
+
+        Raises:
+            ProviderError: The inner transport got none.
+        """
+        limiter = limiter_for(self._provider, self._limits)
+        async with limiter.slot(self._estimate(request)) as slot:
+            reply = await self._inner.send(request)
+            if reply.usage is not None:
+                slot.spent(reply.usage.total_tokens)
+            return reply
+
+    def _estimate(self, request: ModelRequest) -> int:
+        if self._limits.tokens_per_minute is None:
+            return 0
+        characters = sum(len(message.content) for message in request.messages)
+        return characters // _CHARACTERS_PER_TOKEN + _REPLY_TOKENS
+
+    async def aclose(self) -> None:
+        """Releases the connections of the inner transport."""
+        await self._inner.aclose()

@@ -1,0 +1,285 @@
+"""The litellm transport: a hundred providers. The only module that imports litellm, at the first send."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, NoReturn
+
+from autorubric.errors import (
+    MissingDependencyError,
+    ModelNotFoundError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    RequestRefusedError,
+    SchemaRefusedError,
+    ServerError,
+)
+from autorubric.llm._config import LLMConfig
+from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of
+from autorubric.llm._names import OPENAI_COMPATIBLE, is_openai_itself, prefix_of, wire_name
+from autorubric.llm._secrets import redact
+from autorubric.llm._transport import Message, ModelReply, ModelRequest
+from autorubric.llm._wire import reply_of, response_format
+from autorubric.values import Json
+
+_STOLEN_VERSIONS: Final = ("1.82.7", "1.82.8")
+_DROPPABLE: Final = frozenset(
+    {
+        *("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "user", "verbosity"),
+        *("reasoning_effort", "thinking", "logprobs", "top_logprobs", "logit_bias", "service_tier"),
+        *("frequency_penalty", "presence_penalty"),
+    }
+)
+"""Parameters with one meaning everywhere; a provider that does not take one does without it."""
+_UNKNOWN_TO_LITELLM: Final = frozenset({"llama_cpp", "openai_compatible", "openai_like", "sglang", "vllm"})
+_TAKES_OPENAI_KEY: Final = frozenset({"openai", "custom_openai", "text-completion-openai"})
+_MOST_MARKS: Final = 4
+
+
+class LiteLLMTransport:
+    """Asks any provider that litellm knows.
+
+    Args:
+        config: The model's config.
+    """
+
+    def __init__(self, config: LLMConfig) -> None:
+        self._config = config
+        self._refused_params: set[str] = set()
+        self._fixed: dict[str, Any] | None = None
+        self._supported: frozenset[str] | None = None
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """The provider's reply to one request.
+
+        Raises:
+            ProviderError: No usable reply came; the subclass says why.
+            MissingDependencyError: litellm is not installed, or in a version that must not be run.
+        """
+        litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
+        if self._fixed is None:
+            self._fixed = self._fixed_arguments(litellm)
+        while True:
+            arguments, dropped = self._arguments(request, self._fixed)
+            try:
+                async with asyncio.timeout(self._config.timeout):
+                    response = await litellm.acompletion(**arguments)
+            except TimeoutError:
+                self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
+            except litellm.UnsupportedParamsError as error:
+                self._note_refused(arguments, error)
+            except Exception as error:
+                # A hundred providers' clients end here, with whatever their own code raises.
+                return self._refuse(litellm, request, error)
+            else:
+                return self._read(request, response, dropped)
+
+    async def aclose(self) -> None:
+        """Does nothing: litellm's clients are shared by the whole process, and closed by it at its end."""
+
+    def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
+        """What is the same in every call to this model."""
+        config = self._config
+        name, provider = self._name_and_provider(litellm)
+        self._supported = _supported_params(litellm, name)
+        key = config.api_key.get_secret_value() if config.api_key else None
+        is_foreign = config.api_base is not None and not is_openai_itself(config.api_base)
+        if key is None and is_foreign and provider in _TAKES_OPENAI_KEY:
+            # Else litellm sends OPENAI_API_KEY to whoever is behind the address.
+            key = "none"
+        given = {"api_key": key, "api_base": config.api_base, "extra_headers": config.headers() or None}
+        return {
+            "model": name,
+            "num_retries": 0,
+            "max_retries": 0,
+            # Ours is the one that fires; this one tells litellm not to stop before it.
+            "timeout": config.timeout + 5.0,
+            **{argument: value for argument, value in given.items() if value is not None},
+            **config.secret_params(),
+        }
+
+    def _name_and_provider(self, litellm: Any) -> tuple[str, str]:
+        model, base = self._config.model, self._config.api_base
+        if prefix_of(model) in _UNKNOWN_TO_LITELLM:
+            return f"openai/{wire_name(model)}", "openai"
+        try:
+            provider: str = litellm.get_llm_provider(model=model, api_base=base)[1]
+        except litellm.BadRequestError:
+            provider = ""
+        if provider:
+            return model, provider
+        if base is not None:
+            return f"openai/{model}", "openai"
+        return self._fail_unknown_name()
+
+    def _fail_unknown_name(self) -> NoReturn:
+        prefixes = ", ".join(sorted(OPENAI_COMPATIBLE - _UNKNOWN_TO_LITELLM))
+        self._fail(
+            ModelNotFoundError,
+            "no provider is known by this name; start it with a prefix, as 'anthropic/…', "
+            f"or set api_base for a server of your own (prefixes: {prefixes})",
+        )
+
+    def _arguments(
+        self, request: ModelRequest, fixed: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+        unsupported = {name for name in request.params if name in _DROPPABLE and not self._takes(name)}
+        if request.schema is not None and not self._takes("response_format"):
+            self._fail(SchemaRefusedError, "the provider takes no response format")
+        params = {name: value for name, value in request.params.items() if name not in unsupported}
+        arguments = {**params, **fixed, "messages": self._messages(request)}
+        if request.schema is not None:
+            arguments["response_format"] = response_format(request.schema)
+        return arguments, tuple(sorted(unsupported))
+
+    def _takes(self, name: str) -> bool:
+        return name not in self._refused_params and (self._supported is None or name in self._supported)
+
+    def _note_refused(self, arguments: Mapping[str, Any], error: Exception) -> None:
+        """Remembers the parameters that litellm says the model does not take with these values."""
+        named = {
+            name for name in _DROPPABLE | {"response_format"} if name in arguments and name in str(error)
+        }
+        if not named:
+            self._fail(RequestRefusedError, str(error))
+        self._refused_params |= named
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, Json]]:
+        if not (self._config.prompt_caching and _wants_marks(self._config.model)):
+            return [{"role": message.role, "content": message.content} for message in request.messages]
+        marked = [place for place, message in enumerate(request.messages) if message.cache_prefix > 0]
+        kept = set(marked[-_MOST_MARKS:])
+        return [
+            {"role": message.role, "content": _marked(message) if place in kept else message.content}
+            for place, message in enumerate(request.messages)
+        ]
+
+    def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
+        reply = reply_of(_envelope(response), request.model)
+        if reply is None:
+            self._fail(ServerError, "the answer is no chat completion")
+        cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
+        known = float(cost) if isinstance(cost, int | float) else None
+        return replace(reply, cost=known, dropped_params=dropped)
+
+    def _refuse(self, litellm: Any, request: ModelRequest, error: Exception) -> ModelReply:
+        failure = Failure(
+            model=request.model,
+            status=_status_of(error),
+            text=self._redact(f"{error} {getattr(error, 'code', None) or ''}"),
+            retry_after=retry_after_of(_headers_of(error)),
+            had_schema=request.schema is not None,
+        )
+        if isinstance(error, litellm.ContentPolicyViolationError) or is_filtered(failure):
+            return ModelReply(
+                text="", model=request.model, finish_reason="content_filter", refusal=brief(failure.text)
+            )
+        if isinstance(error, litellm.Timeout):
+            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {error}")
+        if isinstance(error, litellm.APIConnectionError) or "Connection error" in failure.text:
+            self._fail(ProviderConnectionError, f"no connection, or it broke: {error}")
+        if failure.status == 0:
+            self._fail(RequestRefusedError, f"{type(error).__name__}: {error}")
+        raise error_of(failure) from None
+
+    def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:
+        # Lower errors may carry keys; they are told, not chained.
+        raise kind(
+            f"{self._config.model}: {self._redact(brief(message))}", model=self._config.model
+        ) from None
+
+    def _redact(self, text: str) -> str:
+        return redact(text, self._config.secrets())
+
+
+@cache
+def _litellm() -> Any:
+    """The litellm module, quiet, without telemetry and with the price map that it ships with."""
+    try:
+        found = version("litellm")
+    except PackageNotFoundError:
+        raise MissingDependencyError(
+            "litellm is not installed; install it with `pip install litellm`, or use a server of your own "
+            "with transport='openai_compatible'"
+        ) from None
+    if found in _STOLEN_VERSIONS:
+        raise MissingDependencyError(
+            f"litellm {found} was published by an attacker and steals credentials: it is not imported. "
+            "Install another version, and change the keys that this environment could read"
+        )
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    import litellm
+
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    # It logs addresses, and some providers take their key in the address.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    return litellm
+
+
+def _supported_params(litellm: Any, name: str) -> frozenset[str] | None:
+    """The OpenAI parameters that the model takes; None where litellm does not know."""
+    supported = litellm.get_supported_openai_params(model=name)
+    return frozenset(supported) if supported else None
+
+
+def _wants_marks(model: str) -> bool:
+    return "claude" in model.lower()
+
+
+def _marked(message: Message) -> list[dict[str, Json]]:
+    start, rest = message.content[: message.cache_prefix], message.content[message.cache_prefix :]
+    blocks: list[dict[str, Json]] = [{"type": "text", "text": start, "cache_control": {"type": "ephemeral"}}]
+    return [*blocks, {"type": "text", "text": rest}] if rest else blocks
+
+
+def _envelope(response: Any) -> dict[str, Json]:
+    """What is read of litellm's response, as the protocol has it; dumping all of it costs more."""
+    choices = []
+    for choice in (getattr(response, "choices", None) or [])[:1]:
+        message = choice.message
+        extras = getattr(message, "provider_specific_fields", None) or {}
+        said = {
+            "content": message.content,
+            "refusal": getattr(message, "refusal", None) or extras.get("refusal"),
+            "reasoning_content": getattr(message, "reasoning_content", None),
+        }
+        choices.append({"finish_reason": choice.finish_reason, "message": said})
+    return {"model": response.model, "choices": choices, "usage": _usage(getattr(response, "usage", None))}
+
+
+def _usage(usage: Any) -> dict[str, Json] | None:
+    if usage is None:
+        return None
+    names = ("prompt_tokens", "completion_tokens", "total_tokens")
+    caches = ("cache_creation_input_tokens", "cache_read_input_tokens")
+    details = getattr(usage, "prompt_tokens_details", None)
+    return {
+        **{name: getattr(usage, name, 0) for name in (*names, *caches)},
+        "prompt_tokens_details": {"cached_tokens": getattr(details, "cached_tokens", 0)},
+    }
+
+
+def _status_of(error: Exception) -> int:
+    """The HTTP status that the error stands for; 0 where it has none."""
+    try:
+        return int(getattr(error, "status_code", 0) or 0)
+    except (TypeError, ValueError):
+        return 0
+
+
+def _headers_of(error: Exception) -> Mapping[str, str]:
+    response = getattr(error, "response", None)
+    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
+        if headers:
+            return {str(name).lower(): str(value) for name, value in dict(headers).items()}
+    return {}

@@ -1,0 +1,68 @@
+"""What a model's name and endpoint say: its provider, its name on the wire, where it is asked."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+OPENAI_COMPATIBLE: Final = frozenset(
+    {
+        "custom_openai",
+        "hosted_vllm",
+        "litellm_proxy",
+        "llama_cpp",
+        "llamafile",
+        "lm_studio",
+        "ollama",
+        "ollama_chat",
+        "openai",
+        "openai_compatible",
+        "openai_like",
+        "sglang",
+        "vllm",
+    }
+)
+"""Prefixes of model names whose servers speak the OpenAI chat protocol."""
+
+_BARE_HOST_SERVERS: Final = frozenset({"lm_studio", "ollama", "ollama_chat"})
+_OPENAI_HOST: Final = "api.openai.com"
+
+
+def prefix_of(model: str) -> str:
+    """The provider's prefix of a model name, as `openai` of `openai/gpt-4.1`; empty where there is none."""
+    prefix, slash, _ = model.partition("/")
+    return prefix if slash else ""
+
+
+def wire_name(model: str) -> str:
+    """The model's name as an OpenAI-compatible server knows it: without a provider's prefix."""
+    return model.partition("/")[2] if prefix_of(model) in OPENAI_COMPATIBLE else model
+
+
+def speaks_openai(model: str) -> bool:
+    """Whether the name is that of a model behind an OpenAI-compatible server: such a prefix, or none."""
+    return prefix_of(model) in OPENAI_COMPATIBLE or "/" not in model
+
+
+def completions_url(api_base: str, model: str) -> str:
+    """The address to post chat completions to.
+
+    Servers that are customarily named by host alone (Ollama, LM Studio) get the `/v1` that they need.
+    """
+    base = api_base.rstrip("/")
+    if base.endswith("/chat/completions"):
+        return base
+    if prefix_of(model) in _BARE_HOST_SERVERS and not urlsplit(base).path:
+        base += "/v1"
+    return f"{base}/chat/completions"
+
+
+def is_openai_itself(api_base: str) -> bool:
+    """Whether the endpoint is OpenAI's own, over TLS: the only one that gets `OPENAI_API_KEY` unasked."""
+    parts = urlsplit(api_base)
+    return parts.scheme == "https" and parts.hostname == _OPENAI_HOST and parts.port in (None, 443)
+
+
+def provider_of(model: str, api_base: str | None) -> str:
+    """The name under which limits are shared: the endpoint, or the provider where none is given."""
+    return api_base.rstrip("/") if api_base else prefix_of(model) or "openai"

@@ -1,0 +1,209 @@
+"""The direct transport: one pooled HTTP session to an OpenAI-compatible server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NoReturn
+from weakref import WeakKeyDictionary
+
+from autorubric.errors import (
+    ArgumentError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    RequestRefusedError,
+    ServerError,
+)
+from autorubric.llm._config import LLMConfig
+from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of
+from autorubric.llm._names import completions_url, is_openai_itself
+from autorubric.llm._secrets import redact
+from autorubric.llm._transport import ModelReply, ModelRequest
+from autorubric.llm._wire import body_of, error_in, reply_of
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+_LARGEST_ANSWER: Final = 32 << 20
+_ERROR_BYTES: Final = 1 << 16
+
+
+class OpenAITransport:
+    """Posts chat completions to `{api_base}/chat/completions`.
+
+    Each event loop that uses it gets one session, closed by `aclose`, or with the loop at the latest.
+
+    Args:
+        config: The model's config; `api_base` is needed.
+
+    Raises:
+        ArgumentError: There is no `api_base`.
+    """
+
+    def __init__(self, config: LLMConfig) -> None:
+        if config.api_base is None:
+            raise ArgumentError(f"{config.model}: the direct transport needs api_base; got None")
+        self._config = config
+        self._url = completions_url(config.api_base, config.model)
+        self._key = _key_of(config)
+        self._secret_params = config.secret_params()
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pooled] = WeakKeyDictionary()
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """The server's reply to one post.
+
+        Raises:
+            ProviderError: No usable reply came; the subclass says why.
+        """
+        body = body_of(request, self._secret_params)
+        session = await self._session()
+        status, headers, raw = await self._post(session, body)
+        if 200 <= status < 300:
+            return self._read(request, status, raw)
+        return self._refuse(
+            request, status, raw[:_ERROR_BYTES].decode("utf-8", "replace"), retry_after_of(headers)
+        )
+
+    async def aclose(self) -> None:
+        """Closes this event loop's session; sending afterwards opens another."""
+        pooled = self._sessions.pop(asyncio.get_running_loop(), None)
+        if pooled is not None:
+            await pooled.keeper.aclose()
+
+    async def _session(self) -> ClientSession:
+        loop = asyncio.get_running_loop()
+        pooled = self._sessions.get(loop)
+        if pooled is None or pooled.session.closed:
+            # A session knows its loop, and would keep the entry of a closed one alive.
+            for other in [one for one in self._sessions if one.is_closed()]:
+                del self._sessions[other]
+            keeper = _kept_session(self._config, self._key)
+            pooled = _Pooled(session=await anext(keeper), keeper=keeper)
+            self._sessions[loop] = pooled
+        return pooled.session
+
+    async def _post(self, session: ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        aiohttp = _aiohttp()
+        try:
+            async with session.post(self._url, data=body, allow_redirects=False) as response:
+                return response.status, response.headers, await _read_bounded(response)
+        except TimeoutError:
+            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {self._url}")
+        except aiohttp.ClientPayloadError as error:
+            self._fail(ProviderConnectionError, f"the answer from {self._url} broke off: {error}")
+        except (aiohttp.InvalidURL, UnicodeError) as error:
+            self._fail(RequestRefusedError, f"{self._url} is no address to post to: {error}")
+        except (aiohttp.ClientError, OSError) as error:
+            said = f"{type(error).__name__}: {error}"
+            self._fail(ProviderConnectionError, f"no connection to {self._url}, or it broke: {said}")
+        except _TooLargeError:
+            self._fail(ServerError, f"the answer from {self._url} has over {_LARGEST_ANSWER:,} bytes")
+
+    def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:
+        # Lower errors carry the request's headers; they are told, not chained.
+        raise kind(
+            f"{self._config.model}: {self._redact(brief(message))}", model=self._config.model
+        ) from None
+
+    def _redact(self, text: str) -> str:
+        return redact(text, (*self._config.secrets(), self._key or ""))
+
+    def _read(self, request: ModelRequest, status: int, raw: bytes) -> ModelReply:
+        try:
+            envelope = json.loads(raw)
+        except (ValueError, RecursionError):
+            start = raw[:200].decode("utf-8", "replace")
+            self._fail(ServerError, f"the answer from {self._url} is not JSON: {start!r}")
+        fault = error_in(envelope)
+        if fault is not None:
+            return self._refuse(request, fault[0] or status, fault[1], None)
+        reply = reply_of(envelope, request.model)
+        if reply is None:
+            self._fail(ServerError, f"the answer from {self._url} is no chat completion; check api_base")
+        return reply
+
+    def _refuse(self, request: ModelRequest, status: int, text: str, retry_after: float | None) -> ModelReply:
+        failure = Failure(
+            model=request.model,
+            status=status,
+            text=self._redact(_error_text(text)),
+            retry_after=retry_after,
+            had_schema=request.schema is not None,
+        )
+        if is_filtered(failure):
+            return ModelReply(
+                text="", model=request.model, finish_reason="content_filter", refusal=brief(failure.text)
+            )
+        raise error_of(failure)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pooled:
+    session: ClientSession
+    keeper: AsyncGenerator[ClientSession]
+
+
+class _TooLargeError(Exception):
+    """An answer has more bytes than any completion."""
+
+
+def _aiohttp() -> ModuleType:
+    # Heavy, and needed only once a request is sent.
+    import aiohttp
+
+    return aiohttp
+
+
+async def _kept_session(config: LLMConfig, key: str | None) -> AsyncGenerator[ClientSession]:
+    """Yields one session. A loop that ends closes its generators, and with this one its session."""
+    aiohttp = _aiohttp()
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers=_headers(config, key),
+        timeout=aiohttp.ClientTimeout(total=config.timeout),
+    )
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
+    headers = {"content-type": "application/json", "user-agent": "autorubric"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    return headers | {name.lower(): value for name, value in config.headers().items()}
+
+
+def _key_of(config: LLMConfig) -> str | None:
+    if config.api_key is not None:
+        return config.api_key.get_secret_value()
+    if config.api_base is not None and is_openai_itself(config.api_base):
+        return os.environ.get("OPENAI_API_KEY", "").strip() or None
+    return None
+
+
+async def _read_bounded(response: ClientResponse) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.content.iter_any():
+        size += len(chunk)
+        if size > _LARGEST_ANSWER:
+            raise _TooLargeError
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _error_text(text: str) -> str:
+    """What an error's body says: its message where it is the usual JSON, else the text itself."""
+    try:
+        fault = error_in(json.loads(text))
+    except (ValueError, RecursionError):
+        fault = None
+    return fault[1] if fault else text

@@ -1,0 +1,116 @@
+"""One way to a model: its config, the composed transport, and its cache."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, assert_never
+
+from autorubric.errors import SchemaRefusedError
+from autorubric.llm._cache import ReplyCache, cache_key
+from autorubric.llm._config import LLMConfig
+from autorubric.llm._exchange import Question, with_text_at_end
+from autorubric.llm._limit import Limit
+from autorubric.llm._litellm import LiteLLMTransport
+from autorubric.llm._names import provider_of, speaks_openai
+from autorubric.llm._openai import OpenAITransport
+from autorubric.llm._retry import Retry, RetryPolicy
+from autorubric.llm._transport import ModelReply, ModelRequest, Transport
+from autorubric.rate_limit import Limits
+
+_DEFAULT_PARALLEL = 512
+"""Requests in flight to one provider where the config sets no bound: below the usual bound on open files."""
+
+
+def is_direct(config: LLMConfig) -> bool:
+    """Whether the config's model is reached by the direct transport."""
+    match config.transport:
+        case "auto":
+            return config.api_base is not None and speaks_openai(config.model)
+        case "litellm":
+            return False
+        case "openai_compatible":
+            return True
+        case _:
+            assert_never(config.transport)
+
+
+def provider_transport(config: LLMConfig) -> Transport:
+    """The transport that speaks to the config's provider; it opens nothing yet."""
+    return OpenAITransport(config) if is_direct(config) else LiteLLMTransport(config)
+
+
+class Route:
+    """Asks one model, and remembers what its provider cannot do.
+
+    Args:
+        config: The model's config.
+        transport: The provider's transport; None: the one that the config says.
+    """
+
+    def __init__(self, config: LLMConfig, transport: Transport | None = None) -> None:
+        self.config = config
+        self.cache = ReplyCache(config.cache_dir, ttl=config.cache_ttl) if config.cache_enabled else None
+        self._params = config.request_params()
+        self._endpoint = {
+            "api_base": config.api_base,
+            "transport": "openai_compatible" if is_direct(config) else "litellm",
+            "headers": config.public_headers(),
+        }
+        self._transport = _composed(config, transport or provider_transport(config))
+        self._takes_schema = True
+
+    def request(self, question: Question[Any]) -> ModelRequest:
+        """The request that the question is to this model."""
+        return ModelRequest(
+            model=self.config.model,
+            messages=question.messages,
+            schema=question.schema,
+            sample=question.sample,
+            params=self._params,
+        )
+
+    def key(self, request: ModelRequest) -> str:
+        """The cache key of a request to this model."""
+        return cache_key(request, self._endpoint)
+
+    def as_sent(self, request: ModelRequest) -> ModelRequest:
+        """The request as the provider can take it: the schema goes into the prompt where it was refused."""
+        if request.schema is None or self._takes_schema:
+            return request
+        schema = json.dumps(dict(request.schema.schema), ensure_ascii=False)
+        text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{schema}"
+        return replace(request, messages=with_text_at_end(request.messages, text), schema=None)
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """The reply to the request, asked for in the prompt where the provider refuses the schema.
+
+        Raises:
+            ProviderError: No reply came.
+        """
+        try:
+            reply = await self._transport.send(self.as_sent(request))
+        except SchemaRefusedError:
+            self._takes_schema = False
+            reply = await self._transport.send(self.as_sent(request))
+        if request.schema is not None and not self._takes_schema:
+            reply = replace(reply, dropped_params=(*reply.dropped_params, "response_format"))
+        return reply
+
+    async def aclose(self) -> None:
+        """Releases connections and the cache's file; sending afterwards opens them again."""
+        await self._transport.aclose()
+        if self.cache is not None:
+            self.cache.close()
+
+
+def _composed(config: LLMConfig, provider: Transport) -> Transport:
+    limits = Limits(
+        parallel=config.max_parallel_requests or _DEFAULT_PARALLEL,
+        requests_per_minute=config.requests_per_minute,
+        tokens_per_minute=config.tokens_per_minute,
+    )
+    policy = RetryPolicy(
+        max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
+    )
+    return Retry(Limit(provider, provider_of(config.model, config.api_base), limits), policy)

@@ -1,0 +1,151 @@
+"""Whether one rater lies above another: mean difference, its test and size, limits of agreement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from scipy.special import stdtr
+
+from autorubric.metrics._columns import NumberPairs, number_pairs
+from autorubric.metrics._estimate import Reason
+from autorubric.metrics._intervals import t_quantile
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._tables import cluster_codes
+
+_LIMIT = 1.96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceInterval:
+    """An interval.
+
+    Attributes:
+        lower: Lower end.
+        upper: Upper end.
+        confidence: Level, in (0, 1).
+        method: How it was made.
+    """
+
+    lower: float
+    upper: float
+    confidence: float
+    method: str
+
+    def to_dict(self) -> dict[str, float | str]:
+        """All fields, as JSON can carry them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BiasResult:
+    """Mean difference pred - truth, with its paired t test.
+
+    Attributes:
+        mean_bias: Mean difference; None without a pair.
+        std_bias: Standard deviation of the differences, over n - 1; None below two pairs.
+        is_significant: Whether p is below 1 - confidence level; False where there is no test.
+        p_value: Two-sided p of the paired t test [1], over clusters that of their sums; None below two units
+            or where the differences do not vary (`reason` says which).
+        direction: Sign of the mean difference; `"none"` where it is 0 or undefined.
+        effect_size: d_z = mean / sd of the differences [2]; None where the sd is 0 or undefined.
+        ci: t interval of the mean difference.
+        n_samples: Pairs used.
+        lower_limit: mean - 1.96 sd: 95 % of differences lie between the limits of agreement [3].
+        upper_limit: mean + 1.96 sd.
+        n_missing: Pairs left out because a side was missing.
+        reason: Why something above is None.
+
+    References:
+        [1] Student (1908), The probable error of a mean, Biometrika 6(1), 1-25.
+        [2] D. Lakens (2013), Calculating and reporting effect sizes, Frontiers in Psychology 4, 863, eq. 6.
+        [3] J. M. Bland, D. G. Altman (1986), Statistical methods for assessing agreement between two methods
+            of clinical measurement, Lancet 327, 307-310.
+    """
+
+    mean_bias: float | None
+    std_bias: float | None = None
+    is_significant: bool = False
+    p_value: float | None = None
+    direction: Literal["positive", "negative", "none"] = "none"
+    effect_size: float | None = None
+    ci: ConfidenceInterval | None = None
+    n_samples: int = 0
+    lower_limit: float | None = None
+    upper_limit: float | None = None
+    n_missing: int = 0
+    reason: Reason | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return plain | {"ci": None if self.ci is None else self.ci.to_dict()}
+
+
+def bias(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> BiasResult:
+    """Mean of pred - truth with its standard deviation, paired t test, effect size and limits of agreement.
+
+    Args:
+        truth: Numbers; None and NaN are missing, and drop the pair.
+        pred: Numbers.
+        **interval: See `IntervalArguments`; of them `cluster` and `confidence_level` matter here, and
+            `ci=None` leaves out the interval.
+    """
+    options = IntervalOptions(**interval)
+    left = list(truth)
+    return bias_of(number_pairs(left, pred, cluster_codes(options.cluster, len(left))), options)
+
+
+def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
+    """`bias` of pairs that are read already."""
+    if not pairs.n:
+        return BiasResult(mean_bias=None, n_missing=pairs.n_missing, reason="no_pairs")
+    differences = pairs.pred - pairs.truth
+    if np.ptp(differences) <= 1e-12 * float(np.abs(differences).max()):
+        # The mean of equal numbers may miss them by rounding, and their spread would not be 0.
+        differences = np.full(pairs.n, differences[0])
+    mean = float(differences[0]) if np.ptp(differences) == 0 else float(differences.mean())
+    direction: Literal["positive", "negative", "none"] = (
+        "positive" if mean > 0 else "negative" if mean < 0 else "none"
+    )
+    sd = float(differences.std(ddof=1)) if pairs.n > 1 and np.ptp(differences) else None
+    constant_sd = 0.0 if pairs.n > 1 else None
+    p_value, ends, reason = _paired_t(differences, mean, pairs, options.confidence_level)
+    spread = sd if sd is not None else constant_sd
+    return BiasResult(
+        mean_bias=mean,
+        std_bias=spread,
+        is_significant=p_value is not None and p_value < 1 - options.confidence_level,
+        p_value=p_value,
+        direction=direction,
+        effect_size=mean / sd if sd else None,
+        ci=ends if options.ci is not None else None,
+        n_samples=pairs.n,
+        lower_limit=None if spread is None else mean - _LIMIT * spread,
+        upper_limit=None if spread is None else mean + _LIMIT * spread,
+        n_missing=pairs.n_missing,
+        reason=reason,
+    )
+
+
+def _paired_t(
+    differences: Array, mean: float, pairs: NumberPairs, confidence_level: float
+) -> tuple[float | None, ConfidenceInterval | None, Reason | None]:
+    members = np.arange(pairs.n) if pairs.cluster is None else pairs.cluster
+    sums = np.bincount(members, weights=differences - mean)
+    n_units = len(sums)
+    if n_units < 2:
+        return None, None, "too_few_units"
+    se = math.sqrt(float((sums**2).sum()) * n_units / (n_units - 1)) / pairs.n
+    if se == 0.0:
+        return None, None, "no_variance"
+    half = t_quantile(confidence_level, n_units - 1) * se
+    method = "t" if pairs.cluster is None else "t over clusters"
+    ends = ConfidenceInterval(
+        lower=mean - half, upper=mean + half, confidence=confidence_level, method=method
+    )
+    return float(2 * stdtr(n_units - 1, -abs(mean) / se)), ends, None

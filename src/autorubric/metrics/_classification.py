@@ -1,0 +1,160 @@
+"""How well one rater's categories match another's: accuracy, precision, recall, F1 and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import _shares as shares
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimation import estimate
+from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._scales import Binary, Ordinal, Scale
+from autorubric.metrics._table_figures import share_figure, smooth_figure
+from autorubric.metrics._tables import read_pair
+
+
+def accuracy(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Share of pairs that agree: Σ p_ii.
+
+    Wilson's interval [1], or logit-t over clusters. No pair: undefined (`no_pairs`).
+
+    Args:
+        truth: True labels; None and NaN are missing, and drop the pair.
+        pred: Judged labels.
+        scale: Declared categories; None takes those seen.
+        table: Counts, K × K, rows truth, instead of labels.
+        **interval: See `CodedArguments`.
+
+    References:
+        [1] E. B. Wilson (1927), JASA 22(158), 209-212.
+    """
+    options = IntervalOptions(**interval)
+    pair = read_pair(truth, pred, table, scale, options)
+    figure = share_figure(
+        "accuracy", pair.size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs"
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def balanced_accuracy(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Mean recall over the classes that occur in truth [1].
+
+    One true class: undefined (`single_class`). Arguments as in `accuracy`.
+
+    References:
+        [1] K. H. Brodersen, C. S. Ong, K. E. Stephan, J. M. Buhmann (2010), The balanced accuracy and its
+            posterior distribution, ICPR, 3121-3124.
+    """
+    options = IntervalOptions(**interval)
+    pair = read_pair(truth, pred, table, scale, options)
+    figure = smooth_figure("balanced accuracy", pair.size, shares.balanced_accuracy_of, "single_class")
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def macro_f1(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Mean of each class's F1 against the rest, over the classes that occur on either side.
+
+    Classes of the scale that occur on neither side are skipped; `method` counts them. Arguments as in
+    `accuracy`.
+    """
+    options = IntervalOptions(**interval)
+    pair = read_pair(truth, pred, table, scale, options)
+    used = int(np.count_nonzero(pair.table.sum(0) + pair.table.sum(1)))
+    figure = smooth_figure("macro F1", pair.size, shares.macro_f1_of, "no_pairs")
+    note = f"{used} of {pair.size} classes occur"
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
+
+
+def mcc(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Matthews' correlation, for more classes Gorodkin's R_K; on two classes phi, and Pearson's r [1, 2].
+
+    `(n Σ n_kk - Σ r_k c_k) / √((n² - Σ r_k²)(n² - Σ c_k²))`. A constant side: undefined (`no_variance`).
+    Arguments as in `accuracy`.
+
+    References:
+        [1] B. W. Matthews (1975), Comparison of the predicted and observed secondary structure of T4 phage
+            lysozyme, Biochimica et Biophysica Acta 405, 442-451.
+        [2] J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient,
+            Computational Biology and Chemistry 28, 367-374, eq. 8.
+    """
+    options = IntervalOptions(**interval)
+    pair = read_pair(truth, pred, table, scale, options)
+    figure = smooth_figure("Matthews correlation", pair.size, shares.mcc_of, "no_variance", low=-1.0)
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def adjacent_accuracy(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    scale: Scale | None = None,
+    k: int = 1,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Share of pairs at most k places apart on an ordinal scale.
+
+    On three categories this is nearly free, so `method` says what the two margins would give by chance.
+
+    Args:
+        truth: True labels; None and NaN are missing, and drop the pair.
+        pred: Judged labels.
+        scale: `Ordinal(labels)`, or `labels=K` for codes.
+        k: Places apart that still count.
+        table: Counts, K × K, rows truth, instead of labels.
+        **interval: See `CodedArguments`.
+
+    Raises:
+        ArgumentError: The scale is not declared or has no order.
+    """
+    options = IntervalOptions(**interval)
+    if k < 0:
+        raise ArgumentError(f"k={k!r}; give a number of places, from 0")
+    if not isinstance(scale, Ordinal | Binary) and (
+        scale is not None or (options.labels is None and table is None)
+    ):
+        raise ArgumentError(f"adjacent accuracy needs a declared order: scale=Ordinal(labels); got {scale!r}")
+    pair = read_pair(truth, pred, table, scale, options)
+    counts, n = pair.table, max(pair.units.n, 1)
+    chance = float((np.outer(counts.sum(1), counts.sum(0)) * shares.near(pair.size, k)).sum()) / n**2
+    figure = share_figure(
+        "adjacent accuracy",
+        pair.size,
+        lambda cells: shares.adjacent_accuracy_of(cells, k),
+        lambda cells: cells.sum((-1, -2)),
+        "no_pairs",
+    )
+    note = f"k={k}, {chance:.3f} by chance"
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)

@@ -1,0 +1,76 @@
+"""Columns of numbers, with None and NaN for what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes, as_sequence, is_missing
+
+
+def numeric_column(values: Iterable[Any], what: str) -> Array:
+    """The values as floats, NaN where missing, shape `(n,)`.
+
+    Raises:
+        ArgumentError: A value is no number, or infinite.
+    """
+    column = as_sequence(values, what)
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iufb":
+        numbers = column.astype(float)
+    else:
+        numbers = np.array([_number(value, what) for value in column], dtype=float)
+    if np.isinf(numbers).any():
+        raise ArgumentError(f"{what} holds an infinite value; give finite numbers, None where missing")
+    return numbers
+
+
+def _number(value: Any, what: str) -> float:
+    if is_missing(value):
+        return float("nan")
+    if isinstance(value, str | bytes):
+        raise ArgumentError(f"{what} holds {value!r}; give numbers, None where missing")
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{what} holds {value!r}, which is no number: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberPairs:
+    """Two columns of numbers where both are there.
+
+    Attributes:
+        truth: Shape `(n,)`.
+        pred: Shape `(n,)`.
+        cluster: Cluster of each pair, 0..C-1 without gaps; None where each pair is a unit.
+        n_missing: Pairs left out.
+    """
+
+    truth: Array
+    pred: Array
+    cluster: Codes | None
+    n_missing: int
+
+    @property
+    def n(self) -> int:
+        """Number of pairs."""
+        return len(self.truth)
+
+
+def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
+    """The complete pairs of two columns.
+
+    Raises:
+        ArgumentError: The lengths differ, or a value is no number.
+    """
+    left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
+    if len(left) != len(right):
+        raise ArgumentError(f"truth has {len(left)} values and pred {len(right)}; give one of each per unit")
+    both = ~(np.isnan(left) | np.isnan(right))
+    members = None if cluster is None else np.unique(cluster[both], return_inverse=True)[1].reshape(-1)
+    return NumberPairs(left[both], right[both], members, int(both.size - np.count_nonzero(both)))

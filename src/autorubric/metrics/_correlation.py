@@ -1,0 +1,203 @@
+"""Correlation of two columns of numbers: Pearson, Spearman, Kendall's tau-b, Lin's concordance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from scipy.special import betainc, ndtr
+
+from autorubric.metrics._columns import NumberPairs, number_pairs
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimation import Figure, estimate, fisher_z, lin_z
+from autorubric.metrics._moments import ccc_of, moments_of, pearson_of
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._ranks import kendall_of, rank_pairs, spearman_of
+from autorubric.metrics._tables import cluster_codes
+
+
+def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
+    left = list(truth)
+    return number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
+
+
+def _pearson_variance(value: float, n: int) -> float | None:
+    return 1 / (n - 3) if n > 3 else None
+
+
+def _spearman_variance(value: float, n: int) -> float | None:
+    return (1 + value * value / 2) / (n - 3) if n > 3 else None
+
+
+def _kendall_variance(value: float, n: int) -> float | None:
+    return 0.437 / (n - 4) if n > 4 else None
+
+
+def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Pearson's r: s_xy / (s_x s_y).
+
+    A constant side, or fewer than two pairs: undefined (`no_variance`, `too_few_units`). The interval is
+    Fisher's z [1]; over clusters the percentile bootstrap.
+
+    Args:
+        truth: Numbers; None and NaN are missing, and drop the pair.
+        pred: Numbers.
+        **interval: See `IntervalArguments`.
+
+    References:
+        [1] R. A. Fisher (1921), On the probable error of a coefficient of correlation deduced from a small
+            sample, Metron 1, 3-32.
+    """
+    options = IntervalOptions(**interval)
+    return pearson_estimate(_pairs(truth, pred, options), options)
+
+
+def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """`pearson` of pairs that are read already."""
+    figure = Figure(
+        name="Pearson's r",
+        compute=pearson_of,
+        reason=lambda sums: "too_few_units" if pairs.n < 2 else "no_variance",
+        auto="analytic",
+        auto_clustered="percentile",
+        analytic=fisher_z(_pearson_variance),
+        on_table=False,
+    )
+    return estimate(figure, moments_of(pairs).units, options, n_missing=pairs.n_missing)
+
+
+def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Spearman's rho: Pearson's r of the midranks.
+
+    Undefined as `pearson` is. The interval is on Fisher's z with variance (1 + r²/2) / (n - 3) [1]; over
+    clusters the percentile bootstrap. Arguments as in `pearson`.
+
+    References:
+        [1] D. G. Bonett, T. A. Wright (2000), Sample size requirements for estimating Pearson, Kendall and
+            Spearman correlations, Psychometrika 65(1), 23-28.
+    """
+    options = IntervalOptions(**interval)
+    return spearman_estimate(_pairs(truth, pred, options), options)
+
+
+def spearman_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """`spearman` of pairs that are read already."""
+    ranked = rank_pairs(pairs)
+    figure = Figure(
+        name="Spearman's rho",
+        compute=spearman_of(ranked),
+        reason=lambda sums: "too_few_units" if pairs.n < 2 else "no_variance",
+        auto="analytic",
+        auto_clustered="percentile",
+        analytic=fisher_z(_spearman_variance),
+        on_table=False,
+    )
+    return estimate(figure, ranked.units, options, n_missing=pairs.n_missing)
+
+
+def kendall_tau_b(
+    truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
+) -> Estimate:
+    """Kendall's tau-b: (C - D) / √((n₀ - t_x)(n₀ - t_y)), n₀ = n (n - 1) / 2, t the tied pairs of a side [1].
+
+    Undefined as `pearson` is. The interval is on Fisher's z with variance 0.437 / (n - 4) [2]; over clusters
+    the percentile bootstrap. Arguments as in `pearson`.
+
+    References:
+        [1] M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33, 239-251.
+        [2] E. C. Fieller, H. O. Hartley, E. S. Pearson (1957), Tests for rank correlation coefficients,
+            Biometrika 44, 470-481.
+    """
+    options = IntervalOptions(**interval)
+    return kendall_estimate(_pairs(truth, pred, options), options)
+
+
+def kendall_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """`kendall_tau_b` of pairs that are read already."""
+    ranked = rank_pairs(pairs)
+    figure = Figure(
+        name="Kendall's tau-b",
+        compute=kendall_of(ranked),
+        reason=lambda sums: "too_few_units" if pairs.n < 2 else "no_variance",
+        auto="analytic",
+        auto_clustered="percentile",
+        analytic=fisher_z(_kendall_variance),
+        on_table=False,
+    )
+    return estimate(figure, ranked.units, options, n_missing=pairs.n_missing)
+
+
+def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Lin's concordance correlation: 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
+
+    Both sides constant and equal: undefined (`no_variance`); constant and apart: 0.0. The interval is on
+    Fisher's z with the delta-method error, which clusters enter. Arguments as in `pearson`.
+
+    References:
+        [1] L. I.-K. Lin (1989), A concordance correlation coefficient to evaluate reproducibility,
+            Biometrics 45(1), 255-268, eq. 2.
+    """
+    options = IntervalOptions(**interval)
+    return ccc_estimate(_pairs(truth, pred, options), options)
+
+
+def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
+    """`lin_ccc` of pairs that are read already."""
+    moments = moments_of(pairs)
+    figure = Figure(
+        name="Lin's concordance",
+        compute=ccc_of(moments.shift),
+        reason=lambda sums: "no_variance",
+        auto="analytic",
+        auto_clustered="analytic",
+        analytic=lin_z,
+        on_table=False,
+    )
+    return estimate(figure, moments.units, options, n_missing=pairs.n_missing)
+
+
+def correlation_p_value(value: float, n: int) -> float | None:
+    """Two-sided p of no correlation, for Pearson's r and, to a good approximation, Spearman's rho.
+
+    r √((n - 2) / (1 - r²)) is t with n - 2 degrees of freedom under independence of items. None below n = 3.
+    """
+    if n < 3:
+        return None
+    return float(betainc((n - 2) / 2, 0.5, 1 - value * value))
+
+
+def kendall_p_value(pairs: NumberPairs) -> float | None:
+    """Two-sided p of no association, normal approximation with the tie-corrected variance of C - D [1].
+
+    None where the variance is 0 or there are fewer than three pairs.
+
+    References:
+        [1] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 4.
+    """
+    n = pairs.n
+    if n < 3:
+        return None
+    ranked = rank_pairs(pairs)
+    tau = float(kendall_of(ranked)(ranked.units.total()[None, :])[0])
+    if math.isnan(tau):
+        return None
+    ties = [[float(t) for t in _tied(places)] for places in (ranked.x, ranked.y)]
+    pair = [sum(t * (t - 1) for t in side) for side in ties]
+    triple = [sum(t * (t - 1) * (t - 2) for t in side) for side in ties]
+    fives = [sum(t * (t - 1) * (2 * t + 5) for t in side) for side in ties]
+    base = n * (n - 1.0)
+    variance = (
+        (base * (2 * n + 5) - fives[0] - fives[1]) / 18
+        + pair[0] * pair[1] / (2 * base)
+        + triple[0] * triple[1] / (9 * base * (n - 2))
+    )
+    difference = tau * math.sqrt((base - pair[0]) * (base - pair[1])) / 2
+    return float(2 * ndtr(-abs(difference) / math.sqrt(variance)))
+
+
+def _tied(places: Any) -> list[int]:
+    counts: dict[int, int] = {}
+    for place in places.tolist():
+        counts[place] = counts.get(place, 0) + 1
+    return list(counts.values())

@@ -1,0 +1,189 @@
+"""Agreement among any number of raters from units × K counts, with ratings missing [1].
+
+A coefficient is linear sums over units (agreement, mean shares), put together by a formula of the totals; so
+a resample of units is one matrix product.
+
+References:
+    [1] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2-5 (unequal numbers of ratings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimation import Figure, delta, estimate
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._resampling import Array, Units
+from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence
+from autorubric.metrics._tables import Coded, cluster_codes, encode
+from autorubric.metrics._weights import Weights, describe, weight_matrix
+
+Chance: TypeAlias = Callable[[Array, Array], Array]
+"""(mean shares of shape `(..., K)`, weights) to expected agreement."""
+
+
+def fleiss_chance(shares: Array, weights: Array) -> Array:
+    """Σ w_kl π_k π_l."""
+    return np.asarray(((shares @ weights) * shares).sum(-1))
+
+
+def ac_chance(shares: Array, weights: Array) -> Array:
+    """Σ w · Σ π_k (1 - π_k) / (q (q - 1)); NaN with one category."""
+    size = len(weights)
+    if size < 2:
+        return np.full(shares.shape[:-1], np.nan)
+    return np.asarray(weights.sum() * (shares * (1 - shares)).sum(-1) / (size * (size - 1)))
+
+
+def bp_chance(shares: Array, weights: Array) -> Array:
+    """Σ w / q², the same whatever was answered."""
+    return np.full(shares.shape[:-1], weights.sum() / len(weights) ** 2)
+
+
+def no_chance(shares: Array, weights: Array) -> Array:
+    """0: plain agreement."""
+    return np.zeros(shares.shape[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class CountCoefficient:
+    """A coefficient of many raters.
+
+    Attributes:
+        name: What it is, in words.
+        chance: Agreement expected by chance.
+        needs_declared: Whether unused categories change it, so that they must be declared.
+    """
+
+    name: str
+    chance: Chance
+    needs_declared: bool = False
+
+
+def ratings_estimate(
+    coefficient: CountCoefficient,
+    ratings: Any,
+    scale: Scale | None,
+    weights: Weights,
+    options: IntervalOptions,
+) -> Estimate:
+    """The coefficient of `(n_units, n_raters)` labels.
+
+    Raises:
+        ArgumentError: Rows differ in length, a label is outside, or categories must be declared and are not.
+    """
+    coded, codes = code_ratings(ratings, scale, options.labels)
+    if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
+        raise ArgumentError(
+            f"{coefficient.name} depends on the number of categories, used or not; give "
+            "scale=Nominal(labels) or Ordinal(labels)"
+        )
+    counts = np.zeros((len(codes), coded.size))
+    unit, rater = np.nonzero(codes >= 0)
+    np.add.at(counts, (unit, codes[unit, rater]), 1.0)
+    note = "" if coded.declared else "categories seen"
+    matrix = weight_matrix(weights, coded.scale, coded.size)
+    note = ", ".join(word for word in (describe(weights), note) if word)
+    return counts_estimate(coefficient, counts, matrix, options, note)
+
+
+def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[Coded, Any]:
+    """A units × raters table of labels as codes, shape `(n_units, n_raters)`, -1 where missing."""
+    if isinstance(ratings, np.ndarray):
+        if ratings.ndim != 2:
+            raise ArgumentError(f"ratings has shape {ratings.shape}; give (n_units, n_raters)")
+        n_units, n_raters = ratings.shape
+        coded = encode([ratings.reshape(-1)], scale, labels)
+    else:
+        rows = [as_sequence(row, "a row of ratings") for row in ratings]
+        n_units, n_raters = len(rows), len(rows[0]) if rows else 0
+        if any(len(row) != n_raters for row in rows):
+            raise ArgumentError("ratings has rows of different lengths; give None where a rating is missing")
+        coded = encode([[label for row in rows for label in row]], scale, labels)
+    return coded, coded.codes[0].reshape(n_units, n_raters)
+
+
+def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Array, Array]:
+    """Units × K counts and the weight matrix.
+
+    Raises:
+        ArgumentError: They are no counts, or do not fit the scale.
+    """
+    table = np.asarray(counts, dtype=float)
+    if table.ndim != 2:
+        raise ArgumentError(f"counts has shape {table.shape}; give units × K")
+    if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
+        raise ArgumentError("counts holds something else than whole numbers from 0")
+    size = table.shape[1]
+    if isinstance(scale, Interval) or (scale is not None and scale.size != size):
+        raise ArgumentError(f"counts has {size} columns, which {scale} does not")
+    return table, weight_matrix(weights, scale, size)
+
+
+def counts_estimate(
+    coefficient: CountCoefficient, counts: Array, weights: Array, options: IntervalOptions, note: str = ""
+) -> Estimate:
+    """The coefficient of units × K counts; units without a rating are left out and counted as missing."""
+    rated = counts.sum(1) > 0
+    units = _units(counts[rated], weights, options.cluster, rated)
+    n_missing = int(rated.size - units.n)
+    if not units.n:
+        return Estimate.undefined("no_ratings", method=coefficient.name, n_missing=n_missing)
+    if coefficient.needs_declared and len(weights) < 2:
+        return Estimate.undefined(
+            "single_category_scale", n=units.n, method=coefficient.name, n_missing=n_missing
+        )
+    return estimate(_figure(coefficient, weights), units, options, n_missing=n_missing, note=note)
+
+
+def _units(counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array) -> Units:
+    """Per unit: agreement among its pairs, whether it has a pair, its shares of each category, and 1."""
+    total = counts.sum(1)
+    paired = total >= 2
+    pairs = np.where(paired, total * (total - 1), 1.0)
+    agreeing = (counts * (counts @ weights - 1.0)).sum(1)
+    agreement = np.where(paired, agreeing / pairs, 0.0)
+    sums = np.column_stack([agreement, paired, counts / total[:, None], np.ones(len(counts))])
+    members = cluster_codes(cluster, len(rated))
+    if members is None:
+        alike, how_many = np.unique(sums, axis=0, return_counts=True) if len(sums) else (sums, [])
+        return Units(counts=np.asarray(how_many, dtype=np.int64), n=len(sums), sums=alike)
+    members = np.unique(members[rated], return_inverse=True)[1].reshape(-1)
+    by_cluster = np.zeros((int(members.max(initial=-1)) + 1, sums.shape[1]))
+    np.add.at(by_cluster, members, sums)
+    ones = np.ones(len(by_cluster), dtype=np.int64)
+    return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
+
+
+def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
+    def compute(sums: Array) -> Array:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            observed = sums[..., 0] / sums[..., 1]
+            expected = coefficient.chance(sums[..., 2:-1] / sums[..., -1:], weights)
+            room = 1 - expected
+            # Shares are sums of fractions, so that a single category leaves rounding, not zero.
+            none = (np.abs(room.real) <= 1e-9) | (sums[..., 1] == 0)
+            return np.where(none, np.nan, (observed - expected) / room)
+
+    def reason(sums: Array) -> Reason:
+        if sums[1] == 0:
+            return "no_pairs"
+        return "single_class" if np.count_nonzero(sums[2:-1]) == 1 else "no_variance"
+
+    plain = coefficient.chance is no_chance
+    return Figure(
+        name=coefficient.name,
+        compute=compute,
+        reason=reason,
+        bounds=(0.0 if plain else -1.0, 1.0),
+        auto="percentile",
+        auto_clustered="percentile",
+        analytic=delta,
+        on_table=False,
+    )

@@ -1,0 +1,207 @@
+"""A figure with its uncertainty, which behaves like a number where it is defined."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, SupportsFloat
+
+from autorubric.errors import ArgumentError
+
+Reason = Literal[
+    "no_pairs",
+    "no_ratings",
+    "no_values",
+    "single_class",
+    "single_category_scale",
+    "no_variance",
+    "too_few_units",
+    "no_positive_in_truth",
+    "no_positive_in_pred",
+    "no_positive",
+    "no_negative",
+    "no_negative_in_truth",
+    "degenerate_resamples",
+    "na_as_category",
+    "no_criterion_defined",
+    "not_comparable",
+]
+"""Why a figure, or the interval of a figure that is there, is undefined."""
+
+
+class UndefinedEstimateError(ArgumentError):
+    """A number was asked of an estimate that has none.
+
+    Attributes:
+        reason: Why there is none, as in `Estimate.reason`.
+    """
+
+    def __init__(self, estimate: Estimate) -> None:
+        self.reason = estimate.reason
+        super().__init__(
+            f"the estimate is undefined ({estimate.reason}; {estimate.method}, n={estimate.n}) and has no "
+            "number; test `.value is None` first"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """A figure, its interval and what it rests on.
+
+    Where it is defined it compares, formats and calculates as its `value`. Where it is not, `value` is None,
+    `float()` and arithmetic raise, `==` with a number is False, and formatting gives `n/a`.
+
+    Attributes:
+        value: The figure; None where it is undefined.
+        low: Lower end of the interval; None without one.
+        high: Upper end of the interval; None without one.
+        se: Standard error; None without one.
+        n: Observations used (pairs, or units with at least one rating).
+        method: What was computed, and how the interval was.
+        reason: Why the value is undefined or, where the value is there, why the interval is not.
+        n_missing: Observations left out because a side was missing.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    se: float | None = None
+    n: int = 0
+    method: str = ""
+    reason: Reason | None = None
+    n_missing: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("value", "low", "high", "se"):
+            number = getattr(self, name)
+            if number is not None:
+                if not math.isfinite(number):
+                    raise ArgumentError(f"Estimate.{name} is {number!r}; give a finite number or None")
+                object.__setattr__(self, name, float(number))
+        if self.value is None and self.reason is None:
+            raise ArgumentError("an Estimate without a value needs a reason")
+
+    @classmethod
+    def undefined(cls, reason: Reason, *, n: int = 0, method: str = "", n_missing: int = 0) -> Estimate:
+        """An estimate without a value, and why."""
+        return cls(None, n=n, method=method, reason=reason, n_missing=n_missing)
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there is a value."""
+        return self.value is not None
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        """All fields, as JSON can carry them; never NaN."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __float__(self) -> float:
+        if self.value is None:
+            raise UndefinedEstimateError(self)
+        return self.value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np  # keeps the value type free of numpy until an array is asked for
+
+        return np.asarray(float(self), dtype=dtype)
+
+    def __format__(self, spec: str) -> str:
+        if self.value is None:
+            return "n/a"
+        return format(self.value, spec)
+
+    def __str__(self) -> str:
+        return str(self.value) if self.value is not None else f"n/a ({self.reason})"
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(float(self))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Estimate):
+            return self.value == other.value
+        if isinstance(other, int | float):
+            return self.value == other
+        return NotImplemented
+
+    def __lt__(self, other: SupportsFloat) -> bool:
+        return float(self) < float(other)
+
+    def __le__(self, other: SupportsFloat) -> bool:
+        return float(self) <= float(other)
+
+    def __gt__(self, other: SupportsFloat) -> bool:
+        return float(self) > float(other)
+
+    def __ge__(self, other: SupportsFloat) -> bool:
+        return float(self) >= float(other)
+
+    @property
+    def real(self) -> float:
+        """The value, as for any number."""
+        return float(self)
+
+    @property
+    def imag(self) -> float:
+        """0.0, as for any real number."""
+        return 0.0
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """The value as a pair of integers, as for any float."""
+        return float(self).as_integer_ratio()
+
+    def __abs__(self) -> float:
+        return abs(float(self))
+
+    def __neg__(self) -> float:
+        return -float(self)
+
+    def __pos__(self) -> float:
+        return float(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self), digits)
+
+    def __add__(self, other: SupportsFloat) -> float:
+        return float(self) + float(other)
+
+    def __radd__(self, other: SupportsFloat) -> float:
+        return float(other) + float(self)
+
+    def __sub__(self, other: SupportsFloat) -> float:
+        return float(self) - float(other)
+
+    def __rsub__(self, other: SupportsFloat) -> float:
+        return float(other) - float(self)
+
+    def __mul__(self, other: SupportsFloat) -> float:
+        return float(self) * float(other)
+
+    def __rmul__(self, other: SupportsFloat) -> float:
+        return float(other) * float(self)
+
+    def __truediv__(self, other: SupportsFloat) -> float:
+        return float(self) / float(other)
+
+    def __rtruediv__(self, other: SupportsFloat) -> float:
+        return float(other) / float(self)
+
+    def __pow__(self, other: SupportsFloat) -> Any:
+        return float(self) ** float(other)
+
+    def map(self, function: Callable[[float], float]) -> Estimate:
+        """The same estimate through a monotone function; the standard error is lost."""
+        if self.value is None:
+            return self
+        low, high = None, None
+        if self.low is not None and self.high is not None:
+            low, high = sorted((function(self.low), function(self.high)))
+        return replace(self, value=function(self.value), low=low, high=high, se=None)
+
+
+# `pytest.approx`, `statistics` and `isinstance(x, numbers.Real)` then take an estimate for the number it is.
+numbers.Real.register(Estimate)

@@ -1,0 +1,215 @@
+"""From a figure and the units it rests on to an estimate with its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._intervals import Ends, logit_t_ends, normal_quantile, t_quantile, wilson_ends
+from autorubric.metrics._options import CiMethod, IntervalOptions
+from autorubric.metrics._resampling import (
+    Array,
+    Compute,
+    Units,
+    influence,
+    jackknife,
+    replicates,
+)
+
+DEGENERATE_SHARE = 0.5
+"""With more than this share of resamples undefined, a bootstrap gives no interval."""
+
+Analytic: TypeAlias = Callable[["Figure", Units, float, float], Ends]
+"""(figure, units, value, confidence level) to the ends of an interval in closed form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure as a function of sums, with what it takes to put an interval around it.
+
+    Attributes:
+        name: What it is, in words.
+        compute: Sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined, never a warning.
+        reason: Why it is undefined at these sums.
+        bounds: Least and greatest possible value.
+        auto: Method of `ci="auto"`.
+        auto_clustered: Method of `ci="auto"` where units are clusters.
+        analytic: Interval in closed form.
+        trials: Denominator of a proportion at these sums; None for other figures.
+        on_table: Whether the sums are the cells of a table, which can be smoothed.
+    """
+
+    name: str
+    compute: Compute
+    reason: Callable[[Array], Reason]
+    bounds: tuple[float, float] = (-1.0, 1.0)
+    auto: CiMethod = "smoothed"
+    auto_clustered: CiMethod = "smoothed"
+    analytic: Analytic
+    trials: Compute | None = None
+    on_table: bool = True
+
+
+def estimate(
+    figure: Figure, units: Units, options: IntervalOptions, *, n_missing: int = 0, note: str = ""
+) -> Estimate:
+    """The figure over the units, with the interval that the options ask for."""
+    name = f"{figure.name}{f' ({note})' if note else ''}"
+    auto = figure.auto_clustered if units.clustered else figure.auto
+    method = auto if options.ci == "auto" else options.ci
+    if method == "smoothed" and not figure.on_table:
+        raise ArgumentError(
+            f"ci='smoothed' works on contingency tables, not on {figure.name}; take 'percentile'"
+        )
+    total = units.total()
+    if not units.n:
+        return Estimate.undefined("no_pairs", method=name, n_missing=n_missing)
+    value = float(figure.compute(total[None, :])[0])
+    if math.isnan(value):
+        return Estimate.undefined(figure.reason(total), n=units.n, method=name, n_missing=n_missing)
+    if options.ci is None:
+        return Estimate(value, n=units.n, method=name, n_missing=n_missing)
+    what = f"{units.size} clusters" if units.clustered else f"{units.size} units"
+    if method == "analytic":
+        ends = figure.analytic(figure, units, value, options.confidence_level)
+        text = f"{name}; analytic, {options.confidence_level:.0%}, {what}"
+        reason: Reason | None = "too_few_units" if ends.low is None else None
+        return Estimate(value, *ends, units.n, text, reason, n_missing)
+    ends, undefined = _bootstrap(figure, units, options, method, value)
+    text = (
+        f"{name}; {method} bootstrap, {options.confidence_level:.0%}, {what}, {options.n_resamples} resamples"
+    )
+    if undefined:
+        text += f", {undefined} of them undefined"
+    reason = None if ends.low is not None else "degenerate_resamples" if undefined else "too_few_units"
+    return Estimate(value, *ends, units.n, text, reason, n_missing)
+
+
+def _bootstrap(
+    figure: Figure, units: Units, options: IntervalOptions, method: CiMethod, value: float
+) -> tuple[Ends, int]:
+    nothing = Ends(None, None, None)
+    if units.size < 2:
+        return nothing, 0
+    drawn = replicates(
+        units, figure.compute, options.n_resamples, options.generator(), smooth=method == "smoothed"
+    )
+    defined = drawn[~np.isnan(drawn)]
+    undefined = len(drawn) - len(defined)
+    if undefined > DEGENERATE_SHARE * len(drawn):
+        return nothing, undefined
+    tails = (1 - options.confidence_level) / 2
+    quantiles: tuple[float, float] | None = (tails, 1 - tails)
+    if method == "bca":
+        quantiles = bca_quantiles(defined, value, units, figure.compute, options.confidence_level)
+    if quantiles is None:
+        return nothing, undefined
+    low, high = np.quantile(defined, quantiles)
+    se = float(defined.std(ddof=1)) if len(defined) > 1 else None
+    return Ends(float(low), float(high), se), undefined
+
+
+def bca_quantiles(
+    drawn: Array, value: float, units: Units, compute: Compute, confidence_level: float
+) -> tuple[float, float] | None:
+    """Quantiles to read off, corrected for bias and acceleration [1]; None where the jackknife is undefined.
+
+    References:
+        [1] B. Efron (1987), Better bootstrap confidence intervals, JASA 82(397), 171-185.
+    """
+    left_out = jackknife(units, compute)
+    counts = np.where(np.isnan(left_out), 0, units.counts)
+    if counts.sum() < 2:
+        return None
+    deviation = np.average(left_out[counts > 0], weights=counts[counts > 0]) - left_out[counts > 0]
+    kept = counts[counts > 0]
+    spread = float((kept * deviation**2).sum())
+    acceleration = float((kept * deviation**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
+    # Half of the ties counts as below, or a discrete figure would look biased where it is not.
+    below = (float(np.count_nonzero(drawn < value)) + 0.5 * float(np.count_nonzero(drawn == value))) / len(
+        drawn
+    )
+    bias = float(ndtri(min(max(below, 0.5 / len(drawn)), 1 - 0.5 / len(drawn))))
+    quantile = normal_quantile(confidence_level)
+    shifted = [bias + (bias + z) / (1 - acceleration * (bias + z)) for z in (-quantile, quantile)]
+    low, high = (float(ndtr(z)) for z in shifted)
+    return low, high
+
+
+def _delta_se(figure: Figure, units: Units) -> float | None:
+    n_units = units.size
+    if n_units < 2:
+        return None
+    effects = influence(units, figure.compute)
+    variance = float((units.counts * effects**2).sum())
+    return math.sqrt(variance * (n_units / (n_units - 1) if units.clustered else 1.0))
+
+
+def delta(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Large-sample interval by the delta method, cut at the bounds; over clusters with t, C - 1.
+
+    For Cohen's kappa this is the non-null variance of Fleiss, Cohen and Everitt (1969).
+    """
+    se = _delta_se(figure, units)
+    if se is None:
+        return Ends(None, None, None)
+    quantile = (
+        t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
+    )
+    low, high = figure.bounds
+    return Ends(max(low, value - quantile * se), min(high, value + quantile * se), se)
+
+
+def proportion(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Wilson's interval on the proportion's own denominator; over clusters logit-t with C - 1."""
+    se = _delta_se(figure, units)
+    if not units.clustered:
+        trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
+        low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
+        return Ends(low, high, math.sqrt(value * (1 - value) / trials))
+    if se is None:
+        return Ends(None, None, None)
+    return Ends(*logit_t_ends(value, se, units.size, confidence_level), se)
+
+
+def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
+    """Interval on Fisher's z scale with the given variance of z at (value, n); for independent units."""
+
+    def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+        if units.clustered:
+            raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")
+        of_z = variance(value, units.n)
+        if of_z is None:
+            return Ends(None, None, None)
+        return z_ends(value, math.sqrt(of_z), normal_quantile(confidence_level))
+
+    return ends
+
+
+def z_ends(value: float, se_z: float, quantile: float) -> Ends:
+    """Interval of a correlation from its standard error on Fisher's z scale; a point at -1 and 1."""
+    if abs(value) >= 1.0:
+        return Ends(value, value, 0.0)
+    centre = math.atanh(value)
+    se = se_z * (1 - value * value)
+    return Ends(math.tanh(centre - quantile * se_z), math.tanh(centre + quantile * se_z), se)
+
+
+def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Interval on Fisher's z scale with the delta-method error, which clusters respect."""
+    se = _delta_se(figure, units)
+    if se is None:
+        return Ends(None, None, None)
+    if abs(value) >= 1.0:
+        return Ends(value, value, 0.0)
+    quantile = (
+        t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
+    )
+    return z_ends(value, se / (1 - value * value), quantile)

@@ -1,0 +1,203 @@
+"""One category against all others: precision, recall, specificity, F1, positive and negative agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, Unpack
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import _shares as shares
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimation import estimate
+from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence, infer_scale
+from autorubric.metrics._table_figures import share_figure, smooth_figure
+from autorubric.metrics._tables import TableInput, read_pair
+
+
+def _one_class(
+    truth: Iterable[Any] | None,
+    pred: Iterable[Any] | None,
+    positive: Any,
+    scale: Scale | None,
+    table: Any,
+    options: IntervalOptions,
+) -> tuple[TableInput, int]:
+    """The table, and which of its categories is the positive one."""
+    if truth is not None and pred is not None and positive is not None:
+        truth, pred = as_sequence(truth, "truth"), as_sequence(pred, "pred")
+        if scale is None and options.labels is None and table is None:
+            scale = infer_scale(chain(truth, pred, [positive]))
+    pair = read_pair(truth, pred, table, scale, options)
+    if pair.scale is not None:
+        scale = pair.scale
+    if positive is None and (isinstance(scale, Binary) or (scale is None and pair.size == 2)):
+        return pair, 1
+    if positive is None and pair.size:
+        raise ArgumentError(f"name the positive category: positive=…, among {pair.size} categories")
+    if positive is None:
+        return pair, 0
+    if scale is None:
+        if not isinstance(positive, int) or not 0 <= positive < pair.size:
+            raise ArgumentError(f"positive={positive!r}; give the code of a category, 0..{pair.size - 1}")
+        return pair, int(positive)
+    assert not isinstance(scale, Interval)
+    return pair, scale.code(positive)
+
+
+def precision(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    positive: Any = None,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Share of the judged positives that are true: TP / (TP + FP).
+
+    Nothing judged positive: undefined (`no_positive_in_pred`); only false positives: 0.0. Wilson's interval
+    on the judged positives, or logit-t over clusters.
+
+    Args:
+        truth: True labels; None and NaN are missing, and drop the pair.
+        pred: Judged labels.
+        positive: The positive category; None on binary labels is MET, True, 1, and the second of two in a
+            bare table.
+        scale: Declared categories; None takes those seen.
+        table: Counts, K × K, rows truth, instead of labels.
+        **interval: See `CodedArguments`.
+    """
+    options = IntervalOptions(**interval)
+    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    figure = share_figure(
+        "precision",
+        pair.size,
+        lambda cells: shares.precision_of(cells, index),
+        lambda cells: cells[..., :, index].sum(-1),
+        "no_positive_in_pred",
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def recall(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    positive: Any = None,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Share of the true positives that are found, or sensitivity: TP / (TP + FN).
+
+    No true positive: undefined (`no_positive_in_truth`). Arguments as in `precision`.
+    """
+    options = IntervalOptions(**interval)
+    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    figure = share_figure(
+        "recall",
+        pair.size,
+        lambda cells: shares.recall_of(cells, index),
+        lambda cells: cells[..., index, :].sum(-1),
+        "no_positive_in_truth",
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def specificity(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    positive: Any = None,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Share of the true negatives that are judged so: TN / (TN + FP).
+
+    No true negative: undefined (`no_negative_in_truth`). Arguments as in `precision`.
+    """
+    options = IntervalOptions(**interval)
+    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    figure = share_figure(
+        "specificity",
+        pair.size,
+        lambda cells: shares.specificity_of(cells, index),
+        lambda cells: cells.sum((-1, -2)) - cells[..., index, :].sum(-1),
+        "no_negative_in_truth",
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def f1(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    positive: Any = None,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Harmonic mean of precision and recall: 2 TP / (2 TP + FP + FN).
+
+    No positive on either side: undefined (`no_positive`); no hit: 0.0. Arguments as in `precision`.
+    """
+    options = IntervalOptions(**interval)
+    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    figure = smooth_figure("F1", pair.size, lambda cells: shares.f1_of(cells, index), "no_positive")
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def positive_agreement(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    positive: Any = None,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Agreement on the positive category: 2a / (2a + b + c) [1]; the same number as F1, read symmetrically.
+
+    No positive on either side: undefined (`no_positive`). Report it beside `negative_agreement` where one
+    category is rare. Arguments as in `precision`.
+
+    References:
+        [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
+            paradoxes, Journal of Clinical Epidemiology 43(6), 543-549.
+    """
+    options = IntervalOptions(**interval)
+    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    figure = smooth_figure(
+        "positive agreement", pair.size, lambda cells: shares.f1_of(cells, index), "no_positive"
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def negative_agreement(
+    truth: Iterable[Any] | None = None,
+    pred: Iterable[Any] | None = None,
+    *,
+    positive: Any = None,
+    scale: Scale | None = None,
+    table: Any = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Agreement on all but the positive category: 2d / (2d + b + c) [1].
+
+    No negative on either side: undefined (`no_negative`). Arguments as in `precision`.
+
+    References:
+        [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.
+    """
+    options = IntervalOptions(**interval)
+    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    figure = smooth_figure(
+        "negative agreement",
+        pair.size,
+        lambda cells: shares.negative_agreement_of(cells, index),
+        "no_negative",
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)

@@ -1,0 +1,180 @@
+"""Spearman's rho and Kendall's tau-b as functions of a table of distinct values, or of weights of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from autorubric.metrics._columns import NumberPairs
+from autorubric.metrics._resampling import Array, Units
+from autorubric.metrics._scales import Codes
+
+_TABLE_CELLS = 4096
+_MATRIX_ROWS = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Two columns as places among their own distinct values, with the units to resample.
+
+    Attributes:
+        x: Place of each observation's truth, shape `(n,)`.
+        y: Place of its pred, shape `(n,)`.
+        shape: Number of distinct values on either side.
+        on_table: Whether the units' sums are cells of a table of that shape; else weights per observation.
+        units: Sampling units.
+    """
+
+    x: Codes
+    y: Codes
+    shape: tuple[int, int]
+    on_table: bool
+    units: Units
+
+
+def rank_pairs(pairs: NumberPairs) -> Ranked:
+    """The columns as places; few distinct values make a table, which is far cheaper to resample."""
+    seen_x, x = np.unique(pairs.truth, return_inverse=True)
+    seen_y, y = np.unique(pairs.pred, return_inverse=True)
+    shape = (len(seen_x), len(seen_y))
+    x, y = x.reshape(-1), y.reshape(-1)
+    cells = shape[0] * shape[1]
+    if cells > _TABLE_CELLS or not pairs.n:
+        return Ranked(x, y, shape, False, _observation_units(pairs))
+    flat = x * shape[1] + y
+    if pairs.cluster is None:
+        return Ranked(x, y, shape, True, Units(counts=np.bincount(flat, minlength=cells), n=pairs.n))
+    n_clusters = int(pairs.cluster.max()) + 1
+    sums = np.bincount(pairs.cluster * cells + flat, minlength=n_clusters * cells)
+    units = Units(
+        counts=np.ones(n_clusters, dtype=np.int64),
+        n=pairs.n,
+        sums=sums.reshape(n_clusters, cells).astype(float),
+        clustered=True,
+    )
+    return Ranked(x, y, shape, True, units)
+
+
+def _observation_units(pairs: NumberPairs) -> Units:
+    members = np.arange(pairs.n) if pairs.cluster is None else pairs.cluster
+    n_units = int(members.max(initial=-1)) + 1
+    ones = np.ones(n_units, dtype=np.int64)
+    return Units(counts=ones, n=pairs.n, gather=members, clustered=pairs.cluster is not None)
+
+
+def _ratio(numerator: Array, left: Array, right: Array) -> Array:
+    product = left * right
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.clip(np.where(product <= 0, np.nan, numerator / np.sqrt(product)), -1.0, 1.0)
+
+
+def _midranks(margin: Array) -> Array:
+    """Mean rank of each place, from 0 and doubled, so that counts stay whole numbers."""
+    return np.asarray(2 * np.cumsum(margin, axis=-1) - margin)
+
+
+def spearman_of(ranked: Ranked) -> Callable[[Array], Array]:
+    """Pearson's r of the midranks, for sums as in `ranked.units`."""
+
+    def on_table(sums: Array) -> Array:
+        table = sums.reshape(*sums.shape[:-1], *ranked.shape)
+        rows, columns = table.sum(-1), table.sum(-2)
+        n = rows.sum(-1)[..., None]
+        # Midranks average n, doubled and from 0; centring before multiplying keeps large n exact.
+        x, y = _midranks(rows) - n, _midranks(columns) - n
+        product = (x * (table @ y[..., None])[..., 0]).sum(-1)
+        return _ratio(product, (rows * x * x).sum(-1), (columns * y * y).sum(-1))
+
+    def on_weights(weights: Array) -> Array:
+        n = weights.sum(-1)[..., None]
+        x = _midranks(_margin(weights, ranked.x, ranked.shape[0]))[..., ranked.x] - n
+        y = _midranks(_margin(weights, ranked.y, ranked.shape[1]))[..., ranked.y] - n
+        squares = ((weights * v * v).sum(-1) for v in (x, y))
+        return _ratio((weights * x * y).sum(-1), *squares)
+
+    return on_table if ranked.on_table else on_weights
+
+
+def _margin(weights: Array, places: Codes, size: int) -> Array:
+    rows = weights.reshape(-1, weights.shape[-1])
+    flat = (np.arange(len(rows))[:, None] * size + places).reshape(-1)
+    counted = np.bincount(flat, weights=rows.reshape(-1), minlength=len(rows) * size)
+    return counted.reshape(*weights.shape[:-1], size)
+
+
+def kendall_of(ranked: Ranked) -> Callable[[Array], Array]:
+    """(C - D) / √((n₀ - t_x)(n₀ - t_y)) over pairs, for sums as in `ranked.units`."""
+
+    def on_table(sums: Array) -> Array:
+        table = sums.reshape(*sums.shape[:-1], *ranked.shape)
+        before = np.cumsum(np.cumsum(table, axis=-1), axis=-2)
+        smaller = np.zeros_like(table)
+        smaller[..., 1:, 1:] = before[..., :-1, :-1]
+        crossed = np.zeros_like(table)
+        after = np.cumsum(np.cumsum(table[..., ::-1], axis=-1)[..., ::-1], axis=-2)
+        crossed[..., 1:, :-1] = after[..., :-1, 1:]
+        return _tau((table * (smaller - crossed)).sum((-1, -2)), table.sum(-1), table.sum(-2))
+
+    def on_weights(weights: Array) -> Array:
+        rows = _margin(weights, ranked.x, ranked.shape[0])
+        columns = _margin(weights, ranked.y, ranked.shape[1])
+        return _tau(_concordance(ranked, weights), rows, columns)
+
+    return on_table if ranked.on_table else on_weights
+
+
+def _tau(difference: Array, rows: Array, columns: Array) -> Array:
+    n = rows.sum(-1)
+    return _ratio(2 * difference, n * n - (rows**2).sum(-1), n * n - (columns**2).sum(-1))
+
+
+def _concordance(ranked: Ranked, weights: Array) -> Array:
+    """Concordant minus discordant pairs under each row of weights."""
+    n = len(ranked.x)
+    if n <= _MATRIX_ROWS:
+        order = np.sign(ranked.x[:, None] - ranked.x) * np.sign(ranked.y[:, None] - ranked.y)
+        return np.asarray(((weights @ order.astype(float)) * weights).sum(-1) / 2)
+    order = np.lexsort((ranked.y, ranked.x))
+    x, y, sorted_weights = ranked.x[order], ranked.y[order], weights[..., order]
+    return _rising(y, sorted_weights) - _rising_within(x, y, sorted_weights)
+
+
+def _rising(y: Codes, weights: Array) -> Array:
+    """Σ over i before j of w_i w_j sign(y_j - y_i), by merging blocks of 1, 2, 4, …; O(n log² n).
+
+    Of each pair of neighbouring blocks the right one's observations look up how much weight of smaller and of
+    greater y the left one holds. The look-up places are the same for all rows of weights.
+    """
+    n, width = len(y), 1
+    total = np.zeros(weights.shape[:-1])
+    position = np.arange(n)
+    while width < n:
+        block, is_right = position // (2 * width), (position // width) % 2 == 1
+        order = np.lexsort((y, block))
+        key = block[order] * (int(y.max()) + 2) + y[order]
+        left = np.where(is_right, 0.0, weights)[..., order]
+        right = np.where(is_right, weights, 0.0)[..., order]
+        before = _before(left)
+        below = before[..., np.searchsorted(key, key, side="left")]
+        upto = before[..., np.searchsorted(key, key, side="right")]
+        start = before[..., np.searchsorted(block, block, side="left")]
+        end = before[..., np.searchsorted(block, block, side="right")]
+        total += (right * ((below - start) - (end - upto))).sum(-1)
+        width *= 2
+    return total
+
+
+def _rising_within(x: Codes, y: Codes, weights: Array) -> Array:
+    """The same over pairs with equal x, among which y rises already."""
+    key = x * (int(y.max()) + 2) + y
+    before = _before(weights)
+    smaller = np.searchsorted(key, key, side="left")
+    start = np.searchsorted(x, x, side="left")
+    return np.asarray((weights * (before[..., smaller] - before[..., start])).sum(-1))
+
+
+def _before(weights: Array) -> Array:
+    """Sum of the weights before each place, from 0 to n, shape `(..., n + 1)`."""
+    return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)

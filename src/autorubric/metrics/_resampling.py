@@ -1,0 +1,148 @@
+"""Resampling of sampling units: figures are functions of sums, so a resample is one matrix product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from autorubric.metrics._scales import Codes
+
+Array: TypeAlias = npt.NDArray[Any]
+"""Real numbers; complex ones where a figure is differentiated by a complex step."""
+
+Compute: TypeAlias = Callable[[Array], Array]
+"""Sums of shape `(..., d)` to figures of shape `(...)`, NaN where undefined."""
+
+_CHUNK_CELLS = 4_000_000
+_INDEX_DRAW_FROM = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """What is drawn with replacement: cells of a table, items, clusters.
+
+    Equal units are kept once with their count. What a figure sees of a draw are sums over the drawn units:
+    their rows of `sums`, or (for figures of ranks) how often each observation was drawn.
+
+    Attributes:
+        counts: How many units are alike, shape `(u,)`.
+        n: Observations in all units.
+        sums: Each unit's contribution, shape `(u, d)`; None where unit j contributes 1 to sum j.
+        gather: The unit of each observation, shape `(n,)`, where a figure needs weights per observation.
+        clustered: Whether a unit may hold several observations.
+    """
+
+    counts: Codes
+    n: int
+    sums: Array | None = None
+    gather: Codes | None = None
+    clustered: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of units."""
+        return int(self.counts.sum())
+
+    def aggregate(self, weights: Array) -> Array:
+        """Sums of resamples, shape `(r, d)`, from how often each unit was drawn, shape `(r, u)`."""
+        if self.gather is not None:
+            return weights[..., self.gather]
+        return weights if self.sums is None else weights @ self.sums
+
+    def total(self) -> Array:
+        """Sums over all units, shape `(d,)`."""
+        return self.aggregate(self.counts.astype(float))
+
+
+def replicates(
+    units: Units, compute: Compute, n_resamples: int, rng: np.random.Generator, *, smooth: bool = False
+) -> Array:
+    """The figure in each resample, shape `(n_resamples,)`, NaN where it is undefined there.
+
+    Args:
+        units: What to draw.
+        compute: The figure.
+        n_resamples: How many resamples.
+        rng: Generator.
+        smooth: Draw from the table with 1/K² added to each cell, as one more unit; for tables only.
+    """
+    values = [
+        compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
+        for rows in _chunks(n_resamples, max(len(units.counts), _width(units)))
+    ]
+    return np.concatenate(values)
+
+
+def _width(units: Units) -> int:
+    if units.gather is not None:
+        return len(units.gather)
+    return len(units.counts) if units.sums is None else units.sums.shape[1]
+
+
+def _chunks(rows: int, width: int) -> Iterator[int]:
+    step = max(1, _CHUNK_CELLS // max(width, 1))
+    for start in range(0, rows, step):
+        yield min(step, rows - start)
+
+
+def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generator) -> Array:
+    """How often each distinct unit comes up in `n_drawn` draws, shape `(rows, u)`."""
+    u, total = len(counts), int(counts.sum())
+    if u == total >= _INDEX_DRAW_FROM:
+        # A multinomial costs one binomial per distinct unit; with all distinct, drawing indices is cheaper.
+        drawn = rng.integers(0, u, size=(rows, n_drawn))
+        drawn += np.arange(rows)[:, None] * u
+        return np.bincount(drawn.reshape(-1), minlength=rows * u).reshape(rows, u).astype(float)
+    return rng.multinomial(n_drawn, counts / total, size=rows).astype(float)
+
+
+def _draw(units: Units, rows: int, rng: np.random.Generator) -> Array:
+    return units.aggregate(draw_weights(units.counts, units.size, rows, rng))
+
+
+def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
+    total = units.size
+    if units.sums is None:
+        cells = len(units.counts)
+        return rng.multinomial(total, (units.counts + 1.0 / cells) / (total + 1), size=rows).astype(float)
+    weights = draw_weights(np.append(units.counts, 1), total, rows, rng)
+    cells = units.sums.shape[1]
+    extra = rng.multinomial(weights[:, -1].astype(np.int64), np.full(cells, 1.0 / cells))
+    return np.asarray(weights[:, :-1] @ units.sums + extra)
+
+
+def influence(units: Units, compute: Compute) -> Array:
+    """First-order effect of each unit on the figure, shape `(u,)`; units with `gather` have none.
+
+    The gradient at the totals is taken by a complex step, exact to rounding [1]. Figures do not change when
+    all sums are multiplied, so the effects sum to zero (Euler) and need no centring.
+
+    References:
+        [1] W. Squire, G. Trapp (1998), Using complex variables to estimate derivatives of real functions,
+            SIAM Review 40(1), 110-112.
+    """
+    total = units.total()
+    step = 1e-30 * max(float(np.abs(total).max()), 1.0)
+    occupied = np.flatnonzero(total)
+    moved = np.repeat(total[None, :].astype(complex), len(occupied), axis=0)
+    moved[np.arange(len(occupied)), occupied] += 1j * step
+    gradient = np.zeros(len(total))
+    gradient[occupied] = compute(moved).imag / step
+    return gradient if units.sums is None else np.asarray(units.sums @ gradient)
+
+
+def jackknife(units: Units, compute: Compute) -> Array:
+    """The figure without one unit of each distinct kind, shape `(u,)`, NaN where it is undefined."""
+    values = []
+    start = 0
+    for rows in _chunks(len(units.counts), max(len(units.counts), _width(units))):
+        left = np.repeat(units.counts[None, :].astype(float), rows, axis=0)
+        which = np.arange(start, start + rows)
+        left[np.arange(rows), which] -= np.minimum(units.counts[which], 1)
+        values.append(compute(units.aggregate(left)))
+        start += rows
+    return np.concatenate(values)

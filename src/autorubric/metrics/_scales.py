@@ -1,0 +1,301 @@
+"""Scales: what answers there are, in which order, at which distance; and the coding of labels to integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from autorubric.errors import ArgumentError
+
+Codes: TypeAlias = npt.NDArray[np.int64]
+"""Positions in a scale, from 0; -1 is missing."""
+
+MISSING = -1
+
+_BINARY_WORDS: Mapping[str, int] = {
+    "MET": 1, "YES": 1, "TRUE": 1, "PASS": 1, "1": 1,
+    "UNMET": 0, "NO": 0, "FALSE": 0, "FAIL": 0, "0": 0,
+    "CANNOT_ASSESS": MISSING,
+}  # fmt: skip
+
+
+class DeclaredAnswer(Protocol):
+    """What a scale needs of an answer that a criterion declares."""
+
+    @property
+    def label(self) -> str | None: ...
+    @property
+    def value(self) -> float | None: ...
+    @property
+    def na(self) -> bool: ...
+
+
+class ScaledCriterion(Protocol):
+    """What a scale needs of a criterion."""
+
+    @property
+    def level(self) -> str: ...
+    def answers(self) -> Iterable[Any]: ...
+
+
+def is_missing(label: object) -> bool:
+    """Whether a label stands for no rating: None, NaN, or pandas' NA and NaT."""
+    if label is None or (isinstance(label, float) and math.isnan(label)):
+        return True
+    if isinstance(label, np.floating):
+        return bool(np.isnan(label))
+    return type(label).__name__ in ("NAType", "NaTType")
+
+
+def _key(label: object) -> object:
+    """The label as a dictionary key: numpy scalars become Python's, so that `np.int64(1)` finds `1`."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+class _Categorical:
+    """Categories in a declared order."""
+
+    labels: tuple[Any, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of declared categories."""
+        return len(self.labels)
+
+    @property
+    def positions(self) -> npt.NDArray[np.float64] | None:
+        """Where each category lies, shape `(K,)`; None where there is no distance between categories."""
+        return None
+
+    @cached_property
+    def _codes(self) -> dict[object, int]:
+        return {_key(label): code for code, label in enumerate(self.labels)}
+
+    def code(self, label: object) -> int:
+        """Position of the label, -1 where it is missing.
+
+        Raises:
+            ArgumentError: The label is not on the scale.
+        """
+        if is_missing(label):
+            return MISSING
+        try:
+            return self._codes[_key(label)]
+        except (KeyError, TypeError):
+            raise ArgumentError(
+                f"label {label!r} is outside the scale {self}; its labels are {list(self.labels)!r}"
+            ) from None
+
+    def encode(self, labels: Iterable[object]) -> Codes:
+        """Positions of the labels, shape `(n,)`."""
+        seen: dict[object, int] = {}
+        codes = []
+        for label in labels:
+            key = (type(label), label) if isinstance(label, str | bool | int) else None
+            code = seen.get(key) if key is not None else None
+            if code is None:
+                code = self.code(label)
+                if key is not None:
+                    seen[key] = code
+            codes.append(code)
+        return np.array(codes, dtype=np.int64)
+
+
+def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
+    declared = tuple(_key(label) for label in labels)
+    if not declared:
+        raise ArgumentError(f"{what} needs at least one label")
+    if len(set(declared)) != len(declared) or any(is_missing(label) for label in declared):
+        raise ArgumentError(f"{what} has labels {list(declared)!r}; give each once, and no missing one")
+    return declared
+
+
+@dataclass(frozen=True)
+class Binary(_Categorical):
+    """Two categories, `UNMET` (0) and `MET` (1).
+
+    Reads bool, 0/1, and the words met, yes, true, pass and their opposites in any case; `CANNOT_ASSESS` is
+    missing.
+    """
+
+    @property
+    def labels(self) -> tuple[str, str]:  # type: ignore[override]
+        """`UNMET` and `MET`."""
+        return ("UNMET", "MET")
+
+    @property
+    def positions(self) -> npt.NDArray[np.float64]:
+        """0 and 1."""
+        return np.array([0.0, 1.0])
+
+    def code(self, label: object) -> int:
+        """0 or 1, -1 where the label is missing."""
+        if is_missing(label):
+            return MISSING
+        plain = _key(label)
+        if isinstance(plain, str) and plain.strip().upper() in _BINARY_WORDS:
+            return _BINARY_WORDS[plain.strip().upper()]
+        if isinstance(plain, bool | int | float) and plain in (0, 1):
+            return int(plain)
+        raise ArgumentError(
+            f"label {label!r} is outside the scale Binary(); it takes True/False, 1/0, 'MET'/'UNMET'"
+        )
+
+    @staticmethod
+    def reads(labels: Iterable[object]) -> bool:
+        """Whether every label is one that this scale reads."""
+        scale = Binary()
+        try:
+            return all(scale.code(label) is not None for label in labels)
+        except ArgumentError:
+            return False
+
+
+@dataclass(frozen=True)
+class Nominal(_Categorical):
+    """Categories without an order.
+
+    Attributes:
+        labels: Every category, used or not.
+    """
+
+    labels: tuple[Any, ...]
+
+    def __init__(self, labels: Iterable[Any]) -> None:
+        object.__setattr__(self, "labels", _declared(labels, "Nominal"))
+
+
+@dataclass(frozen=True)
+class Ordinal(_Categorical):
+    """Categories from the lowest to the highest.
+
+    Attributes:
+        labels: Every category, used or not, lowest first.
+        values: Where each lies; None puts them at 0, 1, 2, …
+    """
+
+    labels: tuple[Any, ...]
+    values: tuple[float, ...] | None = None
+
+    def __init__(self, labels: Iterable[Any], values: Iterable[float] | None = None) -> None:
+        object.__setattr__(self, "labels", _declared(labels, "Ordinal"))
+        numbers = None if values is None else tuple(float(value) for value in values)
+        if numbers is not None and not (
+            len(numbers) == len(self.labels) and all(map(math.isfinite, numbers))
+        ):
+            raise ArgumentError(
+                f"Ordinal has {len(self.labels)} labels and the values {list(numbers)!r}; give a finite "
+                "value for each label"
+            )
+        object.__setattr__(self, "values", numbers)
+
+    @property
+    def positions(self) -> npt.NDArray[np.float64]:
+        """Value of each category, or its place where no values are declared."""
+        return np.arange(self.size, dtype=float) if self.values is None else np.array(self.values)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers whose distances mean something.
+
+    Attributes:
+        low: Least possible number; None where open.
+        high: Greatest possible number; None where open.
+    """
+
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.low is not None and self.high is not None and not self.low < self.high:
+            raise ArgumentError(f"Interval({self.low!r}, {self.high!r}): low must be below high")
+
+    @property
+    def span(self) -> float | None:
+        """Distance between the ends; None where one is open."""
+        return None if self.low is None or self.high is None else self.high - self.low
+
+    def check(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The values unchanged.
+
+        Raises:
+            ArgumentError: A value lies outside.
+        """
+        below = values < (-math.inf if self.low is None else self.low)
+        outside = values[below | (values > (math.inf if self.high is None else self.high))]
+        if outside.size:
+            raise ArgumentError(f"value {float(outside[0])!r} is outside the scale {self}")
+        return values
+
+
+CategoricalScale: TypeAlias = Binary | Nominal | Ordinal
+Scale: TypeAlias = Binary | Nominal | Ordinal | Interval
+
+
+def scale_of(criterion: ScaledCriterion) -> Scale:
+    """The scale of a criterion's answers, NA options left out.
+
+    Raises:
+        ArgumentError: Answers on this level have no scale (rankings, texts).
+    """
+    if criterion.level == "binary":
+        return Binary()
+    answers = [answer for answer in criterion.answers() if not answer.na]
+    if criterion.level == "interval":
+        return Interval()
+    if criterion.level == "nominal":
+        return Nominal(answer.label for answer in answers)
+    if criterion.level == "ordinal":
+        values = [answer.value for answer in answers]
+        return Ordinal(
+            (answer.label for answer in answers),
+            None if any(value is None for value in values) else cast("list[float]", values),
+        )
+    raise ArgumentError(f"criteria of level {criterion.level!r} have no scale of single answers")
+
+
+def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence[Any] | npt.NDArray[Any]:
+    """The labels as a 1-D sequence.
+
+    Raises:
+        ArgumentError: It is a text, a mapping or has another number of dimensions.
+    """
+    if isinstance(labels, str | bytes | Mapping):
+        raise ArgumentError(f"{what} is {labels!r}; give a sequence of labels")
+    if isinstance(labels, np.ndarray):
+        if labels.ndim != 1:
+            raise ArgumentError(f"{what} has shape {labels.shape}; give a 1-D sequence")
+        return labels
+    return labels if isinstance(labels, list | tuple) else list(labels)
+
+
+def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
+    """The scale of undeclared labels: binary where they read so, else the sorted labels seen; None of none.
+
+    Numbers become ordinal at their own values; anything else is nominal.
+
+    Raises:
+        ArgumentError: The labels cannot be told apart or sorted.
+    """
+    try:
+        seen = {_key(label) for label in labels if not is_missing(label)}
+    except TypeError as error:
+        raise ArgumentError(f"labels must be hashable: {error}") from None
+    if not seen:
+        return None
+    if Binary.reads(seen):
+        return Binary()
+    if all(isinstance(label, int | float) for label in seen):
+        ordered = sorted(cast("set[float]", seen))
+        return Ordinal(ordered, values=ordered)
+    try:
+        return Nominal(sorted(cast("set[Any]", seen)))
+    except TypeError:
+        return Nominal(sorted(seen, key=lambda label: (type(label).__name__, str(label))))

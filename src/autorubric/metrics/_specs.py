@@ -1,0 +1,159 @@
+"""The registry of figures: what each needs, where it is bounded, and where it comes from.
+
+Adding a figure is one function with its reference and one row here; the invariance suite then tests it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._chance import brennan_prediger, cohen_kappa, gwet_ac, scott_pi
+from autorubric.metrics._classification import accuracy, adjacent_accuracy, balanced_accuracy, macro_f1, mcc
+from autorubric.metrics._correlation import kendall_tau_b, lin_ccc, pearson, spearman
+from autorubric.metrics._errors import mae, rmse
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._many_raters import fleiss_kappa, percent_agreement
+from autorubric.metrics._one_class import (
+    f1,
+    negative_agreement,
+    positive_agreement,
+    precision,
+    recall,
+    specificity,
+)
+from autorubric.metrics.distribution import wasserstein_distance
+from autorubric.values import Level
+
+Needs: TypeAlias = Literal["labels", "numbers", "ratings", "samples"]
+"""Two columns of labels; two columns of numbers; units × raters; two samples whose pairing is ignored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec:
+    """A figure.
+
+    Attributes:
+        name: Name under `autorubric.metrics`.
+        needs: What it takes.
+        levels: Measurement levels on which it means something.
+        bounds: Least and greatest possible value; None where open.
+        perfect: Its value where both sides are equal and vary.
+        symmetric: Whether the sides may be exchanged.
+        one_class: Whether it singles out a positive category.
+        weighted: Whether it takes agreement weights.
+        function: The public function.
+        reference: Where it comes from.
+    """
+
+    name: str
+    needs: Needs
+    levels: tuple[Level, ...]
+    bounds: tuple[float | None, float | None]
+    perfect: float
+    symmetric: bool
+    function: Callable[..., Estimate]
+    reference: str
+    one_class: bool = False
+    weighted: bool = False
+
+
+_CATEGORICAL: tuple[Level, ...] = ("binary", "nominal", "ordinal")
+_ORDERED: tuple[Level, ...] = ("binary", "ordinal", "interval")
+
+
+def _share(
+    name: str, function: Callable[..., Estimate], reference: str, *, symmetric: bool = False
+) -> MetricSpec:
+    return MetricSpec(
+        name=name, needs="labels", levels=_CATEGORICAL, bounds=(0.0, 1.0), perfect=1.0, symmetric=symmetric,
+        function=function, reference=reference,
+    )  # fmt: skip
+
+
+def _one_class(
+    name: str, function: Callable[..., Estimate], reference: str, *, symmetric: bool
+) -> MetricSpec:
+    return MetricSpec(
+        name=name, needs="labels", levels=_CATEGORICAL, bounds=(0.0, 1.0), perfect=1.0, symmetric=symmetric,
+        function=function, reference=reference, one_class=True,
+    )  # fmt: skip
+
+
+def _chance(name: str, function: Callable[..., Estimate], reference: str) -> MetricSpec:
+    return MetricSpec(
+        name=name, needs="labels", levels=_CATEGORICAL, bounds=(-1.0, 1.0), perfect=1.0, symmetric=True,
+        function=function, reference=reference, weighted=True,
+    )  # fmt: skip
+
+
+def _numbers(
+    name: str,
+    function: Callable[..., Estimate],
+    reference: str,
+    low: float,
+    high: float | None,
+    perfect: float,
+) -> MetricSpec:
+    return MetricSpec(
+        name=name, needs="numbers", levels=_ORDERED, bounds=(low, high), perfect=perfect, symmetric=True,
+        function=function, reference=reference,
+    )  # fmt: skip
+
+
+def _ratings(name: str, function: Callable[..., Estimate], reference: str, low: float) -> MetricSpec:
+    return MetricSpec(
+        name=name, needs="ratings", levels=_CATEGORICAL, bounds=(low, 1.0), perfect=1.0, symmetric=True,
+        function=function, reference=reference, weighted=True,
+    )  # fmt: skip
+
+
+SPECS: tuple[MetricSpec, ...] = (
+    _share("accuracy", accuracy, "share of agreement", symmetric=True),
+    _share("balanced_accuracy", balanced_accuracy, "Brodersen et al. 2010"),
+    _share("macro_f1", macro_f1, "mean one-against-rest F1", symmetric=True),
+    MetricSpec(
+        name="mcc", needs="labels", levels=_CATEGORICAL, bounds=(-1.0, 1.0), perfect=1.0, symmetric=True,
+        function=mcc, reference="Matthews 1975; Gorodkin 2004",
+    ),
+    MetricSpec(
+        name="adjacent_accuracy", needs="labels", levels=("ordinal",), bounds=(0.0, 1.0), perfect=1.0,
+        symmetric=True, function=adjacent_accuracy, reference="share within k places",
+    ),
+    _one_class("precision", precision, "TP / (TP + FP)", symmetric=False),
+    _one_class("recall", recall, "TP / (TP + FN)", symmetric=False),
+    _one_class("specificity", specificity, "TN / (TN + FP)", symmetric=False),
+    _one_class("f1", f1, "2 TP / (2 TP + FP + FN)", symmetric=True),
+    _one_class("positive_agreement", positive_agreement, "Feinstein and Cicchetti 1990", symmetric=True),
+    _one_class("negative_agreement", negative_agreement, "Feinstein and Cicchetti 1990", symmetric=True),
+    _chance("cohen_kappa", cohen_kappa, "Cohen 1960, 1968"),
+    _chance("scott_pi", scott_pi, "Scott 1955"),
+    _chance("gwet_ac", gwet_ac, "Gwet 2008, 2014"),
+    _chance("brennan_prediger", brennan_prediger, "Brennan and Prediger 1981"),
+    _numbers("pearson", pearson, "Fisher 1921", -1.0, 1.0, 1.0),
+    _numbers("spearman", spearman, "Bonett and Wright 2000", -1.0, 1.0, 1.0),
+    _numbers("kendall_tau_b", kendall_tau_b, "Kendall 1945", -1.0, 1.0, 1.0),
+    _numbers("lin_ccc", lin_ccc, "Lin 1989", -1.0, 1.0, 1.0),
+    _numbers("rmse", rmse, "root mean square error", 0.0, None, 0.0),
+    _numbers("mae", mae, "mean absolute error", 0.0, None, 0.0),
+    _ratings("fleiss_kappa", fleiss_kappa, "Fleiss 1971; Gwet 2014", -1.0),
+    _ratings("percent_agreement", percent_agreement, "share of agreeing pairs", 0.0),
+    MetricSpec(
+        name="wasserstein_distance", needs="samples", levels=_ORDERED, bounds=(0.0, None), perfect=0.0,
+        symmetric=True, function=wasserstein_distance, reference="Rubner, Tomasi and Guibas 2000",
+    ),
+)  # fmt: skip
+
+
+def spec(name: str) -> MetricSpec:
+    """The figure of that name.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+    for one in SPECS:
+        if one.name == name:
+            return one
+    raise ArgumentError(f"no metric {name!r}; there are {', '.join(one.name for one in SPECS)}")

@@ -1,0 +1,190 @@
+"""From two columns of labels to a contingency table and the units it is resampled by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._resampling import Array, Units
+from autorubric.metrics._scales import (
+    MISSING,
+    CategoricalScale,
+    Codes,
+    Interval,
+    Scale,
+    as_sequence,
+    infer_scale,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Labels on one scale.
+
+    Attributes:
+        codes: One array per rater, all of shape `(n,)`.
+        scale: The declared or inferred scale; None for bare codes.
+        size: Number of categories; 0 where nothing at all was seen.
+        declared: Whether the caller declared the categories.
+    """
+
+    codes: tuple[Codes, ...]
+    scale: CategoricalScale | None
+    size: int
+    declared: bool
+
+
+def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> Coded:
+    """Columns of labels as codes on one scale, declared or inferred from all of them.
+
+    Raises:
+        ArgumentError: Both scale and labels are given, the scale has no categories, or a label is outside.
+    """
+    sequences = [as_sequence(column, "labels") for column in columns]
+    if labels is not None:
+        if scale is not None:
+            raise ArgumentError("give scale or labels, not both")
+        return Coded(tuple(_bare_codes(column, labels) for column in sequences), None, labels, True)
+    if isinstance(scale, Interval):
+        raise ArgumentError(f"{scale} has no categories; give Binary(), Nominal(labels) or Ordinal(labels)")
+    levels = [_levels(column) for column in sequences]
+    used = scale or infer_scale(label for seen, _ in levels for label in seen)
+    if used is None:
+        return Coded(tuple(np.full(len(c), MISSING, dtype=np.int64) for c in sequences), None, 0, False)
+    codes = tuple(_place(used.encode(seen), where) for seen, where in levels)
+    return Coded(codes, used, used.size, scale is not None)
+
+
+def _levels(column: Any) -> tuple[list[Any], Codes | None]:
+    """Distinct labels of a typed array and where they stand, so that each is coded once; or the labels."""
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        seen, where = np.unique(column, return_inverse=True)
+        return seen.tolist(), where.reshape(-1)
+    return list(column), None
+
+
+def _place(codes: Codes, where: Codes | None) -> Codes:
+    return codes if where is None else codes[where]
+
+
+def _bare_codes(column: Any, size: int) -> Codes:
+    codes = np.asarray(column)
+    if codes.dtype.kind not in "iu":
+        filled = [MISSING if code is None or code != code else code for code in codes.tolist()]
+        numbers = np.array(filled, dtype=float)
+        codes = numbers.astype(np.int64)
+        if not np.array_equal(codes, numbers):
+            raise ArgumentError(f"with labels={size} the labels are integer codes; got {filled[:5]!r}…")
+    if codes.size and (codes.min() < MISSING or codes.max() >= size):
+        wrong = codes[(codes < MISSING) | (codes >= size)][0]
+        raise ArgumentError(f"code {int(wrong)} is outside 0..{size - 1} (-1 is missing)")
+    return codes.astype(np.int64, copy=False)
+
+
+def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
+    """Clusters numbered from 0 in order of first appearance, shape `(n,)`.
+
+    Raises:
+        ArgumentError: There is not one id per unit, or an id is missing.
+    """
+    if cluster is None:
+        return None
+    ids = as_sequence(cluster, "cluster")
+    if len(ids) != n:
+        raise ArgumentError(f"cluster has {len(ids)} ids for {n} units; give one per unit")
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        return np.unique(ids, return_inverse=True)[1].reshape(-1)
+    numbers: dict[Any, int] = {}
+    try:
+        return np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
+    except TypeError as error:
+        raise ArgumentError(f"cluster ids must be hashable: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class TableInput:
+    """A K × K table, rows truth, with what is needed to resample it.
+
+    Attributes:
+        units: Sampling units; their sums are the cells, row by row.
+        size: K; 0 where nothing was seen.
+        scale: The scale; None for bare codes and bare tables.
+        declared: Whether the caller declared the categories.
+        n_missing: Pairs left out because a side was missing.
+    """
+
+    units: Units
+    size: int
+    scale: CategoricalScale | None
+    declared: bool
+    n_missing: int = 0
+
+    @property
+    def table(self) -> Array:
+        """The counts, shape `(K, K)`."""
+        return self.units.total().reshape(self.size, self.size)
+
+
+def read_pair(
+    truth: Iterable[Any] | None,
+    pred: Iterable[Any] | None,
+    table: Any,
+    scale: Scale | None,
+    options: IntervalOptions,
+) -> TableInput:
+    """The table of two raters, from their labels or from the counts themselves.
+
+    Raises:
+        ArgumentError: Neither or both forms are given, lengths differ, or the counts are no counts.
+    """
+    if table is not None:
+        if truth is not None or pred is not None or options.cluster is not None:
+            raise ArgumentError("table stands instead of truth and pred, and takes no cluster")
+        return _read_table(table, scale, options.labels)
+    if truth is None or pred is None:
+        raise ArgumentError("give truth and pred, or table")
+    coded = encode((truth, pred), scale, options.labels)
+    left, right = coded.codes
+    if len(left) != len(right):
+        raise ArgumentError(f"truth has {len(left)} labels and pred {len(right)}; give one of each per unit")
+    units, n_missing = table_units(left, right, coded.size, cluster_codes(options.cluster, len(left)))
+    return TableInput(units, coded.size, coded.scale, coded.declared, n_missing)
+
+
+def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> tuple[Units, int]:
+    """Units of the table of two code columns, and the number of pairs left out."""
+    both = (left >= 0) & (right >= 0)
+    n_missing = int(both.size - np.count_nonzero(both))
+    if n_missing:
+        left, right = left[both], right[both]
+    cells = left * size + right
+    if cluster is None:
+        return Units(counts=np.bincount(cells, minlength=size * size), n=len(cells)), n_missing
+    members = np.unique(cluster[both] if n_missing else cluster, return_inverse=True)[1].reshape(-1)
+    n_clusters = int(members.max()) + 1 if members.size else 0
+    flat = np.bincount(members * size * size + cells, minlength=n_clusters * size * size)
+    sums = flat.reshape(n_clusters, size * size).astype(float)
+    return Units(
+        counts=np.ones(n_clusters, dtype=np.int64), n=len(cells), sums=sums, clustered=True
+    ), n_missing
+
+
+def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInput:
+    counts = np.asarray(table, dtype=float)
+    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not counts.size:
+        raise ArgumentError(f"table has shape {counts.shape}; give K × K counts, rows truth")
+    if not np.all(np.isfinite(counts)) or np.any(counts < 0) or np.any(counts != np.round(counts)):
+        raise ArgumentError("table holds something else than counts; give whole numbers from 0")
+    if isinstance(scale, Interval):
+        raise ArgumentError(f"{scale} has no categories; give Binary(), Nominal(labels) or Ordinal(labels)")
+    size = len(counts)
+    declared = labels if scale is None else scale.size
+    if declared is not None and declared != size:
+        raise ArgumentError(f"table is {size} × {size} and the scale has {declared} categories")
+    cells = counts.reshape(-1).astype(np.int64)
+    return TableInput(Units(counts=cells, n=int(cells.sum())), size, scale, True)

@@ -1,0 +1,60 @@
+"""Agreement weights: how much credit a pair of categories earns, from 0 to 1 on the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import CategoricalScale, Nominal
+
+Weights: TypeAlias = Literal["linear", "quadratic"] | Sequence[Sequence[float]] | Array | None
+
+
+def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -> Array:
+    """Agreement weights, `(K, K)`: 1 - |v_i - v_j| / range [1], 1 - (v_i - v_j)² / range² [2], or given.
+
+    v are the scale's values or, without values, the places of its categories.
+
+    Raises:
+        ArgumentError: The scale has no order, or the matrix is no K × K agreement matrix.
+
+    References:
+        [1] D. V. Cicchetti, T. Allison (1971), A new procedure for assessing reliability of scoring EEG
+            sleep recordings, American Journal of EEG Technology 11, 101-109.
+        [2] J. L. Fleiss, J. Cohen (1973), The equivalence of weighted kappa and the intraclass correlation
+            coefficient as measures of reliability, Educational and Psychological Measurement 33, 613-619.
+    """
+    if weights is None:
+        return np.eye(size)
+    if not isinstance(weights, str):
+        return _checked(weights, size)
+    if weights not in ("linear", "quadratic"):
+        raise ArgumentError(f"weights={weights!r}; give 'linear', 'quadratic', a K × K matrix or None")
+    if isinstance(scale, Nominal):
+        raise ArgumentError(
+            f"weights={weights!r} need an order and distances, which {scale} lacks; give Ordinal(labels) or "
+            "a K × K matrix"
+        )
+    positions = np.arange(size, dtype=float) if scale is None else scale.positions
+    assert positions is not None
+    span = float(np.ptp(positions)) if size else 0.0
+    distance = np.abs(positions[:, None] - positions[None, :]) / (span or 1.0)
+    return np.asarray(1.0 - (distance if weights == "linear" else distance**2))
+
+
+def _checked(weights: Any, size: int) -> Array:
+    matrix = np.asarray(weights, dtype=float)
+    if matrix.shape != (size, size):
+        raise ArgumentError(f"weights has shape {matrix.shape}; the scale has {size} categories")
+    if not (np.all((matrix >= 0) & (matrix <= 1)) and np.all(np.diag(matrix) == 1)):
+        raise ArgumentError("weights are agreement: 1 on the diagonal, between 0 and 1 elsewhere")
+    return matrix
+
+
+def describe(weights: Weights) -> str:
+    """The weights in words, for the `method` of an estimate."""
+    return "" if weights is None else f"{weights} weights" if isinstance(weights, str) else "given weights"

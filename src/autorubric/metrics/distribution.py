@@ -1,0 +1,305 @@
+"""Whether two raters' scores are distributed alike: earth mover's distance, Kolmogorov-Smirnov, summaries.
+
+These compare distributions and ignore which score belongs to which item: two raters may agree here and
+disagree on every single item. `systematic_bias` alone is paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._bias import BiasResult
+from autorubric.metrics._bias import bias as systematic_bias
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Interval, Scale, as_sequence
+from autorubric.metrics._tables import cluster_codes
+
+__all__ = [
+    "BiasResult",
+    "DistributionResult",
+    "EMDResult",
+    "KSTestResult",
+    "earth_movers_distance",
+    "ks_test",
+    "score_distribution",
+    "systematic_bias",
+    "wasserstein_distance",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EMDResult:
+    """Earth mover's distance between two samples.
+
+    Attributes:
+        emd: The distance, in the units of the scores; None where a sample is empty.
+        mean_difference: Mean of b minus mean of a: the part of the distance that is a plain shift.
+        n_a: Scores in a, missing ones left out.
+        n_b: Scores in b, missing ones left out.
+        reason: Why the distance is undefined.
+    """
+
+    emd: float | None
+    mean_difference: float | None
+    n_a: int
+    n_b: int
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KSTestResult:
+    """Two-sample Kolmogorov-Smirnov test.
+
+    Attributes:
+        statistic: Greatest distance between the two distribution functions; None where a sample is empty.
+        p_value: Two-sided p that both come from one continuous distribution; with tied scores conservative.
+        is_significant: Whether p is below 0.05.
+        n_a: Scores in a, missing ones left out.
+        n_b: Scores in b, missing ones left out.
+        reason: Why the statistic is undefined.
+    """
+
+    statistic: float | None
+    p_value: float | None
+    is_significant: bool
+    n_a: int
+    n_b: int
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistributionResult:
+    """Summary of a sample of scores.
+
+    Attributes:
+        n_samples: Scores, missing ones left out.
+        n_missing: Missing scores.
+        mean: Mean; None without a score, as all that follow.
+        std: Standard deviation over n - 1; None below two scores.
+        minimum: Least score.
+        q25: Lower quartile, linear between order statistics.
+        median: Median.
+        q75: Upper quartile.
+        maximum: Greatest score.
+        bin_edges: Edges of the histogram, one more than bins.
+        bin_counts: Scores in each bin, the last closed above.
+        reason: Why the figures are undefined.
+    """
+
+    n_samples: int
+    n_missing: int
+    mean: float | None = None
+    std: float | None = None
+    minimum: float | None = None
+    q25: float | None = None
+    median: float | None = None
+    q75: float | None = None
+    maximum: float | None = None
+    bin_edges: tuple[float, ...] = ()
+    bin_counts: tuple[int, ...] = ()
+    reason: Reason | None = None
+
+
+def _present(values: Iterable[Any], what: str) -> Array:
+    numbers = numeric_column(values, what)
+    return numbers[~np.isnan(numbers)]
+
+
+def _distance(grid: Array, weights_a: Array, weights_b: Array) -> Array:
+    """∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
+    below_a = np.cumsum(weights_a, axis=-1)[..., :-1] / weights_a.sum(-1)[..., None]
+    below_b = np.cumsum(weights_b, axis=-1)[..., :-1] / weights_b.sum(-1)[..., None]
+    return np.asarray((np.abs(below_a - below_b) * np.diff(grid)).sum(-1))
+
+
+def _on_grid(a: Array, b: Array) -> tuple[Array, Array, Array]:
+    grid, where = np.unique(np.concatenate([a, b]), return_inverse=True)
+    where = where.reshape(-1)
+    return grid, where[: len(a)], where[len(a) :]
+
+
+def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
+    """The least work that turns one distribution into the other: W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
+
+    In the units of the scores, and never scaled by what the samples happen to span. An empty sample: None
+    (`no_values`).
+
+    Args:
+        a: Scores; None and NaN are missing.
+        b: Scores, as many or not.
+
+    References:
+        [1] Y. Rubner, C. Tomasi, L. J. Guibas (2000), The earth mover's distance as a metric for image
+            retrieval, International Journal of Computer Vision 40, 99-121.
+    """
+    left, right = _present(a, "a"), _present(b, "b")
+    if not (len(left) and len(right)):
+        return EMDResult(emd=None, mean_difference=None, n_a=len(left), n_b=len(right), reason="no_values")
+    grid, at_a, at_b = _on_grid(left, right)
+    counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
+    return EMDResult(
+        emd=float(_distance(grid, *counts)),
+        mean_difference=float(right.mean() - left.mean()),
+        n_a=len(left),
+        n_b=len(right),
+    )
+
+
+def _scaled(values: Iterable[Any], scale: Scale | None, what: str) -> Array:
+    """Numbers, or the values of labels, divided by the declared range; NaN where missing."""
+    if scale is None:
+        return numeric_column(values, what)
+    if isinstance(scale, Interval):
+        return scale.check(numeric_column(values, what)) / (scale.span or 1.0)
+    positions = scale.positions
+    if positions is None:
+        raise ArgumentError(f"{scale} has no distances; give Ordinal(labels, values) or Interval(low, high)")
+    codes = scale.encode(as_sequence(values, what))
+    return np.where(codes >= 0, positions[codes], np.nan) / (float(np.ptp(positions)) or 1.0)
+
+
+def wasserstein_distance(
+    a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
+) -> Estimate:
+    """W₁ = ∫ |F_a(x) - F_b(x)| dx between two samples, pairing ignored.
+
+    Without a scale in the units of the numbers; with one, labels stand at its values and the distance is
+    divided by the declared range, which makes it free of units. An empty sample: undefined (`no_values`). The
+    interval is the percentile bootstrap, each sample resampled by itself, or both together by cluster; a
+    distance cannot be negative, so near 0 it lies high.
+
+    Args:
+        a: Numbers, or labels on the scale; None and NaN are missing.
+        b: Likewise, as many or not.
+        scale: `Interval(low, high)`, `Ordinal(labels, values)` or `Binary()`.
+        **interval: See `IntervalArguments`; with `cluster` both samples have one value per unit.
+    """
+    options = IntervalOptions(**interval)
+    if options.ci not in ("auto", "percentile", None):
+        raise ArgumentError(f"ci={options.ci!r}; distances between samples have 'percentile' or None")
+    left, right = _scaled(a, scale, "a"), _scaled(b, scale, "b")
+    kept_left, kept_right = ~np.isnan(left), ~np.isnan(right)
+    n_missing = int((~kept_left).sum() + (~kept_right).sum())
+    unit = "units of the declared range" if scale is not None else "units of the scores"
+    name = f"Wasserstein distance in {unit}, pairing ignored"
+    if not (kept_left.any() and kept_right.any()):
+        return Estimate.undefined("no_values", method=name, n_missing=n_missing)
+    grid, at_a, at_b = _on_grid(left[kept_left], right[kept_right])
+    counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
+    value = float(_distance(grid, *counts))
+    n = len(at_a) + len(at_b)
+    if options.ci is None:
+        return Estimate(value, n=n, method=name, n_missing=n_missing)
+    if options.cluster is None:
+        drawn = _independent(grid, counts, options)
+    else:
+        if len(left) != len(right):
+            raise ArgumentError(f"cluster pairs the samples; a has {len(left)} values and b {len(right)}")
+        members = cluster_codes(options.cluster, len(left))
+        assert members is not None
+        drawn = _together(grid, (at_a, at_b), (members[kept_left], members[kept_right]), options)
+    tails = (1 - options.confidence_level) / 2
+    low, high = np.quantile(drawn, (tails, 1 - tails))
+    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    return Estimate(value, float(low), float(high), float(drawn.std()), n, text, None, n_missing)
+
+
+def _independent(grid: Array, counts: list[Array], options: IntervalOptions) -> Array:
+    rng = options.generator()
+    drawn = [rng.multinomial(int(c.sum()), c / c.sum(), size=options.n_resamples) for c in counts]
+    return _distance(grid, *(weights.astype(float) for weights in drawn))
+
+
+def _together(
+    grid: Array, places: tuple[Any, Any], members: tuple[Any, Any], options: IntervalOptions
+) -> Array:
+    n_clusters = int(max(one.max() for one in members)) + 1
+    rng = options.generator()
+    weights = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=options.n_resamples)
+    sums = []
+    for at, cluster in zip(places, members, strict=True):
+        table = np.zeros((n_clusters, len(grid)))
+        np.add.at(table, (cluster, at), 1.0)
+        sums.append(weights @ table)
+    # A resample may leave one side without a value; it says nothing about the distance.
+    full = (sums[0].sum(-1) > 0) & (sums[1].sum(-1) > 0)
+    return _distance(grid, sums[0][full], sums[1][full])
+
+
+def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:
+    """Two-sample Kolmogorov-Smirnov test: D = max |F_a - F_b|; p exact for small samples [1].
+
+    Pairing is ignored, and p is conservative with ties. An empty sample: None (`no_values`).
+
+    Args:
+        a: Scores; None and NaN are missing.
+        b: Scores, as many or not.
+
+    References:
+        [1] J. L. Hodges (1958), The significance probability of the Smirnov two-sample test, Arkiv för
+            Matematik 3, 469-486.
+    """
+    left, right = _present(a, "a"), _present(b, "b")
+    n_a, n_b = len(left), len(right)
+    if not (n_a and n_b):
+        return KSTestResult(
+            statistic=None, p_value=None, is_significant=False, n_a=n_a, n_b=n_b, reason="no_values"
+        )
+    statistic, p_value = _ks(left, right)
+    return KSTestResult(statistic=statistic, p_value=p_value, is_significant=p_value < 0.05, n_a=n_a, n_b=n_b)
+
+
+def _ks(left: Array, right: Array) -> tuple[float, float]:
+    from scipy.stats import ks_2samp  # scipy.stats alone takes longer to import than all the rest
+
+    grid, at_a, at_b = _on_grid(left, right)
+    below = [np.cumsum(np.bincount(at, minlength=len(grid))) / len(at) for at in (at_a, at_b)]
+    exact = len(left) * len(right) <= 10_000
+    found = ks_2samp(left, right, method="exact" if exact else "asymp")
+    return float(np.abs(below[0] - below[1]).max()), float(min(max(found.pvalue, 0.0), 1.0))
+
+
+def score_distribution(
+    scores: Iterable[Any], *, bins: int = 10, scale: Interval | None = None
+) -> DistributionResult:
+    """Mean, spread, quartiles and histogram of scores.
+
+    Args:
+        scores: Numbers; None and NaN are missing.
+        bins: Bins of the histogram.
+        scale: Declared range of the histogram; None spans the scores.
+    """
+    if bins < 1:
+        raise ArgumentError(f"bins={bins!r}; give at least 1")
+    column = numeric_column(scores, "scores")
+    there = column[~np.isnan(column)]
+    n_missing = len(column) - len(there)
+    if not len(there):
+        return DistributionResult(n_samples=0, n_missing=n_missing, reason="no_values")
+    span = (float(there.min()), float(there.max()))
+    if scale is not None:
+        scale.check(there)
+        span = (span[0] if scale.low is None else scale.low, span[1] if scale.high is None else scale.high)
+    counts, edges = np.histogram(there, bins=bins, range=span)
+    minimum, q25, median, q75, maximum = (float(q) for q in np.quantile(there, (0, 0.25, 0.5, 0.75, 1)))
+    return DistributionResult(
+        n_samples=len(there),
+        n_missing=n_missing,
+        mean=float(there.mean()),
+        std=float(there.std(ddof=1)) if len(there) > 1 else None,
+        minimum=minimum,
+        q25=q25,
+        median=median,
+        q75=q75,
+        maximum=maximum,
+        bin_edges=tuple(float(edge) for edge in edges),
+        bin_counts=tuple(int(count) for count in counts),
+    )

@@ -1,0 +1,149 @@
+"""Reading the JSON object in a reply."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from autorubric.errors import ReplyError
+from autorubric.llm import parse_json
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(TEXTS, VALUES, min_size=1, max_size=4)
+PROSE = st.text(st.characters(exclude_characters='{}"<', exclude_categories=["Cs"]))
+
+
+@given(OBJECTS, PROSE, PROSE, st.sampled_from(["", "```json\n", "```\n"]), st.booleans())
+def test_an_object_is_read_whatever_stands_around_it(
+    payload: dict[str, Any], before: str, after: str, fence: str, ascii_only: bool
+) -> None:
+    """Prose without braces and code fences change nothing."""
+    text = json.dumps(payload, ensure_ascii=ascii_only)
+    closing = "\n```" if fence else ""
+    assert parse_json(f"{before}\n{fence}{text}{closing}{after}") == payload
+
+
+@given(st.text())
+@example('{"a": 1e999}')
+@example('{"a": NaN}')
+@example('{"a": ' + "1" * 5000 + "}")
+@example('{"a": "\\ud800"}')
+@example("<think>{}")
+@example('{"a": "\\')
+def test_any_text_gives_an_object_or_a_reply_error(text: str) -> None:
+    """Nothing but the typed error escapes, and what is read can be written as UTF-8."""
+    try:
+        payload = parse_json(text)
+    except ReplyError as error:
+        assert error.reply == text
+    else:
+        assert isinstance(payload, dict)
+        json.dumps(payload, ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "payload"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": [1, 2,], "b": {"c": 3,},}', {"a": [1, 2], "b": {"c": 3}}),
+        ('{"a": "x,} y, ]",}', {"a": "x,} y, ]"}),
+        ('It\'s 5" wide. {"a": "x,}",}', {"a": "x,}"}),
+        ('{"a": "two\nlines"}', {"a": "two\nlines"}),
+        ('Use {braces} like {this: {"a": 1}', {"a": 1}),
+        ('<think>Maybe {"a": 0}.</think>{"a": 1}', {"a": 1}),
+        ('<thinking>{"a": 0</thinking>\n```json\n{"a": 1}\n```', {"a": 1}),
+        ('So {"a": broken}</think>{"a": 1}', {"a": 1}),
+        ('{"a": "see </think> here"}', {"a": "see </think> here"}),
+        ('First {"a": 0}, then {"a": 1}.', {"a": 1}),
+        ('{"a": 1} and an empty {}', {"a": 1}),
+        ("{}", {}),
+        ('[{"a": 1}]', {"a": 1}),
+        ('{"a": "\\ud83d\\ude00 \\ud800"}', {"a": "😀 ?"}),
+        ('\ufeff{"a": 1}', {"a": 1}),
+    ],
+)
+def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
+    """Trailing commas, raw line breaks, stray braces, reasoning, drafts and single-element lists."""
+    assert parse_json(text) == payload
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty"),
+        ("  \n ", "empty"),
+        ("MET", "no JSON object"),
+        ("{'a': 1}", "no JSON object"),
+        ("[1, 2]", "a list of 2"),
+        ('"MET"', "a text"),
+        ("true", "a truth value"),
+        ("null", "null"),
+        ("3.5", "a number"),
+        ('{"a": 1', "cut off"),
+        ('Draft {"a": 0} final {"a": {"b": 1}', "cut off"),
+        ('{"a": undefined, "b": {"c": 1}}', "broken"),
+        ('{"a": NaN}', "NaN is not allowed"),
+        ('{"a": -Infinity}', "-Infinity is not allowed"),
+        ('See: {"a": NaN}', "NaN is not allowed"),
+        ('{"a": 1e999}', "too large"),
+        ('{"a": ' + "9" * 5000 + "}", "cannot be read"),
+        ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ("<think>hm", "within its reasoning"),
+        ('x {"a": </think> y', "no JSON object"),
+    ],
+)
+def test_what_cannot_be_read_says_why(text: str, said: str) -> None:
+    """The message can be sent back to the model."""
+    with pytest.raises(ReplyError, match=said):
+        parse_json(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 1_000_000,
+        '{"a":' * 200_000,
+        '{"a":[' * 160_000,
+        '{"a":' * 900 + "[" + "1," * 500_000,
+        '{"' * 500_000,
+        '{"a' * 300_000,
+        '{ "x": "' * 120_000,
+        '"' + '\\"' * 500_000 + "\\",
+        '{"a":1,,' + '"' + '\\"' * 500_000 + "\\",
+        "{ " * 500_000,
+        '{"a":1},' * 125_000 + "{",
+        "," * 1_000_000,
+        '{"a":1,' + " " * 1_000_000,
+        "<think>" * 140_000,
+        "</think>{" * 110_000,
+        '{"a":' + "[" * 500_000 + "]" * 500_000 + "}",
+        "{" + ",".join(f'"k{i}":1' for i in range(90_000)) + ',"k1":2}',
+    ],
+    ids=range(17),
+)
+def test_a_hostile_megabyte_takes_no_time(text: str) -> None:
+    """Reading is linear, and deep nesting is a typed error."""
+    started = time.process_time()
+    try:
+        parse_json(text)
+    except ReplyError:
+        pass
+    assert time.process_time() - started < 1.0
+
+
+def test_numbers_keep_their_kind() -> None:
+    """Integers stay integers, and floats are finite."""
+    payload = parse_json('{"a": 1, "b": 1.0, "c": 1e-400}')
+    assert isinstance(payload["a"], int) and isinstance(payload["b"], float)
+    assert math.isfinite(payload["c"])

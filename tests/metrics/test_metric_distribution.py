@@ -1,0 +1,90 @@
+"""Distances between distributions, against scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats as st
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import Binary, Interval, Nominal, Ordinal, bias
+from autorubric.metrics.distribution import (
+    earth_movers_distance,
+    ks_test,
+    score_distribution,
+    systematic_bias,
+    wasserstein_distance,
+)
+
+RNG = np.random.default_rng(5)
+A, B = RNG.normal(0.5, 0.2, 80).round(2), RNG.normal(0.6, 0.1, 55).round(2)
+
+
+def test_distance_as_scipy():
+    """W1 in the units of the scores equals scipy's, whatever the sizes."""
+    expected = st.wasserstein_distance(A, B)
+    assert earth_movers_distance(A, B).emd == pytest.approx(expected)
+    found = wasserstein_distance(A, B)
+    assert found == pytest.approx(expected)
+    assert found.low < found.high
+    assert earth_movers_distance([0, 0], [1, 1]).mean_difference == 1.0
+
+
+def test_a_declared_scale_makes_the_distance_free_of_units():
+    """With a scale the distance is in shares of its range; labels stand at their values."""
+    assert wasserstein_distance([0, 10], [5, 10], scale=Interval(0, 10)) == 0.25
+    assert wasserstein_distance([0, 10], [5, 10], scale=Interval(0)) == 2.5
+    scale = Ordinal(["lo", "mid", "hi"], [0, 1, 4])
+    assert wasserstein_distance(["lo", "lo"], ["mid", None], scale=scale) == 0.25
+    assert wasserstein_distance(["MET"], ["UNMET"], scale=Binary()) == 1.0
+    for scale_ in (Nominal("ab"), Interval(0, 1)):
+        with pytest.raises(ArgumentError):
+            wasserstein_distance([5], [7], scale=scale_)
+
+
+def test_resampling_of_two_samples():
+    """Samples are drawn apart, or together by cluster; other methods are refused."""
+    paired = wasserstein_distance(A[:50], B[:50], cluster=np.arange(50) // 2)
+    assert paired.low < paired.high
+    assert wasserstein_distance(A, B, ci=None).se is None
+    assert wasserstein_distance([0.0, None], [None, 1.0], cluster=["x", "y"]) == 1.0
+    with pytest.raises(ArgumentError, match="pairs the samples"):
+        wasserstein_distance(A, B, cluster=range(80))
+    with pytest.raises(ArgumentError, match="percentile"):
+        wasserstein_distance(A, B, ci="bca")
+
+
+@pytest.mark.parametrize("size", [20, 55])
+def test_ks_as_scipy(size):
+    """Statistic and p equal scipy's, exact and asymptotic."""
+    a = A if size == 20 else np.repeat(A, 5)
+    expected = st.ks_2samp(a, B)
+    found = ks_test(a, B)
+    assert found.statistic == pytest.approx(expected.statistic)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=0.2)
+    assert found.is_significant == (found.p_value < 0.05)
+
+
+def test_empty_samples_are_undefined():
+    """Without a score on either side there is no distance, no test, no summary."""
+    assert earth_movers_distance([], [1]).reason == "no_values"
+    assert wasserstein_distance([None], [1]).reason == "no_values"
+    assert ks_test([1], [None]).reason == "no_values"
+    assert score_distribution([None]).reason == "no_values"
+
+
+def test_summary_of_scores():
+    """Mean, spread, quartiles and a histogram over the sample's or the declared range."""
+    found = score_distribution([0.0, 0.5, 1.0, None, 0.5], bins=2, scale=Interval(0, 1))
+    assert (found.n_samples, found.n_missing, found.mean, found.median) == (4, 1, 0.5, 0.5)
+    assert (found.minimum, found.q25, found.q75, found.maximum) == (0.0, 0.375, 0.625, 1.0)
+    assert (found.bin_edges, found.bin_counts) == ((0.0, 0.5, 1.0), (1, 3))
+    assert score_distribution([0.3]).std is None
+    assert sum(score_distribution([1, 2, 3], scale=Interval(0)).bin_counts) == 3
+    with pytest.raises(ArgumentError):
+        score_distribution([1], bins=0)
+
+
+def test_systematic_bias_is_bias():
+    """One function under both names."""
+    assert systematic_bias is bias

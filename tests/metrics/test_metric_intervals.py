@@ -1,0 +1,166 @@
+"""Intervals: Wilson, clusters, bootstrap, seeds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import (
+    accuracy,
+    balanced_accuracy,
+    clustered_se,
+    cohen_kappa,
+    f1,
+    mcc,
+    precision,
+    recall,
+    wilson,
+)
+
+RNG = np.random.default_rng(2)
+TRUTH = RNG.integers(0, 2, 120)
+PRED = np.where(RNG.random(120) < 0.85, TRUTH, 1 - TRUTH)
+ITEMS = np.arange(120) // 4
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "low", "high"), [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605)]
+)
+def test_wilson_as_newcombe_1998(successes, n, low, high):
+    """The score interval of two examples in Newcombe's Table I."""
+    found = wilson(successes, n)
+    assert (round(found.low, 4), round(found.high, 4)) == (low, high)
+
+
+def test_wilson_at_the_ends():
+    """At none and all the interval has width and stays inside; no trial is undefined."""
+    assert (wilson(0, 20).low, wilson(20, 20).high) == (0.0, 1.0)
+    assert wilson(0, 20).high > 0.1
+    assert wilson(0, 0).reason == "no_values"
+    for arguments in ((3, 2), (-1, 2)):
+        with pytest.raises(ArgumentError):
+            wilson(*arguments)
+    with pytest.raises(ArgumentError):
+        wilson(1, 2, confidence_level=1.0)
+
+
+def test_clustered_se_is_millers_formula():
+    """√(Σ_c (Σ (x - mean))²) / n by hand for two clusters of two."""
+    found = clustered_se([1.0, 2.0, 4.0, 5.0], ["a", "a", "b", "b"])
+    assert found == 3.0
+    assert found.se == pytest.approx(math.sqrt((-3.0) ** 2 + 3.0**2) / 4)
+    assert clustered_se([1.0, 2.0, None]).n_missing == 1
+    assert clustered_se([1.0, 2.0], ["a", "a"]).reason == "too_few_units"
+    assert clustered_se([]).reason == "no_values"
+
+
+def test_accuracy_uses_wilson_and_precision_its_own_denominator():
+    """Unclustered shares have Wilson's interval on their own trials."""
+    hits = int((TRUTH == PRED).sum())
+    assert (accuracy(TRUTH, PRED).low, accuracy(TRUTH, PRED).high) == pytest.approx(
+        (wilson(hits, 120).low, wilson(hits, 120).high)
+    )
+    judged = int(PRED.sum())
+    expected = wilson(int((TRUTH & PRED).sum()), judged)
+    assert precision(TRUTH, PRED).low == pytest.approx(expected.low)
+
+
+def test_clusters_widen_what_items_share():
+    """Pairs written five times, each its own cluster, have the interval of the pairs."""
+    five = np.repeat(np.arange(120), 5)
+    wide = accuracy(TRUTH[five], PRED[five], cluster=five)
+    single = accuracy(TRUTH, PRED, cluster=range(120))
+    assert (wide.low, wide.high) == pytest.approx((single.low, single.high))
+    narrow = accuracy(TRUTH[five], PRED[five])
+    assert narrow.high - narrow.low < 0.6 * (wide.high - wide.low)
+
+
+def test_perfect_and_lonely_clusters():
+    """All right over clusters falls back on the score interval; one cluster has none."""
+    perfect = accuracy(TRUTH, TRUTH, cluster=ITEMS)
+    assert 0.8 < perfect.low < perfect.high == 1.0
+    assert accuracy([1, 0], [1, 1], cluster=["a", "a"]).reason == "too_few_units"
+    lonely = cohen_kappa([1, 0], [1, 1], cluster=["a", "a"], ci="percentile")
+    assert (lonely.value, lonely.reason) == (0.0, "too_few_units")
+    assert cohen_kappa([1, 0], [1, 1], cluster=["a", "a"], ci="analytic").reason == "too_few_units"
+
+
+@pytest.mark.parametrize("ci", ["auto", "analytic", "percentile", "bca", "smoothed"])
+@pytest.mark.parametrize("cluster", [None, ITEMS, np.arange(120) + 1000])
+@pytest.mark.parametrize("function", [accuracy, balanced_accuracy, cohen_kappa, f1, mcc, recall])
+def test_every_method_brackets_the_estimate(function, cluster, ci):
+    """Each method gives an ordered interval of sensible width around the value, clustered or not."""
+    found = function(TRUTH, PRED, cluster=cluster, ci=ci, n_resamples=400)
+    assert found.low < found.value < found.high
+    assert found.high - found.low < 0.5
+    assert 0 < found.se < 0.15
+    assert function(TRUTH, PRED, ci=None).low is None
+
+
+def test_many_clusters_are_drawn_by_index():
+    """Above a few hundred clusters the draws are made otherwise, with the same distribution."""
+    truth, pred = np.tile(TRUTH, 10), np.tile(PRED, 10)
+    for ci in ("percentile", "smoothed"):
+        clustered = cohen_kappa(truth, pred, cluster=range(1200), ci=ci)
+        plain = cohen_kappa(truth, pred, ci=ci)
+        assert clustered.low == pytest.approx(plain.low, abs=0.01)
+        assert clustered.high == pytest.approx(plain.high, abs=0.01)
+
+
+def test_the_same_seed_gives_the_same_interval():
+    """Intervals depend on the seed alone; a generator goes on where it stands."""
+    first, again = (cohen_kappa(TRUTH, PRED, rng=7) for _ in range(2))
+    assert (first.low, first.high) == (again.low, again.high)
+    assert cohen_kappa(TRUTH, PRED, rng=8).low != first.low
+    generator = np.random.default_rng(7)
+    assert cohen_kappa(TRUTH, PRED, rng=generator).low == first.low
+    assert cohen_kappa(TRUTH, PRED, rng=generator).low != first.low
+
+
+def test_degenerate_resamples_are_counted_and_many_refuse():
+    """Where resamples are often undefined there is no interval, and the reason says so."""
+    found = mcc([1, 0] + [0] * 18, [0, 1] + [0] * 18, ci="percentile")
+    assert found.is_defined
+    assert (found.low, found.reason) == (None, "degenerate_resamples")
+    assert "undefined" in found.method
+    some = mcc([1] * 10 + [0] * 4, [1] * 11 + [0] * 3, ci="percentile")
+    assert some.low is not None
+    assert "of them undefined" in some.method
+
+
+def test_bca_without_a_jackknife():
+    """Where leaving out a unit leaves nothing defined, BCa gives no interval."""
+    found = accuracy([1, 1], [1, 0], ci="bca")
+    assert found.value == 0.5
+    undefined = balanced_accuracy([1, 0, 0], [1, 1, 0], ci="bca", rng=1)
+    assert (undefined.low, undefined.value) == (None, 0.75) or undefined.low < 0.75
+
+
+@pytest.mark.parametrize("prevalence", [0.5, 0.9])
+def test_smoothed_interval_covers_kappa(prevalence):
+    """At n = 50 the nominal 95 % interval covers the true kappa in at least 92 % of 400 draws."""
+    rng = np.random.default_rng(0)
+    p = np.array([[(1 - prevalence) * 0.85, (1 - prevalence) * 0.15], [prevalence * 0.1, prevalence * 0.9]])
+    true = float(cohen_kappa(table=np.round(p * 10**6), ci=None))
+    covered = 0
+    for _ in range(400):
+        found = cohen_kappa(table=rng.multinomial(50, p.ravel()).reshape(2, 2), n_resamples=300, rng=rng)
+        covered += found.low <= true <= found.high
+    assert covered >= 0.92 * 400
+
+
+def test_options_are_checked():
+    """Levels, counts, methods and names outside the allowed raise."""
+    for arguments in (
+        {"ci": "basic"},
+        {"confidence_level": 1.5},
+        {"n_resamples": 0},
+        {"labels": 0},
+    ):
+        with pytest.raises(ArgumentError):
+            cohen_kappa(TRUTH, PRED, **arguments)
+    with pytest.raises(TypeError):
+        cohen_kappa(TRUTH, PRED, confidence=0.9)

@@ -1,0 +1,106 @@
+"""Agreement among many raters, against published tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import (
+    Interval,
+    Nominal,
+    Ordinal,
+    brennan_prediger,
+    fleiss_kappa,
+    gwet_ac,
+    percent_agreement,
+)
+
+# The worked example of Fleiss' kappa on Wikipedia: 14 raters, 10 subjects, 5 categories.
+FOURTEEN = [
+    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
+]  # fmt: skip
+
+# Gwet's four raters on twelve units, with ratings missing (cac.raw4raters in irrCAC).
+N = None
+FOUR = [
+    [1, 1, N, 1], [2, 2, 3, 2], [3, 3, 3, 3], [3, 3, 3, 3], [2, 2, 2, 2], [1, 2, 3, 4],
+    [4, 4, 4, 4], [1, 1, 2, 1], [2, 2, 2, 2], [N, 5, 5, 5], [N, N, 1, 1], [N, N, 3, N],
+]  # fmt: skip
+
+
+def test_fleiss_worked_example():
+    """Fleiss' kappa of the fourteen raters is .210: P = .378, Pe = .213."""
+    found = fleiss_kappa(counts=FOURTEEN)
+    assert f"{found:.2f}" == "0.21"
+    shares = np.array(FOURTEEN).sum(0) / 140
+    agreeing = (np.array(FOURTEEN) ** 2).sum() / (10 * 14 * 13) - 1 / 13
+    assert found == pytest.approx((agreeing - (shares**2).sum()) / (1 - (shares**2).sum()))
+    assert percent_agreement(counts=FOURTEEN) == pytest.approx(agreeing)
+
+
+def test_gwet_four_raters_with_missing_ratings():
+    """irrCAC prints AC1 .77544, Fleiss' kappa .76117 and agreement .81818 for the four raters."""
+    scale = Ordinal([1, 2, 3, 4, 5])
+    assert f"{gwet_ac(ratings=FOUR, scale=scale):.5f}" == "0.77544"
+    assert f"{fleiss_kappa(FOUR, scale=scale):.5f}" == "0.76117"
+    assert f"{percent_agreement(FOUR, scale=scale):.5f}" == "0.81818"
+    assert brennan_prediger(ratings=FOUR, scale=scale) == pytest.approx((9 / 11 - 0.2) / 0.8)
+
+
+def test_missing_ratings_do_not_drop_the_unit():
+    """A unit with one rating counts in the shares alone, and a unit with none is counted as missing."""
+    found = fleiss_kappa([[1, 1, 1], [1, 0, N], [N, N, N], [0, N, N]])
+    assert (found.n, found.n_missing) == (3, 1)
+
+
+def test_arrays_rows_and_counts_agree():
+    """Codes in an array, lists of labels, and counts are the same ratings."""
+    codes = np.array([[-1 if r is None else r - 1 for r in row] for row in FOUR])
+    counts = [[row.count(k) for k in range(1, 6)] for row in FOUR]
+    expected = float(fleiss_kappa(FOUR))
+    assert fleiss_kappa(codes, labels=5) == pytest.approx(expected)
+    assert fleiss_kappa(counts=counts) == pytest.approx(expected)
+    assert fleiss_kappa(counts=counts, weights="quadratic") == pytest.approx(
+        fleiss_kappa(FOUR, weights="quadratic", scale=Ordinal([1, 2, 3, 4, 5]))
+    )
+
+
+def test_undefined_agreement():
+    """One category, no unit with two ratings, no rating at all: None with the reason."""
+    assert fleiss_kappa([[1, 1], [1, 1]]).reason == "single_class"
+    assert fleiss_kappa([[1, N], [N, 0]]).reason == "no_pairs"
+    assert fleiss_kappa([[N, N]]).reason == "no_ratings"
+    assert fleiss_kappa([]).reason == "no_ratings"
+    assert percent_agreement([[1, 1], [1, 1]]) == 1.0
+    assert fleiss_kappa([[1, 0], [0, 1]], weights=[[1, 1], [1, 1]]).reason == "no_variance"
+
+
+@pytest.mark.parametrize("ci", ["auto", "analytic", "percentile", "bca"])
+def test_intervals_resample_units_or_clusters(ci):
+    """Every method brackets the estimate, over units and over clusters of units."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 90)
+    ratings = np.where(rng.random((90, 3)) < 0.7, truth[:, None], rng.integers(0, 3, (90, 3)))
+    for cluster in (None, np.arange(90) // 3):
+        found = fleiss_kappa(ratings, cluster=cluster, ci=ci)
+        assert found.low < found.value < found.high
+        assert 0 < found.se < 0.2
+
+
+def test_input_is_checked():
+    """Ragged rows, other shapes, no counts and too many forms raise."""
+    for arguments in (
+        {},
+        {"ratings": [[1]], "counts": [[1]]},
+        {"ratings": [[1, 2], [1]]},
+        {"ratings": np.zeros(3)},
+        {"counts": [1, 2]},
+        {"counts": [[0.5, 1]]},
+        {"counts": [[1, 2]], "scale": Nominal("abc")},
+        {"counts": [[1, 2]], "scale": Interval()},
+        {"ratings": [[1, 1]], "ci": "smoothed", "scale": Nominal([1, 2])},
+    ):
+        with pytest.raises(ArgumentError):
+            fleiss_kappa(**arguments)

@@ -1,0 +1,82 @@
+"""Fixtures that start the test servers; import the ones you need into a `conftest.py`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class OpenAIServer:
+    """A running test server.
+
+    Attributes:
+        url: Its address, without a path.
+        api_base: What to give as `api_base`.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.api_base = f"{self.url}/v1"
+
+    def script(
+        self,
+        *then: dict[str, Any] | str,
+        model: str | None = None,
+        contains: str | None = None,
+        repeat: str = "once",
+    ) -> None:
+        """Makes the next requests do `then`, in order: steps, or names of those that need nothing else."""
+        steps = [{"do": step} if isinstance(step, str) else step for step in then]
+        rule = {"model": model, "contains": contains, "then": steps, "repeat": repeat}
+        self._call("/__script", {"rules": [rule]})
+
+    def log(self) -> list[dict[str, Any]]:
+        """The requests seen since the last reset, oldest first: `path`, `headers`, `body`."""
+        seen: list[dict[str, Any]] = self._call("/__log")
+        return seen
+
+    def reset(self) -> None:
+        """Forgets scripts and requests."""
+        self._call("/__reset", {})
+
+    def _call(self, path: str, payload: Any = None) -> Any:
+        data = None if payload is None else json.dumps(payload).encode("utf-8")
+        kind = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, data=data, headers=kind)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=10) as response:
+            return json.loads(response.read())
+
+
+@pytest.fixture(scope="session")
+def openai_server_process() -> Iterator[OpenAIServer]:
+    """One server process for the whole test session."""
+    command = [sys.executable, "-m", "tests.servers.openai_server"]
+    process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        yield OpenAIServer(int(process.stdout.readline()))
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture
+def openai_server(openai_server_process: OpenAIServer) -> OpenAIServer:
+    """An OpenAI-compatible server that answers every schema; scripts of earlier tests are forgotten."""
+    openai_server_process.reset()
+    return openai_server_process

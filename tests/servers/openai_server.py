@@ -1,0 +1,285 @@
+"""An OpenAI-compatible server for tests: `python -m tests.servers.openai_server` prints its port and serves.
+
+It answers any schema with a valid, deterministic value. `POST /__script` adds rules that make it do other
+things:
+
+    {"rules": [{"model": "m1", "contains": "needle", "then": [{"do": "status", "status": 429}]}]}
+
+A rule takes the requests whose model is `model` (after the prefix; any if left out) and whose last message
+holds `contains` (any if left out). Its `then` are done one after the other, one a request; afterwards the
+rule is used up (`"repeat": "once"`, the default), stays at its last (`last`), or begins anew (`cycle`). The
+newest rule that takes a request wins. What can be done is listed in `ACTIONS`. `GET /__log` gives the
+requests seen, `POST /__reset` forgets all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from tests.servers.answers import answer
+
+Action = Callable[[web.Request, dict[str, Any], dict[str, Any]], Awaitable[web.StreamResponse]]
+
+USAGE = {
+    "prompt_tokens": 100,
+    "completion_tokens": 20,
+    "total_tokens": 120,
+    "prompt_tokens_details": {"cached_tokens": 64},
+}
+
+
+@dataclass
+class Rule:
+    """Which requests do what."""
+
+    model: str | None
+    contains: str | None
+    then: list[dict[str, Any]]
+    repeat: str = "once"
+    used: int = 0
+
+    def next_step(self, body: dict[str, Any]) -> dict[str, Any] | None:
+        """What the request does; None where the rule does not take it."""
+        if self.model is not None and self.model != body["model"]:
+            return None
+        if self.contains is not None and self.contains not in str(body["messages"][-1]["content"]):
+            return None
+        position = self.used
+        if position >= len(self.then):
+            if self.repeat == "once":
+                return None
+            position = position % len(self.then) if self.repeat == "cycle" else len(self.then) - 1
+        self.used += 1
+        return self.then[position]
+
+
+@dataclass
+class State:
+    """What the server was told and what it saw."""
+
+    rules: list[Rule] = field(default_factory=list)
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+
+STATE = web.AppKey("state", State)
+
+
+async def complete(request: web.Request) -> web.StreamResponse:
+    """Answers one chat completion by the rules."""
+    state = request.app[STATE]
+    body = json.loads(await request.read())
+    state.log.append({"path": request.path, "headers": dict(request.headers), "body": body})
+    steps = (rule.next_step(body) for rule in reversed(state.rules))
+    step = next((one for one in steps if one is not None), {"do": "answer"})
+    return await ACTIONS[step["do"]](request, body, step)
+
+
+def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, Any]) -> web.Response:
+    """A chat completion with this message."""
+    choice = {"index": 0, "finish_reason": step.get("finish_reason", "stop"), "message": message}
+    envelope = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": body["model"],
+        "choices": [choice],
+        "usage": step.get("usage", USAGE),
+    }
+    return web.json_response(envelope)
+
+
+async def do_answer(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """A right answer, after `seconds` if given; with `payload` (JSON) or `content` (text) as its content."""
+    await asyncio.sleep(step.get("seconds", 0))
+    content = json.dumps(step["payload"]) if "payload" in step else step.get("content", answer(body))
+    message = {"role": "assistant", "content": content, **step.get("message", {})}
+    return completion(body, message, step)
+
+
+async def do_status(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """An HTTP error with `status`, `message` or a whole `body`, `code` and `headers`."""
+    error = {"message": step.get("message", "It failed."), "type": "error", "code": step.get("code")}
+    text = step.get("body", json.dumps({"error": error}))
+    headers = {"Content-Type": "application/json", **step.get("headers", {})}
+    return web.Response(status=step["status"], text=text, headers=headers)
+
+
+async def do_refuse_schema(
+    request: web.Request, body: dict[str, Any], step: dict[str, Any]
+) -> web.StreamResponse:
+    """HTTP 400 to a request with a `response_format`; a right answer to one without."""
+    if "response_format" not in body:
+        return await do_answer(request, body, step)
+    message = "Unsupported parameter: 'response_format' of type 'json_schema' is not supported."
+    return await do_status(request, body, {"status": 400, "message": message})
+
+
+async def do_refusal(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """A refusal of the model."""
+    message = {
+        "role": "assistant",
+        "content": None,
+        "refusal": step.get("refusal", "I cannot help with that."),
+    }
+    return completion(body, message, step)
+
+
+async def do_raw(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """HTTP 200 with `body` as it stands."""
+    headers = {"Content-Type": "application/json", **step.get("headers", {})}
+    return web.Response(status=step.get("status", 200), text=step["body"], headers=headers)
+
+
+async def do_reset(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """The connection breaks before any answer."""
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def do_hang(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """Nothing for `seconds` (30), then an answer that nobody waits for."""
+    await asyncio.sleep(step.get("seconds", 30))
+    return await do_answer(request, body, {})
+
+
+async def do_truncated(
+    request: web.Request, body: dict[str, Any], step: dict[str, Any]
+) -> web.StreamResponse:
+    """The first half of an answer, and then the connection breaks."""
+    whole = completion(body, {"role": "assistant", "content": answer(body)}, step).body
+    assert isinstance(whole, bytes)
+    response = web.StreamResponse(
+        headers={"Content-Type": "application/json", "Content-Length": str(len(whole))}
+    )
+    await response.prepare(request)
+    await response.write(whole[: len(whole) // 2])
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+async def do_drip(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """A byte every tenth of a second for `seconds` (30): always alive, never whole."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    for _ in range(int(10 * step.get("seconds", 30))):
+        await response.write(b" ")
+        await asyncio.sleep(0.1)
+    return response
+
+
+async def do_flood(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """An answer of `megabytes` blanks."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    for _ in range(step["megabytes"]):
+        await response.write(b" " * (1 << 20))
+    return response
+
+
+async def do_echo_key(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """HTTP 401 whose message repeats every header that the request had."""
+    message = f"Incorrect API key provided: {dict(request.headers)!r}"
+    return await do_status(request, body, {"status": 401, "message": message})
+
+
+ACTIONS: dict[str, Action] = {
+    "answer": do_answer,
+    "status": do_status,
+    "refuse_schema": do_refuse_schema,
+    "refusal": do_refusal,
+    "raw": do_raw,
+    "reset": do_reset,
+    "hang": do_hang,
+    "truncated": do_truncated,
+    "drip": do_drip,
+    "flood": do_flood,
+    "echo_key": do_echo_key,
+}
+"""What a step can do, by its `do`."""
+
+
+async def script(request: web.Request) -> web.Response:
+    """Adds rules; those that were there stay behind them."""
+    rules = (await request.json())["rules"]
+    unknown = sorted({step["do"] for rule in rules for step in rule["then"]} - set(ACTIONS))
+    if unknown:
+        return web.json_response({"error": f"unknown {unknown}; known: {sorted(ACTIONS)}"}, status=400)
+    request.app[STATE].rules += [
+        Rule(rule.get("model"), rule.get("contains"), rule["then"], rule.get("repeat", "once"))
+        for rule in rules
+    ]
+    return web.json_response({})
+
+
+async def log(request: web.Request) -> web.Response:
+    """The requests seen, oldest first."""
+    return web.json_response(request.app[STATE].log)
+
+
+async def reset(request: web.Request) -> web.Response:
+    """Forgets rules and requests."""
+    request.app[STATE].rules.clear()
+    request.app[STATE].log.clear()
+    return web.json_response({})
+
+
+def build() -> web.Application:
+    """The server as an aiohttp application."""
+    app = web.Application(client_max_size=64 << 20)
+    app[STATE] = State()
+    app.add_routes(
+        [
+            web.post("/v1/chat/completions", complete),
+            web.post("/chat/completions", complete),
+            web.post("/__script", script),
+            web.get("/__log", log),
+            web.post("/__reset", reset),
+        ]
+    )
+    return app
+
+
+async def serve(max_seconds: float) -> None:
+    """Serves on a free port of the loopback until the time is over or standard input closes."""
+    runner = web.AppRunner(build(), access_log=None, shutdown_timeout=0.2, handler_cancellation=True)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+    try:
+        async with asyncio.timeout(max_seconds):
+            await _parent_gone()
+    except TimeoutError:
+        pass
+    finally:
+        await runner.cleanup()
+
+
+async def _parent_gone() -> None:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    await reader.read()
+
+
+def main() -> None:
+    """Reads the options and serves."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--max-seconds", type=float, default=1800.0)
+    asyncio.run(serve(parser.parse_args().max_seconds))
+
+
+if __name__ == "__main__":
+    main()

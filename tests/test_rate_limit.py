@@ -1,0 +1,236 @@
+"""Limits on requests to a provider, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections import deque
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autorubric.errors import ArgumentError
+from autorubric.rate_limit import WINDOW_SECONDS, Limiter, Limits, limiter_for
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+async def settle() -> None:
+    """Lets every task go as far as it can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("name", ["parallel", "requests_per_minute", "tokens_per_minute"])
+def test_a_limit_below_one_is_refused(name: str) -> None:
+    """A limit that lets nothing through is no limit."""
+    with pytest.raises(ArgumentError, match=f"{name} is 0; give a number from 1"):
+        Limits(**{name: 0})
+
+
+def test_without_limits_nothing_waits() -> None:
+    """No limit, no wait, and the number in flight is counted all the same."""
+
+    async def main() -> None:
+        limiter = Limiter(Limits())
+        async with limiter.slot(10**9) as slot, limiter.slot():
+            slot.spent(5)
+            assert limiter.running == 2
+        assert limiter.running == 0
+
+    asyncio.run(main())
+
+
+def test_only_so_many_are_in_flight_and_in_order() -> None:
+    """Slots are handed out first come, first served, and a waiting request holds none."""
+    order: list[int] = []
+
+    async def main() -> None:
+        limiter = Limiter(Limits(parallel=2))
+        done = [asyncio.Event() for _ in range(5)]
+
+        async def request(number: int) -> None:
+            async with limiter.slot():
+                order.append(number)
+                await done[number].wait()
+
+        tasks = [asyncio.create_task(request(number)) for number in range(5)]
+        await settle()
+        assert order == [0, 1]
+        assert limiter.running == 2
+        done[1].set()
+        await settle()
+        assert order == [0, 1, 2]
+        for event in done:
+            event.set()
+        await asyncio.gather(*tasks)
+        assert order == [0, 1, 2, 3, 4]
+        assert limiter.running == 0
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_wait_leaves_nothing_behind() -> None:
+    """A request that gives up waiting, and one that is cancelled in flight, free what they had."""
+
+    async def main() -> None:
+        limiter = Limiter(Limits(parallel=1))
+
+        async def request() -> None:
+            async with limiter.slot():
+                await asyncio.sleep(60)
+
+        running, waiting = asyncio.create_task(request()), asyncio.create_task(request())
+        await settle()
+        waiting.cancel()
+        await settle()
+        running.cancel()
+        await settle()
+        assert limiter.running == 0
+        async with asyncio.timeout(1), limiter.slot():
+            assert limiter.running == 1
+
+    asyncio.run(main())
+
+
+def test_an_error_in_flight_frees_the_slot() -> None:
+    """A failed request holds its slot no longer."""
+
+    async def main() -> None:
+        limiter = Limiter(Limits(parallel=1))
+        with pytest.raises(ValueError, match="boom"):
+            async with limiter.slot():
+                raise ValueError("boom")
+        assert limiter.running == 0
+
+    asyncio.run(main())
+
+
+def test_requests_wait_for_their_minute() -> None:
+    """The request after the last that a minute allows waits until the first is a minute old."""
+    clock = Clock()
+
+    async def main() -> list[float]:
+        limiter = Limiter(Limits(requests_per_minute=3), clock=clock, sleep=clock.sleep)
+        starts = []
+        for _ in range(7):
+            async with limiter.slot():
+                starts.append(clock.now)
+                clock.now += 1.0
+        return starts
+
+    assert asyncio.run(main()) == [0.0, 1.0, 2.0, 60.0, 61.0, 62.0, 120.0]
+
+
+def test_tokens_wait_for_their_minute_and_are_corrected() -> None:
+    """What the provider counted takes the place of the estimate."""
+    clock = Clock()
+
+    async def main() -> list[float]:
+        limiter = Limiter(Limits(tokens_per_minute=100), clock=clock, sleep=clock.sleep)
+        starts = []
+        for estimate, real in ((80, 20), (80, 90), (1, 1), (1000, 500), (1, 1)):
+            async with limiter.slot(estimate) as slot:
+                starts.append(clock.now)
+                slot.spent(real)
+        return starts
+
+    # 20 + 90 > 100, so the third waits for the first to age; the fourth is larger than any minute and
+    # waits for an empty one; the fifth waits for the fourth.
+    assert asyncio.run(main()) == [0.0, 0.0, 60.0, 120.0, 180.0]
+
+
+def test_a_correction_after_its_minute_changes_nothing() -> None:
+    """Tokens that are counted late, when the window has moved on, are not counted anew."""
+    clock = Clock()
+
+    async def main() -> None:
+        limiter = Limiter(Limits(tokens_per_minute=10), clock=clock, sleep=clock.sleep)
+        async with limiter.slot(10) as slow:
+            clock.now = 61.0
+            async with limiter.slot(10):
+                pass
+            slow.spent(10_000)
+        clock.now = 122.0
+        async with limiter.slot(10):
+            assert clock.now == 122.0
+
+    asyncio.run(main())
+
+
+@given(
+    limit=st.integers(1, 5),
+    gaps=st.lists(st.floats(0, 40), min_size=1, max_size=30),
+)
+@settings(max_examples=50, deadline=None)
+def test_no_minute_has_more_than_its_requests(limit: int, gaps: list[float]) -> None:
+    """Whenever requests come, no 60 seconds hold more than the limit."""
+    clock = Clock()
+
+    async def main() -> list[float]:
+        limiter = Limiter(Limits(requests_per_minute=limit), clock=clock, sleep=clock.sleep)
+        starts = []
+        for gap in gaps:
+            async with limiter.slot():
+                starts.append(clock.now)
+            clock.now += gap
+        return starts
+
+    recent: deque[float] = deque(maxlen=limit)
+    for start in asyncio.run(main()):
+        assert len(recent) < limit or start - recent[0] >= WINDOW_SECONDS - 1e-6
+        recent.append(start)
+
+
+def test_one_limiter_serves_all_of_a_provider_in_a_loop() -> None:
+    """Equal limits on one provider are shared; other limits, providers and loops have their own."""
+
+    async def main() -> list[Any]:
+        limits = Limits(parallel=2)
+        return [
+            limiter_for("a", limits),
+            limiter_for("a", Limits(parallel=2)),
+            limiter_for("b", limits),
+            limiter_for("a", Limits(parallel=3)),
+        ]
+
+    first, same, other_provider, other_limits = asyncio.run(main())
+    assert first is same
+    assert len({id(first), id(other_provider), id(other_limits)}) == 3
+    assert asyncio.run(main())[0] is not first
+
+
+def test_closed_loops_are_forgotten() -> None:
+    """A limiter that somebody waited for does not keep its closed event loop alive."""
+
+    async def main() -> weakref.ref[asyncio.AbstractEventLoop]:
+        limiter = limiter_for("leak", Limits(parallel=1))
+
+        async def request() -> None:
+            async with limiter.slot():
+                await asyncio.sleep(0.001)
+
+        await asyncio.gather(request(), request(), request())
+        return weakref.ref(asyncio.get_running_loop())
+
+    loop = asyncio.run(main())
+    asyncio.run(main())
+    gc.collect()
+    assert loop() is None
