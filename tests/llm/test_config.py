@@ -112,7 +112,7 @@ def test_a_config_is_frozen() -> None:
 
 
 def test_names_and_levels_stand_for_what_they_name() -> None:
-    """A fallback may be a name or several, thinking a level, a key has its blanks cut, an empty one is none."""
+    """A fallback may be a name, thinking a level; a key has its blanks cut, an empty one is none."""
     config = LLMConfig(model="m", fallbacks="x", thinking="HIGH", api_key=f" {SECRET}\n")  # type: ignore[arg-type]
     assert config.fallbacks == ("x",)
     assert config.thinking == ThinkingConfig(level=ThinkingLevel.HIGH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -135,10 +136,8 @@ def test_what_cannot_be_read_says_why(text: str, said: str) -> None:
 def test_a_hostile_megabyte_takes_no_time(text: str) -> None:
     """Reading is linear, and deep nesting is a typed error."""
     started = time.process_time()
-    try:
+    with contextlib.suppress(ReplyError):
         parse_json(text)
-    except ReplyError:
-        pass
     assert time.process_time() - started < 1.0
 
 

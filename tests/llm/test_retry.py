@@ -6,7 +6,6 @@ import asyncio
 import random
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -37,6 +37,7 @@ VERDICT = ReplySchema(
 )
 MET = {"do": "answer", "payload": {"verdict": "MET", "reason": "It is."}}
 KEY = "sk-SENTINEL-0123456789"
+QUOTA = "You exceeded your current quota, please check your plan and billing details."
 
 Ask = Callable[..., Exchange[str]]
 
@@ -205,7 +206,7 @@ def test_null_content_is_an_unreadable_reply(ask: Ask, openai_server: OpenAIServ
         pytest.param(
             status(400, "This model's maximum context length is 9"), ContextLengthError, 1, id="long"
         ),
-        pytest.param(status(429, "quota", code="insufficient_quota"), RequestRefusedError, 1, id="quota"),
+        pytest.param(status(429, QUOTA, code="insufficient_quota"), RequestRefusedError, 1, id="quota"),
         pytest.param(status(429), RateLimitError, 3, id="429"),
         pytest.param(status(500), ServerError, 3, id="500"),
         pytest.param(status(504), TransientError, 3, id="504"),
@@ -289,10 +290,13 @@ def test_a_content_filter_is_a_refusal(ask: Ask, openai_server: OpenAIServer, fa
 
 
 def test_an_error_that_repeats_the_key_is_masked(
-    ask: Ask, openai_server: OpenAIServer, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    ask: Ask,
+    openai_server: OpenAIServer,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """No error, note, log or output shows a key or a header's value, even where the server sends them back."""
-    caplog.set_level("DEBUG", logger="autorubric")
+    """No error, note, log or output shows a key or a header, even where the server sends them back."""
+    caplog.set_level("DEBUG")
     openai_server.script("echo_key")
     with pytest.raises(AuthenticationError) as caught:
         ask(extra_headers={"X-Gate": "gate-SENTINEL-42"})

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+
 from tests.servers.answers import answer
 
 Action = Callable[[web.Request, dict[str, Any], dict[str, Any]], Awaitable[web.StreamResponse]]
@@ -232,6 +233,24 @@ async def reset(request: web.Request) -> web.Response:
     return web.json_response({})
 
 
+async def message(request: web.Request) -> web.Response:
+    """Answers one request of Anthropic's protocol, always rightly."""
+    body = json.loads(await request.read())
+    request.app[STATE].log.append({"path": request.path, "headers": dict(request.headers), "body": body})
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    return web.json_response(
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": [{"type": "text", "text": "A plain reply."}],
+            "stop_reason": "end_turn",
+            "usage": {**usage, "cache_creation_input_tokens": 7, "cache_read_input_tokens": 3},
+        }
+    )
+
+
 def build() -> web.Application:
     """The server as an aiohttp application."""
     app = web.Application(client_max_size=64 << 20)
@@ -240,6 +259,7 @@ def build() -> web.Application:
         [
             web.post("/v1/chat/completions", complete),
             web.post("/chat/completions", complete),
+            web.post("/v1/messages", message),
             web.post("/__script", script),
             web.get("/__log", log),
             web.post("/__reset", reset),

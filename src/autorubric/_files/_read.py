@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -45,29 +45,36 @@ class Document:
         return Faults(self.source, self.line_of)
 
 
-def read_structured(path: str | Path, *, error: type[FileError] = FileError) -> Document:
+def read_structured(
+    path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
+) -> Document:
     """The document in a file; its suffix says the format.
+
+    Args:
+        path: The file.
+        suffixes: Formats by suffix; those that are possible here.
+        error: The class of error to raise.
 
     Raises:
         FileError: The file cannot be read, or is not in its format; of the class `error`.
     """
-    return parse_structured(
-        read_text(path, error=error), format_of(path, error=error), source=str(path), error=error
-    )
+    form = format_of(path, suffixes=suffixes, error=error)
+    return parse_structured(read_text(path, error=error), form, source=str(path), error=error)
 
 
-def format_of(path: str | Path, *, error: type[FileError] = FileError) -> str:
+def format_of(
+    path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
+) -> str:
     """The format that a file's suffix names.
 
     Raises:
-        FileError: It names none that is known; of the class `error`.
+        FileError: It names none of `suffixes`; of the class `error`.
     """
     suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
-        raise _at_top(
-            error, path, f"the suffix {suffix!r} names no known format; {nearest_key(suffix, FORMATS)}"
-        )
-    return FORMATS[suffix]
+    if suffix not in suffixes:
+        message = f"the suffix {suffix!r} names no format that is possible here"
+        raise _at_top(error, path, f"{message}; allowed: {', '.join(suffixes)}")
+    return suffixes[suffix]
 
 
 def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
@@ -218,11 +225,18 @@ def dump_structured(data: Json, form: str) -> str:
         case "yaml":
             return dump_yaml(data)
         case "toml":
-            return tomli_w.dumps(data, multiline_strings=False)
+            return _dump_toml(data)
         case "json":
             return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         case _:
             raise ArgumentError(f"no format {form!r} to write; {nearest_key(form, ('yaml', 'json', 'toml'))}")
+
+
+def _dump_toml(data: Json) -> str:
+    try:
+        return tomli_w.dumps(data)
+    except TypeError as fault:
+        raise ArgumentError(f"TOML cannot hold this: {fault}; write YAML or JSON") from None
 
 
 def text_or_path(given: str | Path, form: str) -> Path | None:

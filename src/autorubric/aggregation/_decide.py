@@ -50,7 +50,11 @@ class AggregationPolicy(BaseModel):
             ArgumentError: The criterion names one that its level does not have.
         """
         level = criterion.level
-        own: dict[str, str] = {"binary": self.aggregation, "nominal": self.nominal_aggregation}
+        own: dict[str, str] = {
+            "binary": self.aggregation,
+            "nominal": self.nominal_aggregation,
+            "text": "first",
+        }
         name: str = criterion.aggregation or own.get(level, self.ordinal_aggregation)
         known = AGGREGATORS.get(level, {})
         if name not in known:
@@ -101,7 +105,7 @@ def _counted(criterion: BaseCriterion, ballot: Ballot, policy: AggregationPolicy
     if ballot.status == "answered":
         return ballot.answer
     if ballot.status == "failed" and ballot.unreadable and policy.on_failure == "conservative":
-        return criterion.conservative()
+        return criterion.conservative() if criterion.measures else None
     return None
 
 
@@ -112,7 +116,7 @@ def decide_by_judge(
     by_judge: dict[str, list[Ballot]] = {}
     for vote in votes:
         by_judge.setdefault(vote.judge_id, []).append(ballot_of(criterion, vote))
-    return {judge: decide(criterion, ballots, policy) for judge, ballots in by_judge.items()}
+    return {judge: decide(criterion, own, policy) for judge, own in by_judge.items()}
 
 
 def decide_panel(

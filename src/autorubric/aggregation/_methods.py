@@ -13,6 +13,9 @@ from autorubric.values import Answer, Level
 
 Aggregator: TypeAlias = Callable[[Count], Outcome]
 
+_CLOSE = 1e-12
+"""Relative difference below which two sums of weights are equal."""
+
 
 def majority(count: Count) -> Outcome:
     """The answer of more than half of the votes cast; else the conservative one, as a tie."""
@@ -29,7 +32,7 @@ def _leading_share(count: Count, weights: Sequence[float]) -> Outcome:
     total = sum(weights)
     for position, share in shares.items():
         # Weights such as 0.1 + 0.2 against 0.3 are a tie, whatever their binary fractions say.
-        if share * 2 - total > 1e-12 * max(total, 1.0):
+        if share * 2 - total > _CLOSE * total:
             return Outcome(answer=count.answers[position])
     return Outcome(answer=count.conservative, tie=True)
 
@@ -50,17 +53,17 @@ def unanimous(count: Count) -> Outcome:
     if len(codes) == 1:
         return Outcome(answer=count.answers[0])
     if count.criterion.level == "binary":
-        return Outcome(answer=_declared(count, 0.0))
+        return Outcome(answer=min(count.answers, key=_value))
     return Outcome(answer=count.conservative, tie=True)
 
 
 def any_met(count: Count) -> Outcome:
     """MET if one is."""
-    return Outcome(answer=_declared(count, max(answer.value or 0.0 for answer in count.answers)))
+    return Outcome(answer=max(count.answers, key=_value))
 
 
-def _declared(count: Count, value: float) -> Answer:
-    return next(answer for answer in count.criterion.answers() if answer.value == value)
+def _value(answer: Answer) -> float:
+    return answer.value or 0.0
 
 
 def mode(count: Count) -> Outcome:
@@ -76,7 +79,7 @@ def weighted_mode(count: Count) -> Outcome:
 def _most(count: Count, weights: Sequence[float]) -> Outcome:
     shares = _shares(count, weights)
     top = max(shares.values())
-    leaders = [position for position, share in shares.items() if top - share <= 1e-12 * max(top, 1.0)]
+    leaders = [position for position, share in shares.items() if top - share <= _CLOSE * top]
     if len(leaders) == 1:
         return Outcome(answer=count.answers[leaders[0]])
     worst = _worst(count, [count.answers[position] for position in leaders])
@@ -84,61 +87,76 @@ def _most(count: Count, weights: Sequence[float]) -> Outcome:
 
 
 def _worst(count: Count, answers: Sequence[Answer]) -> Answer:
-    pick = min if count.criterion.weight >= 0 else max
-    return pick(answers, key=lambda answer: answer.value or 0.0)
+    """The answer that helps the score least; of equal ones the one declared first, in whatever order given."""
+    sign = 1.0 if count.criterion.weight >= 0 else -1.0
+    return min(answers, key=lambda answer: (sign * _value(answer), answer.index or 0, repr(answer.code)))
 
 
 def mean(count: Count) -> Outcome:
     """The option nearest to the mean value; the conservative of two equally near ones, as a tie."""
-    return _nearest(count, statistics.fmean(_values(count)))
+    return _at(count, lambda values, _: statistics.fmean(values))
 
 
 def weighted_mean(count: Count) -> Outcome:
     """The option nearest to the weighted mean value."""
-    if not sum(count.weights):
-        return mean(count)
-    return _nearest(count, statistics.fmean(_values(count), weights=count.weights))
+    return _at(
+        count,
+        lambda values, weights: statistics.fmean(values, weights=weights if any(weights) else None),
+    )
 
 
 def median(count: Count) -> Outcome:
     """The option nearest to the median value."""
-    return _nearest(count, statistics.median(_values(count)))
+    return _at(count, lambda values, _: statistics.median(values))
 
 
 def lowest(count: Count) -> Outcome:
     """The answer of the lowest value."""
-    return _nearest(count, min(_values(count)))
+    return _at(count, lambda values, _: min(values))
 
 
 def highest(count: Count) -> Outcome:
     """The answer of the highest value."""
-    return _nearest(count, max(_values(count)))
+    return _at(count, lambda values, _: max(values))
 
 
-def _values(count: Count) -> list[float]:
-    return [answer.value or 0.0 for answer in count.answers]
+def first(count: Count) -> Outcome:
+    """The first answer: texts have neither an order nor a majority."""
+    return Outcome(answer=count.answers[0])
 
 
-def _nearest(count: Count, value: float) -> Outcome:
+def _at(count: Count, centre: Callable[[list[float], list[float]], float]) -> Outcome:
+    """The answer at the centre of the values; the most frequent one where no answer has a value."""
+    placed = [
+        (answer.value, weight)
+        for answer, weight in zip(count.answers, count.weights, strict=True)
+        if answer.value is not None
+    ]
+    if not placed:
+        return mode(count)
+    values, weights = [value for value, _ in placed], [weight for _, weight in placed]
+    # A mean of equal values may differ from them in its last digit, and would be nobody's answer.
+    value = values[0] if len(set(values)) == 1 else centre(values, weights)
     options = [answer for answer in count.criterion.answers() if answer.value is not None]
-    if not options:
-        return _between(count, value)
-    distances = [abs((option.value or 0.0) - value) for option in options]
+    return _nearest(count, options, value) if options else _between(count, value)
+
+
+def _nearest(count: Count, options: Sequence[Answer], value: float) -> Outcome:
+    distances = [abs(_value(option) - value) for option in options]
     nearest = min(distances)
-    close = [o for o, d in zip(options, distances, strict=True) if d - nearest <= 1e-12]
-    values = {option.value for option in close}
-    if len(values) > 1:
+    close = [o for o, d in zip(options, distances, strict=True) if d - nearest <= _CLOSE]
+    if len({option.value for option in close}) > 1:
         return Outcome(answer=_worst(count, close), tie=True, mean_value=value)
     # Options of one value cannot be told apart by it: prefer the one that was chosen.
     chosen = [o for o in close if any(answer.code == o.code for answer in count.answers)]
-    return Outcome(answer=(chosen or close)[0], mean_value=value)
+    return Outcome(answer=_worst(count, chosen or close), mean_value=value)
 
 
 def _between(count: Count, value: float) -> Outcome:
     same = [answer for answer in count.answers if answer.value == value]
     if same:
-        return Outcome(answer=replace(same[0], reason=""), mean_value=value)
-    return Outcome(answer=Answer(code=value, value=value), mean_value=value)
+        return Outcome(answer=replace(_worst(count, same), reason=""), mean_value=value)
+    return Outcome(answer=count.criterion.answer_at(value), mean_value=value)
 
 
 _BINARY = {"majority": majority, "weighted": weighted, "unanimous": unanimous, "any": any_met}
@@ -153,6 +171,12 @@ _ORDERED = {
 _NOMINAL = {"mode": mode, "weighted_mode": weighted_mode, "unanimous": unanimous}
 
 AGGREGATORS: Mapping[Level, Mapping[str, Aggregator]] = MappingProxyType(
-    {"binary": _BINARY, "ordinal": _ORDERED, "interval": _ORDERED, "nominal": _NOMINAL}
+    {
+        "binary": _BINARY,
+        "ordinal": _ORDERED,
+        "interval": _ORDERED,
+        "nominal": _NOMINAL,
+        "text": {"first": first},
+    }
 )
 """Aggregators by measurement level and name."""

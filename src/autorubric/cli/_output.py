@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any, ParamSpec, TextIO
 
 import typer
 
@@ -20,7 +20,8 @@ from autorubric.errors import AutorubricError, JudgeError, RunError
 P = ParamSpec("P")
 
 JsonFlag = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.", show_default=False)
+    bool,
+    typer.Option("--json", help="Print one JSON object on stdout instead of tables.", show_default=False),
 ]
 FailUnder = Annotated[
     float | None,
@@ -31,6 +32,7 @@ FailUnder = Annotated[
 
 # Whatever could move a terminal's cursor, change its colours or the direction of its text.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_FLAGS = {"experiment_name": "--name", "on_mismatch": "--on-mismatch"}
 
 
 class Exit(IntEnum):
@@ -67,13 +69,13 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
             try:
                 code = command(*args, **kwargs)
             except AutorubricError as error:
-                notice(f"Error: {error}")
+                notice(f"Error: {_in_flags(error)}")
                 code = _code_of(error)
             # A pipe that was closed is no fault; Typer ends quietly on it.
             except BrokenPipeError:
                 raise
             except OSError as error:
-                notice(f"Error: {error}")
+                notice(f"Error: {error.filename}: {error.strerror}" if error.filename else f"Error: {error}")
                 code = Exit.USAGE
             except KeyboardInterrupt:
                 notice("Stopped.")
@@ -81,6 +83,15 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
         raise typer.Exit(code)
 
     return run
+
+
+def _in_flags(error: AutorubricError) -> str:
+    """An error's message, with the flags of the command line for the parameters of a run that it names."""
+    text = str(error)
+    if isinstance(error, RunError):
+        for parameter, flag in _FLAGS.items():
+            text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
+    return text
 
 
 def _code_of(error: AutorubricError) -> Exit:
@@ -94,7 +105,14 @@ def _code_of(error: AutorubricError) -> Exit:
 def _plain_warnings() -> Iterator[None]:
     """Warnings are shown as notices, without the place in the code that they come from."""
 
-    def show(message: Warning | str, *_: object) -> None:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         notice(f"Warning: {message}")
 
     with warnings.catch_warnings():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, assert_never
 
+import typer
+
 from autorubric._blocks import (
     Block,
     Cell,
@@ -32,11 +34,15 @@ def print_blocks(blocks: Sequence[Block]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
-    for position, block in enumerate(blocks):
-        if position:
-            console.print()
-        for part in _rendered(block, console):
-            console.print(part)
+    with console.capture() as captured:
+        for position, block in enumerate(blocks):
+            if position:
+                console.print()
+            for part in _rendered(block, console):
+                console.print(part)
+    # Tables are padded to the right, which whoever reads a pipe has no use for.
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip(), color=console.is_terminal)
 
 
 def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
@@ -52,7 +58,9 @@ def _rendered(block: Block, console: Console) -> Iterator[RenderableType]:
         case TableBlock():
             yield from _tables(block.columns, block.rows, console.width)
         case ConfusionBlock():
-            rows = [(label, *row) for label, row in zip(block.labels, block.counts, strict=True)]
+            rows: list[tuple[Cell, ...]] = [
+                (label, *row) for label, row in zip(block.labels, block.counts, strict=True)
+            ]
             yield from _tables(("truth \\ judge", *block.labels), rows, console.width)
         case CurveBlock():
             yield from _tables((block.x_label, block.y_label), block.points, console.width)
@@ -70,9 +78,7 @@ def _figures(block: ScalarBlock) -> RenderableType:
     return table
 
 
-def _tables(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int
-) -> Iterator[RenderableType]:
+def _tables(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
     """The table; where its narrow columns do not fit, several tables that all begin with the first column."""
     texts = [[printable(as_text(cell)) for cell in row] for row in rows]
     widths = [max(map(len, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
@@ -94,7 +100,10 @@ def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _table(
-    columns: Sequence[str], rows: Sequence[Sequence[Cell]], texts: Sequence[Sequence[str]], chosen: Sequence[int]
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    texts: Sequence[Sequence[str]],
+    chosen: Sequence[int],
 ) -> Table:
     from rich import box
     from rich.table import Table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autorubric._blocks import ScalarBlock
+from autorubric._blocks import Cell, ScalarBlock
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 CacheFolder = Annotated[
     Path,
-    typer.Option("--cache-dir", metavar="DIR", help="The cache's folder.  [default: .autorubric_cache]", show_default=False),
+    typer.Option(
+        "--cache-dir",
+        metavar="DIR",
+        help="The cache's folder.  [default: .autorubric_cache]",
+        show_default=False,
+    ),
 ]
 _DEFAULT = Path(".autorubric_cache")
 
@@ -36,11 +41,12 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """
     found = _existing(cache_dir)
     if found is None:
-        held = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
+        held: dict[str, Cell] = {"path": str(cache_dir), "entries": 0, "size_bytes": 0, "max_bytes": 0}
     else:
         told = found.stats()
         found.close()
-        held = {name: told.to_dict()[name] for name in ("path", "entries", "size_bytes", "max_bytes")}
+        held = {"path": told.path, "entries": told.entries}
+        held |= {"size_bytes": told.size_bytes, "max_bytes": told.max_bytes}
     if as_json:
         print_json(held)
     else:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -19,13 +20,22 @@ from pydantic import (
     model_validator,
 )
 
+from autorubric._files import shortened
 from autorubric.criteria._checks import check_name
 from autorubric.criteria._fields import EvalField, FieldSpec, TextField
 from autorubric.errors import ReplyError
 from autorubric.values import Answer, Json, Level, Submission
 
+
+def _name_or_function(given: Any) -> Any:
+    if (isinstance(given, str) and given) or callable(given):
+        return given
+    raise ValueError(f"{shortened(given)} is no check; give a function of the text, or the name of one")
+
+
 CheckSpec = Annotated[
     str | SkipValidation[Callable[[str], Any]],
+    BeforeValidator(_name_or_function),
     PlainSerializer(check_name, return_type=str),
 ]
 
@@ -124,9 +134,32 @@ class BaseCriterion(BaseModel):
             spec.pop("default", None)
         return object_schema(ordered)
 
+    @property
+    def strict(self) -> bool:
+        """Whether `wire_schema` names every key, so that a provider may enforce it."""
+        return _is_closed(self.wire_schema)
+
+    @property
+    def measures(self) -> bool:
+        """Whether answers have a value; a criterion that measures nothing never enters a score."""
+        own = type(self).value_of is not BaseCriterion.value_of
+        return own or any(field.measures for field in self.eval_fields.values())
+
+    @cached_property
+    def _declared(self) -> tuple[Json, ...]:
+        measuring = self._measuring_fields()
+        return self.eval_fields[measuring[0]].declared() if len(measuring) == 1 else ()
+
     def answers(self) -> tuple[Answer, ...]:
         """The declared answers from the first to the last; empty where they cannot be listed."""
-        return ()
+        return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
+
+    def answer_at(self, value: float) -> Answer:
+        """The answer at a value on [0, 1] that need not be a declared one, as a mean; in its own units."""
+        measuring = self._measuring_fields()
+        own = type(self).value_of is not BaseCriterion.value_of
+        code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
+        return Answer(code=code, value=value, label=None if code is None else str(code))
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """How to show this criterion in one call; `rng` is None where nothing is to be shuffled."""
@@ -165,28 +198,38 @@ class BaseCriterion(BaseModel):
         if isinstance(given, Mapping) and given.get("cannot_assess") is True:
             return Answer(code=None, cannot_assess=True, reason=str(given.get("reason") or ""))
         evaluation = self._validated(given)
-        measuring = self._measuring_fields()
         fields = {k: v for k, v in evaluation.model_dump().items() if k != "criterion_name"}
-        code = fields[measuring[0]] if len(measuring) == 1 else fields
-        texts = [str(fields[n]) for n, field in self.eval_fields.items() if isinstance(field, TextField)]
+        code = self._code(fields)
+        bare = not isinstance(code, Mapping)
         return Answer(
             code=code,
             value=self.value_of(evaluation),
-            label=str(code) if len(measuring) == 1 else None,
-            reason=" ".join(texts),
+            label=str(code) if bare else None,
+            index=self._declared.index(code) if bare and code in self._declared else None,
+            reason=" ".join(str(fields[name]) for name in self._blank_texts()),
             evaluation=fields,
         )
 
+    def _code(self, fields: Mapping[str, Json]) -> Json:
+        """The bare value of the one measuring field, else all of them; the fields where none measures."""
+        measuring = self._measuring_fields()
+        if len(measuring) == 1 and not isinstance(fields[measuring[0]], Mapping):
+            return fields[measuring[0]]
+        return {name: fields[name] for name in measuring} if measuring else dict(fields)
+
     def _measuring_fields(self) -> list[str]:
         return [name for name, field in self.eval_fields.items() if not isinstance(field, TextField)]
+
+    def _blank_texts(self) -> dict[str, str]:
+        return {name: "" for name, field in self.eval_fields.items() if isinstance(field, TextField)}
 
     def _validated(self, given: Json) -> BaseModel:
         if not isinstance(given, Mapping):
             measuring = self._measuring_fields()
             if len(measuring) != 1:
-                raise ReplyError(f"{self.name}: {given!r} is no object with {', '.join(self.eval_fields)}")
-            blank = {n: "" for n, field in self.eval_fields.items() if isinstance(field, TextField)}
-            given = {**blank, measuring[0]: given}
+                wanted = ", ".join(self.eval_fields)
+                raise ReplyError(f"{self.name}: {shortened(given)} is no object with {wanted}")
+            given = {**self._blank_texts(), measuring[0]: given}
         try:
             return self.evaluation_schema.model_validate(
                 {k: v for k, v in given.items() if k not in ("criterion_name", "cannot_assess")}
@@ -200,19 +243,42 @@ class BaseCriterion(BaseModel):
         Raises:
             ReplyError: The label is none of this criterion's.
         """
-        return None if raw is None else self.read(raw)
+        if raw is None:
+            return None
+        # A label, as a stored vote's answer, needs no explanation beside it.
+        return self.read({**self._blank_texts(), **raw} if isinstance(raw, Mapping) else raw)
 
     def conservative(self) -> Answer:
-        """The answer that helps the score least: the worst for a positive weight, the best for a penalty."""
+        """The answer that helps the score least: the worst for a positive weight, the best for a penalty.
+
+        Its value is None where the criterion measures nothing: then no answer helps or harms.
+        """
         placed = [answer for answer in self.answers() if answer.value is not None]
         if not placed:
-            return Answer(code=None, value=0.0 if self.weight >= 0 else 1.0)
+            worst = 0.0 if self.weight >= 0 else 1.0
+            return self.answer_at(worst) if self.measures else Answer(code=None)
         pick = min if self.weight >= 0 else max
         return pick(placed, key=lambda answer: answer.value or 0.0)
 
     def asked(self) -> dict[str, Json]:
         """What a vote on this criterion depends on: everything but weight and aggregation."""
         return self.model_dump(mode="json", exclude={"weight", "aggregation"})
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """The fields alone: schemas are classes made on the way, which another process makes for itself."""
+        state = super().__getstate__()
+        return {**state, "__dict__": self._own_fields()}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other fields, unvalidated; it makes its own schemas."""
+        copied = super().model_copy(update=update, deep=deep)
+        fields = copied._own_fields()
+        copied.__dict__.clear()
+        copied.__dict__.update(fields)
+        return copied
+
+    def _own_fields(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in type(self).model_fields}
 
     def named(self, name: str) -> BaseCriterion:
         """The same criterion under a name of its own."""
@@ -228,6 +294,14 @@ def object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def _is_closed(schema: Json) -> bool:
+    """Whether every object in a JSON schema, at any depth, allows the keys that it names and no others."""
+    if isinstance(schema, Mapping):
+        own = schema.get("type") != "object" or schema.get("additionalProperties") is False
+        return own and all(_is_closed(inner) for inner in schema.values())
+    return not isinstance(schema, list) or all(_is_closed(inner) for inner in schema)
 
 
 def reply_faults(fault: ValidationError) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+
+from autorubric.values import Json
 
 _BoundT = TypeVar("_BoundT", "BoundInt", "BoundFloat")
 
@@ -13,6 +16,7 @@ FieldSpec: TypeAlias = tuple[Any, Any]
 """A type and its pydantic `Field(...)`, as `pydantic.create_model` takes them."""
 
 _SCALAR_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+_FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 
 
 def _scalar_type(given: Any) -> Any:
@@ -34,10 +38,13 @@ class EvalField(BaseModel, ABC):
     """One field of an evaluation; knows the pydantic field that stands for it.
 
     Attributes:
+        measures: Whether a reply stands somewhere on [0, 1]; then `position` and `at` say where.
         description: What the judge is to put there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    measures: ClassVar[bool] = False
 
     description: str | None = None
 
@@ -49,9 +56,19 @@ class EvalField(BaseModel, ABC):
         """Where a reply stands on [0, 1]; None for a field that measures nothing."""
         return None
 
+    def at(self, position: float) -> Json:
+        """What stands at a position on [0, 1], in the field's own units; None for a field without any."""
+        return None
+
+    def declared(self) -> tuple[Json, ...]:
+        """The replies that the field allows, where they are few; empty otherwise."""
+        return ()
+
 
 class BoundInt(EvalField):
     """A whole number from `min_val` to `max_val`, both included."""
+
+    measures: ClassVar[bool] = True
 
     min_val: int
     max_val: int
@@ -68,9 +85,16 @@ class BoundInt(EvalField):
         """`(given - min_val) / (max_val - min_val)`."""
         return float((given - self.min_val) / (self.max_val - self.min_val))
 
+    def at(self, position: float) -> Json:
+        """`min_val + position * (max_val - min_val)`; a mean of whole numbers need not be one."""
+        raw = self.min_val + position * (self.max_val - self.min_val)
+        return round(raw) if math.isclose(raw, round(raw), abs_tol=1e-9) else raw
+
 
 class BoundFloat(EvalField):
     """A number from `min_val` to `max_val`, both included."""
+
+    measures: ClassVar[bool] = True
 
     min_val: float = Field(allow_inf_nan=False)
     max_val: float = Field(allow_inf_nan=False)
@@ -89,10 +113,16 @@ class BoundFloat(EvalField):
         """`(given - min_val) / (max_val - min_val)`."""
         return float((given - self.min_val) / (self.max_val - self.min_val))
 
+    def at(self, position: float) -> Json:
+        """`min_val + position * (max_val - min_val)`."""
+        return self.min_val + position * (self.max_val - self.min_val)
+
 
 def _ordered_bounds(bounds: _BoundT) -> _BoundT:
     if bounds.min_val >= bounds.max_val:
         raise ValueError(f"min_val {bounds.min_val} is not below max_val {bounds.max_val}")
+    if bounds.max_val - bounds.min_val == math.inf:
+        raise ValueError(f"from {bounds.min_val} to {bounds.max_val} is further than a float can hold")
     return bounds
 
 
@@ -107,6 +137,8 @@ class TextField(EvalField):
 class BoolField(EvalField):
     """Yes or no."""
 
+    measures: ClassVar[bool] = True
+
     def get_field(self) -> FieldSpec:
         """A `bool`."""
         return bool, Field(description=self.description)
@@ -114,6 +146,10 @@ class BoolField(EvalField):
     def position(self, given: Any) -> float | None:
         """1 for true, 0 for false."""
         return 1.0 if given else 0.0
+
+    def declared(self) -> tuple[Json, ...]:
+        """False and true."""
+        return (False, True)
 
 
 class ChoiceField(EvalField):
@@ -135,6 +171,10 @@ class ChoiceField(EvalField):
         """A `Literal` of the choices."""
         return Literal[self.choices], Field(description=self.description)
 
+    def declared(self) -> tuple[Json, ...]:
+        """The choices."""
+        return self.choices
+
 
 class DictField(EvalField):
     """Named values of one type, the names free.
@@ -147,7 +187,7 @@ class DictField(EvalField):
 
     def get_field(self) -> FieldSpec:
         """A `dict` from text to `value_type`."""
-        return dict[str, self.value_type], Field(description=self.description)  # type: ignore[name-defined]
+        return dict[str, _element(self.value_type)], Field(description=self.description)  # type: ignore[misc]
 
 
 class ListField(EvalField):
@@ -161,4 +201,10 @@ class ListField(EvalField):
 
     def get_field(self) -> FieldSpec:
         """A `list` of `item_type`, empty where not given."""
-        return list[self.item_type], Field(description=self.description, default_factory=list)  # type: ignore[name-defined]
+        kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
+        return kind, Field(description=self.description, default_factory=list)
+
+
+def _element(kind: type) -> Any:
+    """A scalar type as JSON can carry it: NaN and infinities it cannot."""
+    return _FiniteFloat if kind is float else kind

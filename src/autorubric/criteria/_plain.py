@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from autorubric._files import shortened
 from autorubric.criteria._base import BaseCriterion, Shown, object_schema
 from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField
 from autorubric.errors import ArgumentError, ReplyError
@@ -21,7 +22,7 @@ _VERDICT_WORDS = {
     **dict.fromkeys(("unmet", "no", "false", "fail", "0", "0.0"), CriterionVerdict.UNMET),
     **dict.fromkeys(("cannot_assess", "cannot assess"), CriterionVerdict.CANNOT_ASSESS),
 }
-_ENUMERATOR = re.compile(r"^(?:[-*•]|\(?[A-Za-z0-9]{1,2}[.):])\s+")
+_ENUMERATOR = re.compile(r"^(?:[-*•]|\(?(?:[A-Za-z]|[0-9]{1,2})[.):])\s+")
 
 
 class CriterionOption(BaseModel):
@@ -35,7 +36,7 @@ class CriterionOption(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    label: str = Field(min_length=1)
+    label: str
     value: float = Field(ge=0.0, le=1.0, allow_inf_nan=False)
     na: bool = False
 
@@ -45,6 +46,13 @@ class CriterionOption(BaseModel):
         if isinstance(given, Mapping) and given.get("na") is True and "value" not in given:
             return {**given, "value": 0.0}
         return given
+
+    @field_validator("label")
+    @classmethod
+    def _check_label(cls, label: str) -> str:
+        if not label.strip():
+            raise ValueError(f"the label {label!r} is blank; give the words that a judge is to choose")
+        return label
 
 
 class Criterion(BaseCriterion):
@@ -130,7 +138,10 @@ class Criterion(BaseCriterion):
         reason = {"type": "string"}
         if self.options is None:
             return object_schema(
-                {"reason": reason, "verdict": {"type": "string", "enum": [str(verdict) for verdict in CriterionVerdict]}}
+                {
+                    "reason": reason,
+                    "verdict": {"type": "string", "enum": [str(verdict) for verdict in CriterionVerdict]},
+                }
             )
         if self._has_na:
             return object_schema({"reason": reason, "label": {"type": "string"}})
@@ -195,7 +206,9 @@ class Criterion(BaseCriterion):
                 "Give a short reason that quotes or names the evidence, then the verdict: MET if the text "
                 "does what the criterion says, UNMET if not, CANNOT_ASSESS if it cannot be told."
             )
-        rule = "Give a short reason that quotes or names the evidence, then the label of one option, verbatim."
+        rule = (
+            "Give a short reason that quotes or names the evidence, then the label of one option, verbatim."
+        )
         if self._has_na:
             return rule
         return rule + " If it cannot be told, set cannot_assess to true."
@@ -207,7 +220,7 @@ class Criterion(BaseCriterion):
             ReplyError: It names none.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
-        reason = ""
+        reason, in_words = "", isinstance(given, Mapping)
         if isinstance(given, Mapping):
             reason = str(given.get("reason") or "")
             if given.get("cannot_assess") is True:
@@ -216,37 +229,42 @@ class Criterion(BaseCriterion):
             if key not in given:
                 raise ReplyError(f"{self.name}: the reply has no {key!r}; {self._allowed()}")
             given = given[key]
-        answer = self._read_verdict(given) if self.options is None else self._read_label(given)
+        answer = self._read_verdict(given) if self.options is None else self._read_label(given, in_words)
         return _with_reason(answer, reason)
 
     def _read_verdict(self, given: Json) -> Answer:
         verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
         if verdict is None:
-            raise ReplyError(f"{self.name}: {given!r} is no verdict; {self._allowed()}")
+            raise ReplyError(f"{self.name}: {shortened(given)} is no verdict; {self._allowed()}")
         if verdict is CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
         return self._answers[int(verdict is CriterionVerdict.MET)]
 
-    def _read_label(self, given: Json) -> Answer:
+    def _read_label(self, given: Json, in_words: bool) -> Answer:
         if isinstance(given, (int, float)) and not isinstance(given, bool):
-            return self._read_number(given)
-        text = str(given).strip().strip("\"'`").strip()
-        if text.upper() == CriterionVerdict.CANNOT_ASSESS:
-            return Answer(code=None, cannot_assess=True)
-        for label in (text, _ENUMERATOR.sub("", text)):
+            return self._read_number(given, in_words)
+        text = str(given)
+        bare = text.strip().strip("\"'`").strip()
+        for label in (text, bare, _ENUMERATOR.sub("", bare)):
             try:
                 return self._answers[self.find_option_by_label(label)]
             except ArgumentError:
                 continue
-        raise ReplyError(f"{self.name}: {given!r} is no option; {self._allowed()}")
+        if bare.upper() == CriterionVerdict.CANNOT_ASSESS:
+            return Answer(code=None, cannot_assess=True)
+        raise ReplyError(f"{self.name}: {shortened(given)} is no option; {self._allowed()}")
 
-    def _read_number(self, given: float) -> Answer:
-        labels = [i for i, answer in enumerate(self._answers) if answer.label == f"{given:g}"]
-        values = [i for i, answer in enumerate(self._answers) if answer.value == given]
-        found = labels or values
+    def _read_number(self, given: float, in_words: bool) -> Answer:
+        """The option with that number as its label, else as its value.
+
+        A judge that answers in words (`in_words`) has seen no values: its 1 may as well count the options.
+        """
+        named = [a for a in self._answers if a.label in (str(given), f"{given:g}")]
+        found = named or [a for a in self._answers if a.value == given and not in_words]
         if len(found) != 1:
-            raise ReplyError(f"{self.name}: {given!r} is no option's label or value; {self._allowed()}")
-        return self._answers[found[0]]
+            what = "label" if in_words else "label or value"
+            raise ReplyError(f"{self.name}: {given!r} is no option's {what}; {self._allowed()}")
+        return found[0]
 
 
 def _with_reason(answer: Answer, reason: str) -> Answer:

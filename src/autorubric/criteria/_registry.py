@@ -43,7 +43,7 @@ def registered_kinds() -> dict[str, type[BaseCriterion]]:
 
 
 def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
-    """A criterion as a rubric file holds it: its `type` where it is no plain one, no fields at their defaults."""
+    """A criterion as a rubric file holds it: `type` where it is no plain one, no fields at their defaults."""
     fields = criterion.model_dump(mode="json", exclude_defaults=True)
     head = {"type": criterion.kind} if criterion.kind else {}
     return {**head, **fields, "weight": criterion.weight}

@@ -77,8 +77,6 @@ class RubricDataset:
             self.prompt, self.rubric, self.name, self.reference_submission, self.metadata, self._items
         )
 
-    # Items
-
     @property
     def items(self) -> Sequence[DataItem]:
         """The items, in order; `add_item` adds one."""
@@ -172,8 +170,6 @@ class RubricDataset:
         """SHA-256 of the ids and fingerprints of all items, in order."""
         return canonical_sha256([[self.item_id(i), self.item_fingerprint(i)] for i in range(len(self))])
 
-    # The rubric
-
     @property
     def criterion_names(self) -> tuple[str, ...]:
         """Names of the rubric's criteria; without one, of the items' rubrics, in order of appearance."""
@@ -213,16 +209,10 @@ class RubricDataset:
         """
         return self._own_rubric(rubric).compute_score(verdicts, normalize)
 
-    # Other datasets
-
     def subset(self, positions: Iterable[int]) -> Self:
-        """The dataset of the items at these positions; items without an id keep the one they had here."""
-        items = [
-            item if item.id else item.model_copy(update={"id": self.item_id(i)})
-            for i in positions
-            for item in (self._items[i],)
-        ]
-        return type(self)._of(self._contents()._replace(items=items))
+        """The dataset of the items at these positions, each once, with the id that it has here."""
+        items = {(at := self.item_id(i)): self._items[i].model_copy(update={"id": at}) for i in positions}
+        return type(self)._of(self._contents()._replace(items=list(items.values())))
 
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
@@ -230,8 +220,8 @@ class RubricDataset:
         """The dataset as a train part of `n_train` items and a test part of the rest.
 
         Stratified, each label of each criterion is as frequent in one part as in the other, as far as it
-        can be (iterative stratification, see `_split`); the labels are those of `item_truth`, and labels
-        with a value but no category count by quarters of [0, 1]. Items keep their ids.
+        can be: iterative stratification (Sechidis et al. 2011) over the labels of `item_truth`; labels that
+        are no category count by quarters of [0, 1]. Items keep their ids.
 
         Args:
             n_train: From 1 to one less than there are items.
@@ -277,19 +267,13 @@ class RubricDataset:
         rated = attach_ratings(path, items, labels=labels or {}, raters=raters, rater_type=rater_type)
         return type(self)._of(self._contents()._replace(items=list(rated.values())))
 
-    # Files and frames
-
     def to_dict(self) -> dict[str, Json]:
         """The dataset as a mapping that `from_dict` reads; nothing is lost."""
         return _store.mapping_of(self._contents())
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """The dataset of a mapping, or of a list of items, as JSON files hold it.
-
-        Raises:
-            DatasetError: It has faults; all are reported.
-        """
+        """The dataset of a mapping, or of a list of items, as JSON files hold it."""
         return cls._of(_store.contents_of_mapping(given))
 
     def to_json(self) -> str:
@@ -298,11 +282,7 @@ class RubricDataset:
 
     @classmethod
     def from_json(cls, given: str | Path) -> Self:
-        """The dataset of a JSON text, or of a file: a `Path`, or one line that ends in `.json`.
-
-        Raises:
-            DatasetError: It has faults; all are reported.
-        """
+        """The dataset of a JSON text, or of a file: a `Path`, or one line that ends in `.json`."""
         return cls._of(_store.contents_of_text(given))
 
     def to_file(self, path: str | Path) -> None:

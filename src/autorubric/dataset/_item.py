@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
@@ -88,9 +88,28 @@ class DataItem(BaseModel):
         return given
 
     def to_dict(self) -> dict[str, Json]:
-        """The item as a dataset file holds it, without fields at their defaults."""
-        kept = self.model_dump(mode="json", exclude_defaults=True)
-        return {**({"id": self.id} if self.id else {}), "submission": self.submission, **kept}
+        """The item as a dataset file holds it, without fields at their defaults.
+
+        Raises:
+            ArgumentError: A check of its rubric is a function that no file can name.
+        """
+        return self._dump(self.rubric.to_dict() if self.rubric is not None else None)
+
+    def _snapshot(self) -> dict[str, Json]:
+        """The item for a store, unregistered checks by their qualified names; see `_restore`."""
+        return self._dump(self.rubric._snapshot() if self.rubric is not None else None)
+
+    @classmethod
+    def _restore(cls, given: Mapping[str, Any]) -> Self:
+        """The item that `_snapshot` stored; its checks need not be registered in this process."""
+        rubric = given.get("rubric")
+        return cls.model_validate({**given, "rubric": None if rubric is None else Rubric._restore(rubric)})
+
+    def _dump(self, rubric: Json) -> dict[str, Json]:
+        head = {"id": self.id, "submission": self.submission}
+        kept = self.model_dump(mode="json", exclude_defaults=True, exclude={"rubric"})
+        found = {**head, **kept, "rubric": rubric}
+        return {key: value for key, value in found.items() if value is not None or key == "submission"}
 
 
 def canonical_sha256(given: Json) -> str:

@@ -11,7 +11,7 @@ from autorubric._files import (
     Document,
     FilePath,
     dump_structured,
-    nearest_key,
+    format_of,
     parse_structured,
     read_structured,
     text_or_path,
@@ -25,7 +25,7 @@ from autorubric.errors import ArgumentError, DatasetError, Fault
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
-_FORMS: Final = {
+SUFFIXES: Final = {
     ".json": "json",
     ".jsonl": "jsonl",
     ".yaml": "yaml",
@@ -33,6 +33,7 @@ _FORMS: Final = {
     ".csv": "csv",
     ".parquet": "parquet",
 }
+"""Formats of dataset files by suffix."""
 
 
 def contents_of_text(given: str | Path) -> Contents:
@@ -46,7 +47,7 @@ def contents_of_text(given: str | Path) -> Contents:
 
 def contents_of_file(path: str | Path, rubric: Rubric | None) -> Contents:
     """The dataset in a file; its suffix says the format, and `rubric` takes the place of the file's."""
-    form = _form(path)
+    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     if form == "csv":
         return contents_of_csv(path, rubric)
     if form == "parquet":
@@ -56,17 +57,9 @@ def contents_of_file(path: str | Path, rubric: Rubric | None) -> Contents:
     return read(document, Path(path).parent, rubric)
 
 
-def _form(path: str | Path) -> str:
-    suffix = Path(path).suffix.lower()
-    if suffix not in _FORMS:
-        message = f"the suffix {suffix!r} names no format of datasets; {nearest_key(suffix, _FORMS)}"
-        raise DatasetError(str(path), [Fault(path="", message=message)])
-    return _FORMS[suffix]
-
-
 def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
     """Writes a dataset to a file; its suffix says the format."""
-    form = _form(path)
+    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     if form in ("csv", "parquet"):
         _refuse_loss(path, contents)
         table = table_of(contents, ids, texts=True)

@@ -6,8 +6,8 @@ A table has no rubric, no name and no metadata of its own.
 An empty cell is nothing: no text, no label, no key. What a cell cannot hold as it is, an empty text or a
 structured submission, stands as JSON in a column beside it: `submission_json`, `prompt_json` or
 `reference_submission_json`. In files a label is written as the rubric reads it, and a metadata value as
-itself if it is a text that is no JSON, else as JSON. A DataFrame holds the values themselves and needs neither
-rule.
+itself if it is a text that is no JSON, else as JSON. A DataFrame holds the values themselves and needs
+neither rule.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TypeVar
 
 ItemT = TypeVar("ItemT")
@@ -12,7 +12,7 @@ DoneT = TypeVar("DoneT")
 
 async def run_bounded(
     items: Iterable[ItemT], work: Callable[[ItemT], Awaitable[DoneT]], *, limit: int
-) -> AsyncIterator[DoneT]:
+) -> AsyncGenerator[DoneT, None]:
     """Yields what `work` returns for each item, as it finishes; at most `limit` are under way.
 
     Items are taken from the iterable as places become free. The first exception cancels what is under way
@@ -20,10 +20,11 @@ async def run_bounded(
     """
     waiting = iter(items)
     running: set[asyncio.Task[DoneT]] = set()
+    done: set[asyncio.Task[DoneT]] = set()
 
     def fill() -> None:
         for item in waiting:
-            running.add(asyncio.ensure_future(_awaited(work(item))))
+            running.add(asyncio.ensure_future(_done(work, item)))
             if len(running) >= limit:
                 return
 
@@ -33,14 +34,18 @@ async def run_bounded(
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             running.difference_update(done)
             fill()
-            for task in done:
+            # What finished beside a failure is yielded first: it is done, and its caller wants to keep it.
+            for task in sorted(done, key=_has_failed):
                 yield task.result()
     finally:
         for task in running:
             task.cancel()
-        if running:
-            await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*running, *done, return_exceptions=True)
 
 
-async def _awaited(awaitable: Awaitable[DoneT]) -> DoneT:
-    return await awaitable
+def _has_failed(task: asyncio.Task[DoneT]) -> bool:
+    return task.cancelled() or task.exception() is not None
+
+
+async def _done(work: Callable[[ItemT], Awaitable[DoneT]], item: ItemT) -> DoneT:
+    return await work(item)

@@ -63,7 +63,9 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
         RunFormatError: It was written by a newer version, or is damaged.
         RunMismatchError: What it depends on has changed and `on_mismatch` is `"refuse"`.
     """
-    name = config.experiment_name or _free_name(config.experiments_dir, _made_name(dataset))
+    name = config.experiment_name
+    if name is None:
+        name = _free_name(config.experiments_dir, _made_name(dataset))
     path = run_path(config.experiments_dir, name)
     store = RunStore(path, store_prompts=config.store_prompts)
     try:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,13 +89,12 @@ class EvalRunner:
                 return await self._grade_item(position, stored.get(position, {}), listener)
 
             limit = self.config.max_concurrent_items or _DEFAULT_WINDOW
-            async for done in run_bounded(range(count), work, limit=limit):
-                self._store_item(opened, done)
-                results.append(done)
-                progress.item(done)
-                if done.error is not None and self.config.fail_fast:
-                    item_id = self.dataset.item_id(done.item_idx)
-                    raise RunError(f"item {item_id!r} failed: {done.error}. {self._how_to_resume(opened)}")
+            async with aclosing(run_bounded(range(count), work, limit=limit)) as finished:
+                async for done in finished:
+                    self._store_item(opened, done)
+                    results.append(done)
+                    progress.item(done)
+                    self._maybe_fail_fast(opened, done)
         results.sort(key=lambda done: done.item_idx)
         completed_at = datetime.now(UTC)
         opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
@@ -110,6 +110,11 @@ class EvalRunner:
             experiment_dir=opened.store.path,
             notices=tuple(opened.notices),
         )
+
+    def _maybe_fail_fast(self, opened: OpenRun, done: ItemResult) -> None:
+        if done.error is not None and self.config.fail_fast:
+            item_id = self.dataset.item_id(done.item_idx)
+            raise RunError(f"item {item_id!r} failed: {done.error}. {self._how_to_resume(opened)}")
 
     def _reusable(self, opened: OpenRun) -> dict[int, dict[str, list[JudgeVote]]]:
         """Stored votes that depend on nothing that changed, by position and criterion.

@@ -112,10 +112,11 @@ class CriterionGrader(Grader):
         )
         if few_shot_config is not None and training_data is None:
             raise ArgumentError("few_shot_config without training_data: give the labelled items to draw from")
-        self._examples = (
-            ExamplePool(training_data, few_shot_config or FewShotConfig()) if training_data else None
-        )
-        self._training_fingerprint = training_data.fingerprint if training_data else None
+        self._examples: ExamplePool | None = None
+        self._training_fingerprint: str | None = None
+        if training_data is not None:
+            self._examples = ExamplePool(training_data, few_shot_config or FewShotConfig())
+            self._training_fingerprint = training_data.fingerprint
         self._prompts = (system_prompt, multi_choice_system_prompt)
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _criteria_per_call(llm_calls)

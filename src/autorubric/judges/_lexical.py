@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import JudgeError
@@ -37,19 +37,15 @@ _STOP_WORDS = """a about above after again all also am an and any are as at be b
     student submission tell text word write writer well"""
 _NEGATORS = frozenset(("not", "no", "never", "none", "neither", "nor", "cannot", "without", "hardly"))
 _INVERTING = re.compile(
-    r"\b(?:avoids?|lacks?|free (?:of|from)|without|never|no|(?:is|are|do|does|has|have|must|should) not)\b"
-    r"|n['’]t\b",
-    re.I,
+    r"\b(avoids?|lacks?|free of|without|never|no|(is|are|do|does|must) not)\b|n['’]t\b", re.I
 )
-_EXCLUDING = re.compile(
-    r"\bnot (?:count|applicable|suffice|qualify|enough)|\bn/a\b|\bignor(?:e|ed|ing)\b", re.I
-)
+_EXCLUDING = re.compile(r"\bnot (count|applicable|suffice|qualify|enough)|\bn/a\b|\bignored?\b", re.I)
 _IRREGULARS = """sent:send paid:pay told:tell said:say gave:give given:give made:make bought:buy found:find
     kept:keep left:leave wrote:write written:write took:take taken:take brought:bring thought:think held:hold
     came:come went:go gone:go knew:know known:know two:2 three:3 four:4 five:5 six:6 seven:7 eight:8 nine:9"""
-_SUFFIXES = """izations isations ization isation ations ation itions ition ments ment ators ator ities ness ances
-    ance ences ence able ible ally ying ious ized ised izes ises ize ise ies ied ings ing ions ion ive ity ful
-    ous ers est ed er es ly al s y e"""
+_SUFFIXES = """izations isations ization isation ations ation itions ition ments ment ators ator ities ness
+    ances ance ences ence able ible ally ying ious ized ised izes ises ize ise ies ied ings ing ions ion ive
+    ity ful ous ers est ed er es ly al s y e"""
 
 # What a requirement names by its kind shows by its form: a text that gives a weekday never says "weekday".
 _DAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?)"
@@ -64,8 +60,6 @@ _FORMS = {
     "price": r"[$€£¥] ?\d|\d ?(?:[$€£¥]|dollars?|euros?|pounds?)",
     "link": r"https?://\S{0,40}|\bwww\.\S{0,40}",
     "question": r"\w*\?",
-    "citation": r"\[\d+\]|\(\D{2,40},? \d{4}\)",
-    "bullet": r"^\s*(?:[-*•]|\d+[.)])\s",
     "greeting": r"^\W*(?:hello|hi|dear|good (?:morning|afternoon|evening)|greetings)\b",
     "polite": r"\b(?:please|kindly|thank you|thanks|dear|regards|sincerely)\b",
     "example": r"\b(?:for example|for instance|e\.g\.|such as)",
@@ -79,16 +73,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”')\]]*\s+|(?<=[。！？])|\n+")
 _CLAUSE_END = re.compile(r"[,;:.]\s")
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """A text in sentences; `places` has, by stem and sentence, the word and whether it is negated."""
 
     sentences: tuple[str, ...]
     places: Mapping[str, Mapping[int, tuple[str, bool]]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Cue:
+class _Cue(NamedTuple):
     """Something to look for: a stem, or with `form` a pattern."""
 
     stem: str
@@ -96,8 +88,7 @@ class _Cue:
     form: re.Pattern[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(NamedTuple):
     """The sentence that shows most of some cues: 0 is nothing of them, 1 as much as can be hoped for."""
 
     strength: float = 0.0
@@ -164,6 +155,11 @@ class LexicalJudge:
         return {"judge": "lexical", "version": 1}
 
 
+def chooses(criterion: BaseCriterion) -> bool:
+    """Whether a criterion is answered by one of a few declared answers."""
+    return criterion.level in ("binary", "ordinal", "nominal") and bool(criterion.answers())
+
+
 def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     """What the words of a text say on a criterion.
 
@@ -171,14 +167,14 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
         JudgeError: The criterion declares no answers to choose from.
     """
     answers = criterion.answers()
-    if not answers or criterion.level not in ("binary", "ordinal", "nominal"):
+    if not chooses(criterion):
         raise JudgeError(
-            f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) declares no answers that words "
-            "could speak for; judge it by a model or a function"
+            f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) declares no answers that "
+            "words could speak for; judge it by a model or a function"
         )
     reading = _read(text[:LOOKED_AT])
     requirement = criterion.requirement or criterion.name or ""
-    finding = _find(_requirement_cues(requirement), _hoped(requirement), reading)
+    finding = _find(*_requirement_cues(requirement), reading)
     shown = 1 / (1 + math.exp(-_SLOPE * (finding.strength - _HALF)))
     if _inverted(requirement):
         shown = 1 - shown
@@ -203,16 +199,13 @@ def _places(answers: Sequence[Answer], shown: float) -> list[float]:
 
 
 def _weighing(weights: Sequence[float], strength: float, finding: _Finding) -> Weighing:
-    total = sum(weights)
-    odds = tuple(weight / total for weight in weights)
-    decided = max(weights) > min(weights)
+    odds = tuple(weight / sum(weights) for weight in weights)
+    best = odds.index(max(odds)) if max(odds) > min(odds) else None
     reason = "the text shares no word with the criterion"
     if finding.words:
         words = ", ".join(quoted(word) for word in finding.words[:6])
         reason = f"shares {words} with the criterion, in {quoted(finding.sentence)}"
-    return Weighing(
-        odds=odds, best=odds.index(max(odds)) if decided else None, strength=strength, reason=reason
-    )
+    return Weighing(odds=odds, best=best, strength=strength, reason=reason)
 
 
 def quoted(text: str) -> str:
@@ -228,22 +221,16 @@ def _inverted(requirement: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _requirement_cues(requirement: str) -> tuple[_Cue, ...]:
-    """What to look for; a sentence on what does not count is left out."""
-    kept = [part for part in _SENTENCE_END.split(requirement) if not _EXCLUDING.search(part)]
-    return _cues(" ".join(kept) or requirement)
+def _requirement_cues(requirement: str) -> tuple[tuple[_Cue, ...], float]:
+    """What to look for, and the weight of it that one sentence can be hoped to show.
 
-
-@lru_cache(maxsize=1024)
-def _hoped(requirement: str) -> float:
-    """The weight of cues that one sentence can be hoped to show.
-
-    A long requirement names details and alternatives, and no sentence shows all of them: what can be hoped
-    for grows slower than its weight, and every "or" shrinks it.
+    A sentence on what does not count is left out. A long requirement names details and alternatives that no
+    sentence shows all of: what can be hoped for grows slower than its weight, and every "or" shrinks it.
     """
-    weight = sum(cue.weight for cue in _requirement_cues(requirement))
+    kept = " ".join(part for part in _SENTENCE_END.split(requirement) if not _EXCLUDING.search(part))
+    cues = _cues(kept or requirement)
     alternatives = 1 + len(re.findall(r"\bor\b", requirement, re.I))
-    return math.pow(max(1.0, weight / alternatives), _HOPE)
+    return cues, math.pow(max(1.0, sum(cue.weight for cue in cues) / alternatives), _HOPE)
 
 
 def _cues(text: str) -> tuple[_Cue, ...]:
@@ -252,7 +239,7 @@ def _cues(text: str) -> tuple[_Cue, ...]:
         pattern = r"\s+".join(map(re.escape, phrase.split()))
         if pattern:
             found[phrase] = _Cue(phrase, 3.0, re.compile(pattern, re.I))
-    for word, stem in _words(text):
+    for _, stem in _words(text):
         if stem in _FORM_BY_STEM:
             found[stem] = _Cue(stem, 1.0, _FORM_BY_STEM[stem])
         elif stem not in _STOP_STEMS:

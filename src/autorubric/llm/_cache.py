@@ -212,7 +212,10 @@ class ReplyCache:
         try:
             return self._connect()
         except sqlite3.DatabaseError as error:
-            self._recover(error)
+            if _is_damage(error):
+                self._set_aside(error)
+            elif not _is_busy(error):
+                self._give_up(str(error))
         except OSError as error:
             self._give_up(f"{error.strerror}: {self.path.parent}")
         return None
@@ -222,15 +225,19 @@ class ReplyCache:
             return self._connection
         if self._gave_up:
             return None
-        # A connection that came here by a fork is the parent's: it is left alone.
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-        self._process = os.getpid()
-        self._connection.execute(f"PRAGMA busy_timeout = {self._busy_milliseconds}")
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.executescript(_SCHEMA)
-        return self._connection
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {self._busy_milliseconds}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.executescript(_SCHEMA)
+        except BaseException:
+            connection.close()
+            raise
+        # One that came here by a fork is the parent's: it is dropped and not closed.
+        self._connection, self._process = connection, os.getpid()
+        return connection
 
     def _disconnect(self) -> None:
         if self._connection is not None and self._process == os.getpid():
@@ -238,19 +245,14 @@ class ReplyCache:
         self._connection = None
 
     def _recover(self, error: sqlite3.DatabaseError) -> None:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        connection = self._connection
-        if connection is not None and connection.in_transaction:
+        if self._connection is not None and self._connection.in_transaction:
             with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
+                self._connection.execute("ROLLBACK")
+        if _is_damage(error):
             self._set_aside(error)
-        elif code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR):
-            self._stop_writing(str(error))
-        else:
-            self._give_up(str(error))
+        elif not _is_busy(error) and not self._stopped_writing:
+            self._stopped_writing = True
+            _warn(f"the reply cache {self.path} cannot be written ({error}); it is only read from now on")
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         self._disconnect()
@@ -265,16 +267,23 @@ class ReplyCache:
         else:
             _warn(f"the reply cache {self.path} is damaged ({error}); it was set aside as {kept.name}")
 
-    def _stop_writing(self, why: str) -> None:
-        if not self._stopped_writing:
-            self._stopped_writing = True
-            _warn(f"the reply cache {self.path} cannot be written ({why}); it is only read from now on")
-
     def _give_up(self, why: str) -> None:
         if not self._gave_up:
             self._gave_up = True
             self._disconnect()
             _warn(f"the reply cache {self.path} cannot be used ({why}); the run goes on without it")
+
+
+def _code_of(error: sqlite3.DatabaseError) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    return _code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+
+
+def _is_busy(error: sqlite3.DatabaseError) -> bool:
+    return _code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _size_of(database: sqlite3.Connection) -> int:

@@ -173,7 +173,7 @@ class LiteLLMTransport:
         failure = Failure(
             model=request.model,
             status=_status_of(error),
-            text=self._redact(f"{error} {getattr(error, 'code', None) or ''}"),
+            text=self._redact(str(error)),
             retry_after=retry_after_of(_headers_of(error)),
             had_schema=request.schema is not None,
         )
@@ -221,8 +221,9 @@ def _litellm() -> Any:
     litellm.suppress_debug_info = True
     for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    # It logs addresses, and some providers take their key in the address.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    # These log headers and addresses, and keys are in both.
+    for name in ("httpcore", "httpx", "openai"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     return litellm
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, SupportsFloat
+from typing import Literal
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._number import NumberLike
 
 Reason = Literal[
     "no_pairs",
@@ -47,7 +47,7 @@ class UndefinedEstimateError(ArgumentError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class Estimate(NumberLike):
     """A figure, its interval and what it rests on.
 
     Where it is defined it compares, formats and calculates as its `value`. Where it is not, `value` is None,
@@ -97,101 +97,15 @@ class Estimate:
         """All fields, as JSON can carry them; never NaN."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def __float__(self) -> float:
-        if self.value is None:
-            raise UndefinedEstimateError(self)
+    @property
+    def _number(self) -> float | None:
         return self.value
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        import numpy as np  # keeps the value type free of numpy until an array is asked for
-
-        return np.asarray(float(self), dtype=dtype)
-
-    def __format__(self, spec: str) -> str:
-        if self.value is None:
-            return "n/a"
-        return format(self.value, spec)
+    def _undefined(self) -> UndefinedEstimateError:
+        return UndefinedEstimateError(self)
 
     def __str__(self) -> str:
         return str(self.value) if self.value is not None else f"n/a ({self.reason})"
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __bool__(self) -> bool:
-        return bool(float(self))
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Estimate):
-            return self.value == other.value
-        if isinstance(other, int | float):
-            return self.value == other
-        return NotImplemented
-
-    def __lt__(self, other: SupportsFloat) -> bool:
-        return float(self) < float(other)
-
-    def __le__(self, other: SupportsFloat) -> bool:
-        return float(self) <= float(other)
-
-    def __gt__(self, other: SupportsFloat) -> bool:
-        return float(self) > float(other)
-
-    def __ge__(self, other: SupportsFloat) -> bool:
-        return float(self) >= float(other)
-
-    @property
-    def real(self) -> float:
-        """The value, as for any number."""
-        return float(self)
-
-    @property
-    def imag(self) -> float:
-        """0.0, as for any real number."""
-        return 0.0
-
-    def as_integer_ratio(self) -> tuple[int, int]:
-        """The value as a pair of integers, as for any float."""
-        return float(self).as_integer_ratio()
-
-    def __abs__(self) -> float:
-        return abs(float(self))
-
-    def __neg__(self) -> float:
-        return -float(self)
-
-    def __pos__(self) -> float:
-        return float(self)
-
-    def __round__(self, digits: int | None = None) -> float:
-        return round(float(self), digits)
-
-    def __add__(self, other: SupportsFloat) -> float:
-        return float(self) + float(other)
-
-    def __radd__(self, other: SupportsFloat) -> float:
-        return float(other) + float(self)
-
-    def __sub__(self, other: SupportsFloat) -> float:
-        return float(self) - float(other)
-
-    def __rsub__(self, other: SupportsFloat) -> float:
-        return float(other) - float(self)
-
-    def __mul__(self, other: SupportsFloat) -> float:
-        return float(self) * float(other)
-
-    def __rmul__(self, other: SupportsFloat) -> float:
-        return float(other) * float(self)
-
-    def __truediv__(self, other: SupportsFloat) -> float:
-        return float(self) / float(other)
-
-    def __rtruediv__(self, other: SupportsFloat) -> float:
-        return float(other) / float(self)
-
-    def __pow__(self, other: SupportsFloat) -> Any:
-        return float(self) ** float(other)
 
     def map(self, function: Callable[[float], float]) -> Estimate:
         """The same estimate through a monotone function; the standard error is lost."""
@@ -201,7 +115,3 @@ class Estimate:
         if self.low is not None and self.high is not None:
             low, high = sorted((function(self.low), function(self.high)))
         return replace(self, value=function(self.value), low=low, high=high, se=None)
-
-
-# `pytest.approx`, `statistics` and `isinstance(x, numbers.Real)` then take an estimate for the number it is.
-numbers.Real.register(Estimate)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, overload
+from typing import Any, Final, Protocol, Self, overload
 
 from autorubric._files import (
+    FORMATS,
     Faults,
     FilePath,
     dump_structured,
@@ -25,6 +26,8 @@ from autorubric.rubric._schema import rubric_json_schema
 from autorubric.rubric._scoring import score_labels
 from autorubric.types import CannotAssessConfig, CannotAssessStrategy, EnsembleEvaluationReport
 from autorubric.values import Json
+
+_SUFFIXES: Final = {suffix: form for suffix, form in FORMATS.items() if form != "jsonl"}
 
 
 class SupportsGrade(Protocol):
@@ -133,7 +136,7 @@ class Rubric(Sequence[BaseCriterion]):
             RubricError: The file cannot be read, or has faults; all are reported, with lines where the
                 format gives them.
         """
-        document = read_structured(path, error=RubricError)
+        document = read_structured(path, suffixes=_SUFFIXES, error=RubricError)
         return cls._of(_read(document.data, document.faults()))
 
     @classmethod
@@ -183,7 +186,8 @@ class Rubric(Sequence[BaseCriterion]):
             ArgumentError: A check is a function that no file can name.
             FileError: The file cannot be written.
         """
-        write_text_atomic(path, dump_structured(self.to_dict(), format_of(path, error=RubricError)))
+        form = format_of(path, suffixes=_SUFFIXES, error=RubricError)
+        write_text_atomic(path, dump_structured(self.to_dict(), form))
 
     @staticmethod
     def json_schema() -> dict[str, Json]:

@@ -1,0 +1,68 @@
+"""The application: its commands, `--version` and the way into it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from autorubric.cli._output import tolerate_narrow_encodings
+from autorubric.cli.cache import cache_app
+from autorubric.cli.demo import demo
+from autorubric.cli.eval import evaluate
+from autorubric.cli.grade import grade
+from autorubric.cli.metrics import metrics
+from autorubric.cli.schema import schema
+
+# Without markup, Typer leaves rich aside, which takes longer to load than all the rest of `--help`.
+app = typer.Typer(
+    name="autorubric",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        # Late, since every other command can do without it.
+        from importlib.metadata import version
+
+        typer.echo(f"autorubric {version('autorubric')}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            is_eager=True,
+            callback=_show_version,
+            show_default=False,
+        ),
+    ] = False,
+) -> None:
+    """Grade texts against weighted rubrics with judges, and measure how far the judges can be trusted.
+
+    \b
+    Begin with:
+      autorubric demo
+    """
+
+
+app.command("grade")(grade)
+app.command("eval")(evaluate)
+app.command("metrics")(metrics)
+app.command("schema")(schema)
+app.command("demo")(demo)
+app.add_typer(cache_app, name="cache", help="Look after the replies of models that are kept.")
+
+
+def main() -> None:
+    """Runs the command line; the process ends with the command's exit code."""
+    tolerate_narrow_encodings()
+    app()

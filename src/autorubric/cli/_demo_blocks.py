@@ -1,0 +1,132 @@
+"""What `autorubric demo` tells, as blocks."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.cli._reports import answer_text
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+    from autorubric.eval import EvalResult, ItemResult
+    from autorubric.metrics import MetricsResult
+
+_SHOWN = 5
+"""Replies in the table of scores."""
+
+
+def demo_blocks(
+    result: EvalResult, measured: MetricsResult, *, n_train: int, model: str | None
+) -> list[Block]:
+    """The whole of what the demo tells: what was done, scores, one reply's reasons, figures, what to do next.
+
+    Args:
+        result: The run, with at least one score.
+        measured: Its figures, those of each judge among them.
+        n_train: Replies that trained the supervised judge.
+        model: The model that judged alone; None for the offline panel.
+    """
+    chosen = spread(result)
+    return [
+        _opening(result, n_train, model),
+        _scores(result, chosen),
+        *_one_reply(result, chosen[0]),
+        *_figures(measured),
+        _closing(result, model),
+    ]
+
+
+def label_score(dataset: RubricDataset, position: int) -> float | None:
+    """The score that an item's labels give."""
+    truth = dataset.item_truth(position)
+    if truth is None:
+        return None
+    return dataset.compute_weighted_score(truth, rubric=dataset.get_item_rubric(position))
+
+
+def spread(result: EvalResult) -> list[ItemResult]:
+    """A few items with a score, from the best by its labels to the worst, evenly spaced."""
+    ranked = sorted(
+        result.filter_successful(),
+        key=lambda one: (-(label_score(result.dataset, one.item_idx) or 0.0), one.item_idx),
+    )
+    last = max(1, min(_SHOWN, len(ranked)) - 1)
+    places = dict.fromkeys(round(step * (len(ranked) - 1) / last) for step in range(last + 1))
+    return [ranked[place] for place in places]
+
+
+def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
+    if model is not None:
+        judges = f"{model} judged alone."
+    else:
+        judges = (
+            "Two judges that need no model: `lexical` compares words and was never trained, `supervised` is "
+            f"a classifier trained on {n_train} labelled replies. They are a floor that a paid judge must beat."
+        )
+    return TextBlock(
+        title="autorubric demo",
+        text=f"{result.total_items} replies of a support desk, graded on "
+        f"{len(result.dataset.criterion_names)} weighted criteria and compared with hand-set labels. The "
+        "replies and labels are synthetic: made up for this, so the figures say nothing about real texts.\n"
+        f"{judges}",
+    )
+
+
+def _scores(result: EvalResult, chosen: list[ItemResult]) -> TableBlock:
+    first = chosen[0].report
+    judges = list(first.judge_scores) if first is not None and len(first.judge_scores) > 1 else []
+    rows: list[tuple[Cell, ...]] = []
+    for one in chosen:
+        scores = one.report.judge_scores if one.report else {}
+        rows.append(
+            (
+                result.dataset.item_id(one.item_idx),
+                one.item.description,
+                one.report.score if one.report else None,
+                *(scores.get(judge) for judge in judges),
+                label_score(result.dataset, one.item_idx),
+            )
+        )
+    title = (
+        f"Scores of {len(chosen)} of {result.total_items} replies, from the best by its labels to the worst"
+    )
+    columns = ("reply", "what it is", "panel" if judges else "score", *judges, "labels")
+    return TableBlock(title=title, columns=columns, rows=tuple(rows))
+
+
+def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
+    truth = result.dataset.item_truth(one.item_idx) or {}
+    item_id = result.dataset.item_id(one.item_idx)
+    reports = one.report.report if one.report else []
+    rows = tuple(
+        (report.name, answer_text(report), str(truth.get(report.name, "–")), report.final_reason or "–")
+        for report in reports
+    )
+    return [
+        TextBlock(title=f"Reply {item_id}", text=str(one.item.submission)),
+        TableBlock(
+            title=f"Why {item_id} scored as it did: what was decided, and on what evidence",
+            columns=("criterion", "answer", "label", "reason"),
+            rows=rows,
+        ),
+    ]
+
+
+def _figures(measured: MetricsResult) -> list[Block]:
+    raise NotImplementedError
+
+
+def _closing(result: EvalResult, model: str | None) -> TextBlock:
+    folder = shlex.quote(str(result.experiment_dir))
+    steps = [
+        f"The run lies in {result.experiment_dir}: every vote with its reason. Next:",
+        f"  autorubric metrics {folder} --per-judge --bootstrap",
+    ]
+    if model is None:
+        steps.append(
+            "  autorubric demo --model gpt-4.1-mini        (or any other model: is it worth its price?)"
+        )
+    steps.append('  autorubric grade "Your text" --rubric your-rubric.yaml --judge lexical')
+    return TextBlock(title="What now", text="\n".join(steps))

@@ -1,0 +1,136 @@
+"""`autorubric demo`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import autorubric
+from autorubric.cli._demo_blocks import demo_blocks, label_score
+from autorubric.cli._judges import ApiBase, parse_judges
+from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+from autorubric.cli.eval import mean_score, run_resumable
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+    from autorubric.eval import EvalResult
+    from autorubric.judges import JudgeLike
+    from autorubric.metrics import MetricsResult
+
+_TRAIN = 40
+
+
+@guarded
+def demo(
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="M",
+            envvar="AUTORUBRIC_MODEL",
+            show_envvar=False,
+            help="A model that judges alone, in place of the two offline judges.  "
+            "[env var: AUTORUBRIC_MODEL]",
+            show_default=False,
+        ),
+    ] = None,
+    api_base: ApiBase = None,
+    runs_dir: Annotated[
+        Path,
+        typer.Option(
+            "--runs-dir",
+            metavar="DIR",
+            help="The folder of runs.  [default: experiments]",
+            show_default=False,
+        ),
+    ] = Path("experiments"),
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            min=0,
+            help="Decides which replies train and which are graded.  [default: 0]",
+            show_default=False,
+        ),
+    ] = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Do the whole job on a small dataset, offline: no key, no network, no model.
+
+    72 made-up replies of a support desk, labelled by hand. 40 of them train one of two offline judges, the
+    panel grades the other 32, and its answers are measured against the labels. The object of --json has:
+    experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id, score, label_score,
+    judge_scores, and metrics, as `autorubric metrics` gives them.
+
+    \b
+    Examples:
+      autorubric demo
+      autorubric demo --model gpt-4.1-mini
+
+    Exit codes: 0 done, 2 faulty command line or folder, 3 could not be judged, 130 stopped.
+    """
+    from autorubric.demo import (
+        demo_dataset,
+    )  # late, since it loads pydantic, and `--help` need not wait for it
+
+    train, test = demo_dataset().split_train_test(_TRAIN, seed=seed)
+    grader = autorubric.CriterionGrader(judges=_judges(train, model, api_base), seed=seed)
+    # A rerun takes what is stored; what a newer version of a judge would answer differently is asked again.
+    result = run_resumable(
+        test, grader, experiment_name=_run_name(model, seed), experiments_dir=runs_dir, on_mismatch="rejudge"
+    )
+    if result is None:
+        return Exit.STOPPED
+    if mean_score(result) is None:
+        notice(f"No reply could be judged: {result.errors[0][1]}")
+        return Exit.UNJUDGED
+    measured = result.compute_metrics(per_judge=True, seed=seed)
+    if as_json:
+        print_json(_json(result, measured, len(train)))
+    else:
+        print_blocks(demo_blocks(result, measured, n_train=len(train), model=model))
+    if result.failed_items:
+        notice(f"{result.failed_items} replies could not be judged; the first: {result.errors[0][1]}")
+    return exit_code(mean_score(result), None)
+
+
+def _judges(train: RubricDataset, model: str | None, api_base: str | None) -> list[JudgeLike]:
+    if model is not None:
+        return parse_judges([model], api_base=api_base)
+    return [autorubric.LexicalJudge(), autorubric.SupervisedJudge.fit(train)]
+
+
+def _run_name(model: str | None, seed: int) -> str:
+    """A name for each model and seed, so that one's run never replaces another's."""
+    parts = ["demo"]
+    if model is not None:
+        parts.append(re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip(".-_"))
+    if seed:
+        parts.append(f"seed{seed}")
+    return "-".join(parts)
+
+
+def _json(result: EvalResult, measured: MetricsResult, n_train: int) -> dict[str, Any]:
+    reports = [one.report for one in result.item_results if one.report is not None]
+    return {
+        "experiment_dir": str(result.experiment_dir),
+        "judges": list(reports[0].judge_scores) if reports else [],
+        "n_train": n_train,
+        "n_test": result.total_items,
+        "mean_score": mean_score(result),
+        "items": [
+            {
+                "id": result.dataset.item_id(one.item_idx),
+                "score": one.report.score if one.report else None,
+                "label_score": label_score(result.dataset, one.item_idx),
+                "judge_scores": one.report.judge_scores if one.report else {},
+            }
+            for one in result.item_results
+        ],
+        "metrics": measured.to_dict(),
+    }

@@ -1,0 +1,131 @@
+"""`autorubric grade`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
+from autorubric.cli._output import Exit, FailUnder, JsonFlag, exit_code, guarded, notice, print_json
+from autorubric.cli._reports import report_blocks, report_json
+from autorubric.cli._tables import print_blocks
+from autorubric.errors import ArgumentError, Fault, FileError
+
+if TYPE_CHECKING:
+    from autorubric.graders import Grader
+    from autorubric.rubric import Rubric
+    from autorubric.types import EnsembleEvaluationReport
+
+
+@guarded
+def grade(  # noqa: PLR0913
+    rubric: Annotated[
+        Path, typer.Option("--rubric", metavar="R", help="The rubric: a YAML, JSON or TOML file.")
+    ],
+    judge: JudgeNames,
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="[TEXT]", help="The text; - reads standard input.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            metavar="F",
+            help="Read the text from this file; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="Q", help="What the text answers.", show_default=False)
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", metavar="TEXT", help="A good answer to compare with.", show_default=False
+        ),
+    ] = None,
+    item_id: Annotated[
+        str | None,
+        typer.Option(
+            "--item-id",
+            metavar="ID",
+            help="The text's id, by which recorded votes are found.",
+            show_default=False,
+        ),
+    ] = None,
+    api_base: ApiBase = None,
+    cache_dir: CacheDir = None,
+    fail_under: FailUnder = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Grade one text against a rubric.
+
+    Prints a table with the answer and the reason for each criterion, and the score. The object of --json has:
+    score, raw_score, error, judge_scores, mean_agreement, cannot_assess_count, tokens, cost, and criteria, a
+    list with: name, weight, status, answer, value, reason, agreement, tie, error, and votes, a list with:
+    judge, sample, status, answer, value, reason, confidence, error.
+
+    \b
+    Examples:
+      autorubric grade "Paris is the capital." --rubric rubric.yaml --judge lexical
+      autorubric grade --file answer.txt --rubric rubric.yaml \\
+          --judge gpt-4.1-mini --judge lexical --fail-under 0.7
+
+    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
+    130 stopped.
+    """
+    submission = _text(text, file)
+    criteria = autorubric.Rubric.from_file(rubric)
+    grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
+    report = _graded(criteria, grader, submission, query=query, reference=reference, item_id=item_id)
+    if as_json:
+        print_json(report_json(report))
+    else:
+        print_blocks(report_blocks(report))
+    if report.error is not None:
+        notice(f"{'No score' if report.score is None else 'Warning'}: {report.error}")
+    return exit_code(report.score, fail_under)
+
+
+def _text(text: str | None, file: Path | None) -> str:
+    if (text is None) == (file is None):
+        raise ArgumentError("give the text either as an argument or with --file; - reads standard input")
+    if text is not None and text != "-":
+        return text
+    source, raw = "standard input", b""
+    if file is not None and str(file) != "-":
+        source, raw = str(file), file.read_bytes()
+    else:
+        raw = sys.stdin.buffer.read()
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileError(source, [Fault(path="", message=f"this is no UTF-8 text: {error}")]) from None
+
+
+def _graded(
+    rubric: Rubric,
+    grader: Grader,
+    text: str,
+    *,
+    query: str | None,
+    reference: str | None,
+    item_id: str | None,
+) -> EnsembleEvaluationReport:
+    # Late, since `--help` should not wait for it.
+    import asyncio
+
+    async def work() -> EnsembleEvaluationReport:
+        try:
+            return await rubric.grade(
+                text, grader, query=query, reference_submission=reference, item_id=item_id
+            )
+        finally:
+            await grader.aclose()
+
+    return asyncio.run(work())

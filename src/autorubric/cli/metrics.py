@@ -1,0 +1,55 @@
+"""`autorubric metrics`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+
+
+@guarded
+def metrics(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)],
+    dataset: Annotated[
+        Path | None,
+        typer.Option(
+            "--dataset",
+            metavar="D",
+            help="The graded dataset with other labels; those stored with the run if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    bootstrap: Annotated[
+        bool, typer.Option("--bootstrap", help="Give intervals by resampling items.", show_default=False)
+    ] = False,
+    per_judge: Annotated[
+        bool,
+        typer.Option("--per-judge", help="Give each judge's figures beside the panel's.", show_default=False),
+    ] = False,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Measure a run's judges against the labels that people gave.
+
+    The object of --json has: run, and metrics, the figures as `MetricsResult.to_dict` names them.
+
+    \b
+    Example:
+      autorubric metrics experiments/essays-1 --per-judge --bootstrap
+
+    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    """
+    result = autorubric.EvalResult.from_experiment(run)
+    labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
+    for text in result.notices:
+        notice(text)
+    if as_json:
+        print_json({"run": str(run), "metrics": found.to_dict()})
+    else:
+        print_blocks(found.blocks())
+    return Exit.DONE

@@ -1,0 +1,162 @@
+"""A judge that learns from labelled items: text classifiers with calibrated confidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError, JudgeError
+from autorubric.judges._base import JudgeReply, JudgeRequest
+from autorubric.judges._lexical import LOOKED_AT, chooses, quoted, weigh
+from autorubric.values import Answer, Json, Submission
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+    from autorubric.judges._supervised_model import CriterionModel, Prediction, TextFeatures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SupervisedJudge:
+    """Judges by classifiers trained on labelled items, one for each criterion; made by `fit`.
+
+    Each is a logistic regression on TF-IDF of words and pieces of words and on what `LexicalJudge` finds.
+    An NA option is an answer like others; CANNOT_ASSESS labels are left out. The confidence is the
+    probability of the chosen answer, with a temperature fitted on held-out predictions and Laplace's rule on
+    top, so that few texts never make it sure; a criterion with one answer in training always gets that one.
+
+    It is a floor that a paid judge must beat: it knows the training texts' words and nothing else. For a text
+    that it was trained on it would repeat a label that it was shown; the reply's reason says "seen in
+    training" then, and there is no confidence, for none would be honest.
+
+    Attributes:
+        judge_id: The judge's name in votes and metrics.
+    """
+
+    judge_id: str = "supervised"
+    _features: TextFeatures = field(repr=False)
+    _models: Mapping[str, CriterionModel] = field(repr=False)
+    _description: Mapping[str, Json] = field(repr=False)
+
+    @classmethod
+    def fit(cls, dataset: RubricDataset, *, seed: int | None = None) -> SupervisedJudge:
+        """A judge that learnt from the dataset's labels: its ground truth, else the majority of its ratings.
+
+        Criteria are matched by name. Those whose answers are not declared (numbers, texts, rankings) are not
+        learnt.
+
+        Args:
+            dataset: Labelled items; two at least, some dozens to be of use. Keep the items to be judged out.
+            seed: Of the folds in which the confidence is calibrated; None is 0.
+
+        Raises:
+            ArgumentError: Fewer than two items have a text and a label, or their texts have no words.
+        """
+        # scikit-learn takes a second to load: only those who train pay for it.
+        from autorubric.judges import _supervised_model as learning
+
+        labels = list(_labels(dataset))
+        _check_enough(labels)
+        examples: dict[str, list[learning.Example]] = {}
+        for name, criterion, text, code in labels:
+            example = learning.Example(text=text, criterion=criterion, code=code)
+            examples.setdefault(name, []).append(example)
+        texts = list(dict.fromkeys(text for _, _, text, _ in labels))
+        features = learning.fit_features(texts)
+        models = {name: learning.fit_criterion(features, own, seed or 0) for name, own in examples.items()}
+        description = {
+            "judge": "supervised",
+            "version": 1,
+            "scikit_learn": learning.LIBRARY_VERSION,
+            "seed": seed or 0,
+            "n_train": len(texts),
+            "trained_on": learning.fingerprint(examples),
+            "criteria": {
+                name: {"n": one.n_train, "answers": list(one.codes)} for name, one in models.items()
+            },
+        }
+        return cls(_features=features, _models=models, _description=description)
+
+    @property
+    def criterion_names(self) -> tuple[str, ...]:
+        """Names of the criteria that it was trained on."""
+        return tuple(self._models)
+
+    def describe(self) -> dict[str, Json]:
+        """What a run's manifest says of it: a fingerprint of its training labels among others."""
+        return dict(self._description)
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        """The most probable answer; the reason names the words of the text that speak most for it.
+
+        Raises:
+            JudgeError: There is no text, the criterion was not trained, or it lacks the answer learnt.
+        """
+        criterion, text = request.criterion, request.submission.text
+        if text is None:
+            raise JudgeError(f"{criterion.name}: there is no text to classify")
+        model = self._models.get(criterion.name or "")
+        if model is None or not chooses(criterion):
+            trained = ", ".join(self._models)
+            raise JudgeError(
+                f"{criterion.name}: the supervised judge was not trained on it; trained: {trained}"
+            )
+        prediction = model.predict(self._features, criterion, text)
+        seen = model.has_seen(text)
+        reason = _reason(prediction, model, criterion, text)
+        return JudgeReply(
+            answer=_answer(criterion, prediction.code),
+            reason=f"seen in training, so no independent judgment; {reason}" if seen else reason,
+            confidence=None if seen else prediction.probability,
+            truncated=len(text) > LOOKED_AT,
+        )
+
+
+def _labels(dataset: RubricDataset) -> Iterator[tuple[str, BaseCriterion, str, str]]:
+    """Criterion name, criterion, text and answer code for each label that can be learnt."""
+    for position, item in enumerate(dataset.items):
+        text = Submission.parse(item.submission).text
+        truth = dataset.item_truth(position)
+        if text is None or not truth:
+            continue
+        rubric = dataset.get_item_rubric(position)
+        for name, label in truth.items():
+            criterion = rubric.by_name(name)
+            answer = criterion.parse_truth(label)
+            if answer is not None and not answer.cannot_assess and chooses(criterion):
+                yield name, criterion, text, str(answer.code)
+
+
+def _check_enough(labels: Sequence[tuple[str, BaseCriterion, str, str]]) -> None:
+    texts = {text for _, _, text, _ in labels}
+    if len(texts) < 2:
+        raise ArgumentError(
+            f"SupervisedJudge.fit: {len(texts)} different texts have a label that can be learnt; give two at "
+            "least, better some dozens: items with a submission and ground_truth or ratings"
+        )
+    if not any(re.search(r"\w", text[:LOOKED_AT]) for text in texts):
+        raise ArgumentError("SupervisedJudge.fit: the labelled texts have no words to learn from")
+
+
+def _answer(criterion: BaseCriterion, code: str) -> Answer:
+    for answer in criterion.answers():
+        if str(answer.code) == code:
+            return answer
+    allowed = ", ".join(str(answer.code) for answer in criterion.answers())
+    raise JudgeError(
+        f"{criterion.name}: the supervised judge learnt the answer {code!r}, which the criterion does not "
+        f"have ({allowed}); train it on items with the same answers"
+    )
+
+
+def _reason(prediction: Prediction, model: CriterionModel, criterion: BaseCriterion, text: str) -> str:
+    size = f"{model.n_train} training texts"
+    if len(model.codes) == 1:
+        return f"the only answer in training (p = {prediction.probability:.2f}, {size})"
+    parts = [weigh(criterion, text).reason] if prediction.lexical else []
+    if prediction.terms:
+        parts.append(f"leans on {', '.join(quoted(term) for term in prediction.terms)}")
+    spoken = "; ".join(parts) or "no word of the text speaks for it more than for the others"
+    return f"{spoken} (p = {prediction.probability:.2f}, {size})"

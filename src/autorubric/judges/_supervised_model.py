@@ -1,0 +1,251 @@
+"""From labelled texts to calibrated classifiers: features, training, calibration, prediction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import sklearn
+from scipy.optimize import minimize_scalar
+from scipy.sparse import csr_matrix, hstack, vstack
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+
+from autorubric.criteria import BaseCriterion
+from autorubric.judges._lexical import LOOKED_AT, weigh
+
+Floats = npt.NDArray[np.float64]
+
+LIBRARY_VERSION: Final[str] = sklearn.__version__
+
+_FOLDS = 5
+_ENOUGH_TO_CALIBRATE = 10
+_TEMPERATURES = (0.25, 10.0)
+_INVERSE_PENALTY = 30.0
+_LEXICAL_SCALE = 2.0  # beside rows of unit length, so that a small training set can lean on it
+_MOST_TERMS = 50_000
+_VECTORS_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A labelled text.
+
+    Attributes:
+        text: What was labelled.
+        criterion: By which criterion.
+        code: The label's answer code, as text.
+    """
+
+    text: str
+    criterion: BaseCriterion
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a classifier says of a text.
+
+    Attributes:
+        code: The most probable answer code.
+        probability: Its calibrated probability.
+        terms: Words of the text that speak most for it, the strongest first.
+        lexical: Whether words shared with the criterion speak for it more than any of the terms.
+    """
+
+    code: str
+    probability: float
+    terms: tuple[str, ...] = ()
+    lexical: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextFeatures:
+    """TF-IDF of words and pairs of words, and of pieces of words; the last texts' rows are kept.
+
+    Attributes:
+        words: Fitted on words and pairs of words.
+        pieces: Fitted on runs of three to five characters within words.
+        terms: The names of the word features, which come first.
+    """
+
+    words: Any
+    pieces: Any
+    terms: tuple[str, ...]
+    _kept: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
+
+    def row(self, text: str) -> Any:
+        """The text's sparse row, `(1, n_terms + n_pieces)`."""
+        text = text[:LOOKED_AT]
+        if text in self._kept:
+            self._kept.move_to_end(text)
+            return self._kept[text]
+        row = hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
+        self._kept[text] = row
+        if len(self._kept) > _VECTORS_KEPT:
+            self._kept.popitem(last=False)
+        return row
+
+
+def fit_features(texts: Sequence[str]) -> TextFeatures:
+    """Features of the terms in these texts; at least one of them has a word."""
+    looked_at = [text[:LOOKED_AT] for text in texts]
+    words = _fit_tfidf(looked_at, ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b")
+    pieces = _fit_tfidf(looked_at, ngram_range=(3, 5), analyzer="char_wb")
+    return TextFeatures(words, pieces, tuple(words.get_feature_names_out()))
+
+
+def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
+    try:
+        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS, min_df=2).fit(texts)
+    except ValueError:
+        # A handful of texts may have no term in common; then those of a single text have to do.
+        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS).fit(texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CriterionModel:
+    """A classifier of texts on one criterion.
+
+    Attributes:
+        codes: The answer codes seen in training, sorted.
+        n_train: Labelled texts that it learnt from.
+        n_answers: Answers that the criterion declares.
+        regression: The fitted logistic regression; None where only one code was seen.
+        temperature: What its logits are divided by, so that probabilities fit held-out texts.
+        seen: Digests of the texts that it learnt from.
+    """
+
+    codes: tuple[str, ...]
+    n_train: int
+    n_answers: int
+    regression: Any = field(default=None, repr=False)
+    temperature: float = 1.0
+    seen: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
+        """The most probable answer, its probability and what speaks for it."""
+        if self.regression is None:
+            return Prediction(code=self.codes[0], probability=self._smoothed(1.0))
+        row = _full_row(features, criterion, text, self.codes)
+        odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
+        best = int(np.argmax(odds))
+        terms, lexical = self._evidence(features.terms, row, best)
+        return Prediction(
+            code=self.codes[best], probability=self._smoothed(float(odds[best])), terms=terms, lexical=lexical
+        )
+
+    def has_seen(self, text: str) -> bool:
+        """Whether it learnt from this text; case and white space do not count."""
+        return _digest(text) in self.seen
+
+    def _smoothed(self, probability: float) -> float:
+        """Laplace's rule: `n` texts warrant no more certainty than `(n + 1) / (n + answers)`."""
+        return (self.n_train * probability + 1) / (self.n_train + self.n_answers)
+
+    def _evidence(self, names: Sequence[str], row: Any, best: int) -> tuple[tuple[str, ...], bool]:
+        coefficients = self.regression.coef_
+        towards = coefficients[best] if len(coefficients) > 1 else coefficients[0] * (1 if best else -1)
+        gains = {int(i): float(towards[i] * x) for i, x in zip(row.indices, row.data, strict=True)}
+        lexical = sum(gains.get(len(towards) - 1 - back, 0.0) for back in range(len(self.codes)))
+        ranked = sorted((i for i in gains if i < len(names) and gains[i] > 0), key=lambda i: (-gains[i], i))
+        terms: list[str] = []
+        for term in (names[i] for i in ranked[:12]):
+            if not any(f" {term} " in f" {other} " or f" {other} " in f" {term} " for other in terms):
+                terms.append(term)
+        strongest = gains[ranked[0]] if ranked else 0.0
+        return tuple(terms[:3]), lexical > strongest
+
+
+def fit_criterion(features: TextFeatures, examples: Sequence[Example], seed: int) -> CriterionModel:
+    """A classifier that learnt from these examples of one criterion, with its calibration.
+
+    Rare answers weigh more in training, so that they are not drowned. The temperature is chosen on
+    predictions for texts held out in turn; with fewer than ten such texts it stays 1, and Laplace's rule
+    alone keeps the probabilities modest.
+    """
+    truth = [example.code for example in examples]
+    codes = tuple(sorted(set(truth)))
+    regression, temperature = None, 1.0
+    if len(codes) > 1:
+        rows = vstack([_full_row(features, one.criterion, one.text, codes) for one in examples]).tocsr()
+        numbers = np.array([codes.index(code) for code in truth])
+        regression = _fit_regression(rows, numbers)
+        temperature = _temperature(rows, numbers, seed)
+    return CriterionModel(
+        codes=codes,
+        n_train=len(examples),
+        n_answers=max(len(example.criterion.answers()) for example in examples),
+        regression=regression,
+        temperature=temperature,
+        seen=frozenset(_digest(example.text) for example in examples),
+    )
+
+
+def fingerprint(examples: Mapping[str, Sequence[Example]]) -> str:
+    """SHA-256 of the labelled texts by criterion, in order."""
+    digests = [
+        (name, example.code, example.criterion.requirement, example.text)
+        for name, own in examples.items()
+        for example in own
+    ]
+    return hashlib.sha256(json.dumps(digests).encode("ascii")).hexdigest()
+
+
+def _digest(text: str) -> str:
+    folded = " ".join(text[:LOOKED_AT].casefold().split())
+    return hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _full_row(features: TextFeatures, criterion: BaseCriterion, text: str, codes: Sequence[str]) -> Any:
+    """The text's features, then what the lexical judge gives each code."""
+    declared = [str(answer.code) for answer in criterion.answers()]
+    odds = dict(zip(declared, weigh(criterion, text).odds, strict=True))
+    lexical = [_LEXICAL_SCALE * odds.get(code, 0.0) for code in codes]
+    return hstack([features.row(text), csr_matrix([lexical])]).tocsr()
+
+
+def _fit_regression(rows: Any, numbers: npt.NDArray[np.int64]) -> Any:
+    regression = LogisticRegression(C=_INVERSE_PENALTY, class_weight="balanced", max_iter=2_000)
+    return regression.fit(rows, numbers)
+
+
+def _logits(regression: Any, rows: Any) -> Floats:
+    """Logits, `(n_texts, n_codes)`."""
+    scores = np.asarray(regression.decision_function(rows), dtype=np.float64)
+    return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
+
+
+def _softmax(logits: Floats) -> Floats:
+    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True), dtype=np.float64)
+
+
+def _temperature(rows: Any, numbers: npt.NDArray[np.int64], seed: int) -> float:
+    """The temperature that gives held-out texts' labels the highest likelihood (Guo et al. 2017, §4.2)."""
+    counts = Counter(numbers.tolist())
+    # A code that stands once cannot be both learnt and held out: it is learnt in every fold.
+    held = np.array([i for i, number in enumerate(numbers) if counts[int(number)] > 1], dtype=np.int64)
+    if len(held) < _ENOUGH_TO_CALIBRATE:
+        return 1.0
+    single = np.setdiff1d(np.arange(len(numbers)), held)
+    folds = min(_FOLDS, *(count for count in counts.values() if count > 1))
+    splitter = StratifiedKFold(n_splits=folds, shuffle=True, random_state=seed)
+    logits = np.zeros((len(numbers), len(counts)))
+    for learn, test in splitter.split(held, numbers[held]):
+        learnt = np.concatenate([held[learn], single])
+        logits[held[test]] = _logits(_fit_regression(rows[learnt], numbers[learnt]), rows[held[test]])
+
+    def loss(log_temperature: float) -> float:
+        odds = _softmax(logits[held] / np.exp(log_temperature))
+        return -float(np.log(odds[np.arange(len(held)), numbers[held]] + 1e-12).mean())
+
+    low, high = np.log(_TEMPERATURES)
+    return float(np.exp(minimize_scalar(loss, bounds=(low, high), method="bounded").x))

@@ -1,0 +1,154 @@
+"""From the long table to columns over cells, a cell being one criterion of one item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes
+from autorubric.metrics._table import DECIDED, MeasuredCriterion, VotesTable
+
+CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
+NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
+
+STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable")
+"""What became of a cell; `absent` where the table has no row."""
+
+ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE = range(len(STATUSES))
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """How abstentions count.
+
+    Attributes:
+        cannot_assess: CANNOT_ASSESS: left out, as the worst answer, or as a category of its own.
+        na: NA options, likewise.
+    """
+
+    cannot_assess: CannotAssessMode = "exclude"
+    na: NaMode = "exclude"
+
+    @property
+    def has_category(self) -> bool:
+        """Whether some abstention is a category."""
+        return "as_category" in (self.cannot_assess, self.na)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One rater's answers over the cells; each of shape `(n_cells,)`.
+
+    Attributes:
+        status: Position in `STATUSES`.
+        code: Position among the criterion's categories, NA left out; one past the last for an abstention
+            that is a category; -1 for none.
+        value: The answer on [0, 1]; NaN for none.
+        number: The answer in its own units, where it is a number; NaN for none.
+    """
+
+    status: Codes
+    code: Codes
+    value: Array
+    number: Array
+
+    def take(self, cells: slice) -> Column:
+        """The column over some of the cells."""
+        return Column(self.status[cells], self.code[cells], self.value[cells], self.number[cells])
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """All cells, sorted by criterion and item.
+
+    Attributes:
+        criteria: The criteria.
+        spans: Cells of each criterion.
+        item: Position of each cell's item, shape `(n_cells,)`.
+        n_items: Items of the dataset.
+        truth: Labels.
+        raters: Decisions of the panel and of each judge, by rater.
+        scores: Item scores by rater; see `VotesTable`.
+    """
+
+    criteria: tuple[MeasuredCriterion, ...]
+    spans: tuple[slice, ...]
+    item: Codes
+    n_items: int
+    truth: Column
+    raters: dict[Rater, Column]
+    scores: dict[Rater, Array]
+
+
+def cells_of(table: VotesTable, modes: Modes) -> Cells:
+    """The decisions and labels of a votes table over its cells, abstentions counted as the modes say."""
+    decided = table.sample == DECIDED
+    keys = table.criterion * table.n_items + table.item
+    kinds = table.rater_kind
+    seen = np.unique(keys[decided & (kinds != "human")])
+    criterion, item = (seen // table.n_items, seen % table.n_items) if len(seen) else (seen, seen)
+    ends = np.searchsorted(criterion, np.arange(len(table.criteria) + 1))
+
+    def column(rows: Array) -> Column:
+        return _column(table, rows, np.searchsorted(seen, keys[rows]), criterion, modes)
+
+    judges: dict[Rater, Column] = {
+        ("judge", judge): column(np.flatnonzero(decided & (kinds == "judge") & (table.rater == judge)))
+        for judge in table.judges
+    }
+    return Cells(
+        criteria=table.criteria,
+        spans=tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)),
+        item=item,
+        n_items=table.n_items,
+        truth=column(np.flatnonzero(kinds == "truth")),
+        raters={PANEL: column(np.flatnonzero(kinds == "panel"))} | judges,
+        scores={TRUTH: np.full(table.n_items, np.nan), **table.scores},
+    )
+
+
+def _column(table: VotesTable, rows: Array, where: Codes, criterion: Codes, modes: Modes) -> Column:
+    n = len(criterion)
+    status, code = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    value, number = np.full(n, np.nan), np.full(n, np.nan)
+    na = np.zeros(n, dtype=bool)
+    names = {name: place for place, name in enumerate(STATUSES)}
+    status[where] = [names[name] for name in table.status[rows].tolist()]
+    code[where], value[where], number[where] = table.code[rows], table.value[rows], table.number[rows]
+    na[where] = table.na[rows]
+    for place, measured in enumerate(table.criteria):
+        mine = slice(*np.searchsorted(criterion, [place, place + 1]))
+        code[mine] = _categories(measured, code[mine])
+        abstained = status[mine] == ABSTAINED
+        for is_na, mode in ((True, modes.na), (False, modes.cannot_assess)):
+            _count_abstentions(measured, mode, abstained & (na[mine] == is_na), code[mine], value[mine])
+    return Column(status, code, value, number)
+
+
+def _categories(measured: MeasuredCriterion, code: Codes) -> Codes:
+    """Positions among all declared answers as positions among the categories."""
+    places, count = [], 0
+    for answer in measured.answers:
+        places.append(-1 if answer.na else count)
+        count += not answer.na
+    return np.array([*places, -1], dtype=np.int64)[code]
+
+
+def _count_abstentions(
+    measured: MeasuredCriterion, mode: CannotAssessMode | NaMode, which: Array, code: Codes, value: Array
+) -> None:
+    """Writes what an abstention counts as into views of the columns."""
+    categories = measured.categories
+    if mode == "exclude" or not categories:
+        return
+    if mode == "as_category":
+        code[which] = len(categories)
+        return
+    worst = min(range(len(categories)), key=lambda i: categories[i].value or 0.0)
+    code[which] = worst
+    if (lowest := categories[worst].value) is not None:
+        value[which] = lowest

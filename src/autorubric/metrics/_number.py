@@ -1,0 +1,121 @@
+"""Values that behave as the number they carry, where they carry one."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, SupportsFloat
+
+from autorubric.errors import ArgumentError
+
+
+class NumberLike:
+    """Compares, formats and calculates as `_number`; where that is None, arithmetic raises."""
+
+    __slots__ = ()
+
+    @property
+    def _number(self) -> float | None:
+        raise NotImplementedError
+
+    def _undefined(self) -> ArgumentError:
+        """The error of asking for a number that is not there."""
+        raise NotImplementedError
+
+    def __float__(self) -> float:
+        number = self._number
+        if number is None:
+            raise self._undefined()
+        return number
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np  # keeps the value type free of numpy until an array is asked for
+
+        return np.asarray(float(self), dtype=dtype)
+
+    def __format__(self, spec: str) -> str:
+        return "n/a" if self._number is None else format(self._number, spec)
+
+    def __str__(self) -> str:
+        return "n/a" if self._number is None else str(self._number)
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+    def __bool__(self) -> bool:
+        return bool(float(self))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NumberLike):
+            return self._number == other._number
+        if isinstance(other, int | float):
+            return self._number == other
+        return NotImplemented
+
+    def __lt__(self, other: SupportsFloat) -> bool:
+        return float(self) < float(other)
+
+    def __le__(self, other: SupportsFloat) -> bool:
+        return float(self) <= float(other)
+
+    def __gt__(self, other: SupportsFloat) -> bool:
+        return float(self) > float(other)
+
+    def __ge__(self, other: SupportsFloat) -> bool:
+        return float(self) >= float(other)
+
+    @property
+    def real(self) -> float:
+        """The value, as for any number."""
+        return float(self)
+
+    @property
+    def imag(self) -> float:
+        """0.0, as for any real number."""
+        return 0.0
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """The value as a pair of integers, as for any float."""
+        return float(self).as_integer_ratio()
+
+    def __abs__(self) -> float:
+        return abs(float(self))
+
+    def __neg__(self) -> float:
+        return -float(self)
+
+    def __pos__(self) -> float:
+        return float(self)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self), digits)
+
+    def __add__(self, other: SupportsFloat) -> float:
+        return float(self) + float(other)
+
+    def __radd__(self, other: SupportsFloat) -> float:
+        return float(other) + float(self)
+
+    def __sub__(self, other: SupportsFloat) -> float:
+        return float(self) - float(other)
+
+    def __rsub__(self, other: SupportsFloat) -> float:
+        return float(other) - float(self)
+
+    def __mul__(self, other: SupportsFloat) -> float:
+        return float(self) * float(other)
+
+    def __rmul__(self, other: SupportsFloat) -> float:
+        return float(other) * float(self)
+
+    def __truediv__(self, other: SupportsFloat) -> float:
+        return float(self) / float(other)
+
+    def __rtruediv__(self, other: SupportsFloat) -> float:
+        return float(other) / float(self)
+
+    def __pow__(self, other: SupportsFloat) -> Any:
+        return float(self) ** float(other)
+
+
+# `pytest.approx` and `isinstance(x, numbers.Real)` then take such a value for the number it is.
+numbers.Real.register(NumberLike)

@@ -1,0 +1,360 @@
+"""The votes table: reports and labels as one long table. Every figure of a run is computed from it.
+
+Nothing else in this package reads reports. A row is one vote, one judge's decision over its samples, the panel's
+decision, one person's rating, or the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.metrics._item_scores import PANEL, TRUTH, Rater, ScoredItem, item_scores
+from autorubric.metrics._resampling import Array
+from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
+from autorubric.values import Answer, Json, Level
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DECIDED = -1
+"""`sample` of a row that is a decision or a label and no single vote."""
+
+
+class GradedItem(Protocol):
+    """What the table needs of an item's result."""
+
+    @property
+    def item_idx(self) -> int:
+        """Position in the dataset."""
+        ...
+
+    @property
+    def report(self) -> EnsembleEvaluationReport | None:
+        """The report; None where grading raised."""
+        ...
+
+
+class GradedRun(Protocol):
+    """What the table needs of a run."""
+
+    @property
+    def item_results(self) -> Sequence[GradedItem]:
+        """One result an item."""
+        ...
+
+
+class LabelledDataset(Protocol):
+    """What the table needs of a dataset."""
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The items, in order."""
+        ...
+
+    def item_id(self, i: int, /) -> str:
+        """The item's id."""
+        ...
+
+    def get_item_rubric(self, i: int, /) -> Sequence[BaseCriterion]:
+        """The item's criteria."""
+        ...
+
+    def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
+        """The item's labels by criterion name."""
+        ...
+
+    def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
+        """The item's labels by rater and criterion name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCriterion:
+    """A criterion as the figures see it; those of one name and one scale are the same, whatever the item.
+
+    Attributes:
+        name: Its name.
+        level: Its measurement level.
+        answers: Its declared answers, in order; empty where they cannot be listed.
+    """
+
+    name: str
+    level: Level
+    answers: tuple[Answer, ...]
+
+    @property
+    def categories(self) -> tuple[Answer, ...]:
+        """The declared answers that are no NA option."""
+        return tuple(answer for answer in self.answers if not answer.na)
+
+
+@dataclass(frozen=True, slots=True)
+class VotesTable:
+    """One long table, by columns of equal length.
+
+    Attributes:
+        criteria: The criteria that occur, in order of appearance.
+        item_ids: Ids of the dataset's items, by position.
+        item: Position of the item.
+        criterion: Position in `criteria`.
+        rater: Judge id, `panel`, a person's name, or `truth`.
+        rater_kind: `judge`, `panel`, `human` or `truth`.
+        sample: Index of a vote's sample; -1 for decisions and labels.
+        code: Position of the answer among the declared ones; -1 where there is none.
+        label: The answer in words; None where there is none.
+        value: The answer on [0, 1]; NaN where it has none.
+        number: The answer in its own units, where it is a number; else NaN.
+        na: Whether the answer is an NA option.
+        status: What became of it; answers that stand for unreadable replies alone are `failed`.
+        scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where none.
+    """
+
+    criteria: tuple[MeasuredCriterion, ...]
+    item_ids: tuple[str, ...]
+    item: Array
+    criterion: Array
+    rater: Array
+    rater_kind: Array
+    sample: Array
+    code: Array
+    label: Array
+    value: Array
+    number: Array
+    na: Array
+    status: Array
+    scores: Mapping[Rater, Array]
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def n_items(self) -> int:
+        """Items of the dataset."""
+        return len(self.item_ids)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Ids of the judges that voted, in order of appearance."""
+        return tuple(dict.fromkeys(self.rater[self.rater_kind == "judge"].tolist()))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a DataFrame, `sample` and `code` missing where there is none."""
+        import pandas as pd  # only for those who ask for a frame
+
+        names = np.array([criterion.name for criterion in self.criteria], dtype=object)
+        ids = np.array(self.item_ids, dtype=object)
+        return pd.DataFrame(
+            {
+                "item": self.item,
+                "item_id": ids[self.item] if len(self) else ids[:0],
+                "criterion": names[self.criterion] if len(self) else names[:0],
+                "rater": self.rater,
+                "rater_kind": self.rater_kind,
+                "sample": pd.array(np.where(self.sample < 0, None, self.sample), dtype="Int64"),
+                "code": pd.array(np.where(self.code < 0, None, self.code), dtype="Int64"),
+                "label": self.label,
+                "value": self.value,
+                "number": self.number,
+                "status": self.status,
+            }
+        )
+
+
+_NAN = float("nan")
+_COLUMNS = ("item", "criterion", "rater", "rater_kind", "sample", "code", "label", "value", "number", "na", "status")
+
+
+@dataclass(slots=True)
+class _Builder:
+    """Rows as they are read."""
+
+    criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
+    known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
+    read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def place(self, criterion: BaseCriterion) -> int:
+        """Position of the criterion among those that occur."""
+        found = self.known.get(id(criterion))
+        if found is None:
+            plain = tuple(_bare(answer) for answer in criterion.answers())
+            measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
+            # The criterion is kept beside its number, or a later one could take over its id.
+            found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
+            self.known[id(criterion)] = found
+        return found[1]
+
+    def parse(self, criterion: BaseCriterion, raw: Json) -> Answer | None:
+        """The answer of a label; labels repeat, so each is read once."""
+        if not isinstance(raw, str | int | float | bool):
+            return criterion.parse_truth(raw)
+        key = (self.place(criterion), (type(raw), raw))
+        if key not in self.read:
+            self.read[key] = criterion.parse_truth(raw)
+        return self.read[key]
+
+    def add(self, item: int, place: int, rater: Rater, answer: Answer | None, status: str) -> None:
+        """Adds a decision or a label."""
+        kind, name = rater
+        if answer is None or status not in ("answered", "abstained"):
+            self.rows.append((item, place, name, kind, DECIDED, -1, None, _NAN, _NAN, False, status))
+            return
+        code = -1 if answer.index is None or answer.cannot_assess else answer.index
+        value = _NAN if answer.value is None or status != "answered" else answer.value
+        number = _as_number(answer.code) if status == "answered" else _NAN
+        label = _words(answer)
+        self.rows.append((item, place, name, kind, DECIDED, code, label, value, number, answer.na, status))
+
+    def add_vote(self, item: int, place: int, vote: JudgeVote) -> None:
+        """Adds a single vote."""
+        answered = vote.status == "answered"
+        code = vote.selected_index if vote.selected_index is not None else -1
+        if vote.verdict is not None:
+            code = {"UNMET": 0, "MET": 1}.get(str(vote.verdict), -1)
+        given = vote.status in ("answered", "abstained")
+        label = vote.selected_label or (None if vote.answer is None else str(vote.answer))
+        self.rows.append(
+            (
+                item,
+                place,
+                vote.judge_id,
+                "judge",
+                vote.sample,
+                code if given else -1,
+                label if given else None,
+                _NAN if vote.value is None or not answered else vote.value,
+                _as_number(vote.answer) if answered else _NAN,
+                vote.na,
+                vote.status,
+            )
+        )
+
+
+def _bare(answer: Answer) -> Answer:
+    """A declared answer without what does not tell scales apart."""
+    return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
+
+
+def _as_number(code: Json) -> float:
+    return float(code) if isinstance(code, int | float) and not isinstance(code, bool) else _NAN
+
+
+def _words(answer: Answer) -> str | None:
+    if answer.label is not None:
+        return answer.label
+    if answer.cannot_assess:
+        return "CANNOT_ASSESS"
+    return None if answer.code is None else str(answer.code)
+
+
+def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
+    """The votes table of a run and the labels of its dataset.
+
+    Raises:
+        ArgumentError: The run has an item that the dataset has not, or the same item twice.
+    """
+    reports = _reports_by_item(result, len(dataset.items))
+    rows = _Builder()
+    scored = [_read_item(i, reports.get(i), dataset, rows, i in reports) for i in range(len(dataset.items))]
+    columns: list[Iterable[Any]] = list(zip(*rows.rows, strict=True)) or [()] * len(_COLUMNS)
+    kinds = {"item": np.int64, "criterion": np.int64, "sample": np.int64, "code": np.int64,
+             "value": float, "number": float, "na": bool}  # fmt: skip
+    arrays = {
+        name: np.array(column, dtype=kinds.get(name, object)) for name, column in zip(_COLUMNS, columns, strict=True)
+    }
+    return VotesTable(
+        criteria=tuple(rows.criteria),
+        item_ids=tuple(dataset.item_id(i) for i in range(len(dataset.items))),
+        scores=_score_columns(scored),
+        **arrays,
+    )
+
+
+def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
+    """The votes table as a DataFrame: one row a vote, a judge's decision, a panel's decision, a rating, a label.
+
+    Rows with a `sample` are single votes; those without are decisions and labels.
+    """
+    return read_votes(result, dataset).to_frame()
+
+
+def _reports_by_item(result: GradedRun, n_items: int) -> dict[int, EnsembleEvaluationReport | None]:
+    reports: dict[int, EnsembleEvaluationReport | None] = {}
+    for one in result.item_results:
+        if not 0 <= one.item_idx < n_items:
+            raise ArgumentError(
+                f"the run has an item at position {one.item_idx} and the dataset {n_items} items; give the "
+                "dataset that was graded"
+            )
+        if one.item_idx in reports:
+            raise ArgumentError(f"the run has two results for the item at position {one.item_idx}")
+        reports[one.item_idx] = one.report
+    return reports
+
+
+def _read_item(
+    i: int, report: EnsembleEvaluationReport | None, dataset: LabelledDataset, rows: _Builder, graded: bool
+) -> Mapping[Rater, float | None]:
+    by_name = {one.name: one for one in report.report} if report is not None else {}
+    criteria = _criteria_of(i, dataset, by_name)
+    truth = {
+        name: rows.parse(criteria[name], raw)
+        for name, raw in (dataset.item_truth(i) or {}).items()
+        if name in criteria
+    }
+    for name, criterion in criteria.items():
+        place = rows.place(criterion)
+        if truth.get(name) is not None:
+            rows.add(i, place, TRUTH, truth[name], _label_status(truth[name]))
+        if name in by_name:
+            _read_criterion(i, place, by_name[name], rows)
+        elif graded:
+            # Grading raised, or the report lacks the criterion: it was to be judged and is not.
+            rows.add(i, place, PANEL, None, "failed" if report is None else "not_asked")
+    for rater, labels in dataset.item_ratings(i).items():
+        for name, raw in labels.items():
+            if name in criteria and (answer := rows.parse(criteria[name], raw)) is not None:
+                rows.add(i, rows.place(criteria[name]), ("human", rater), answer, _label_status(answer))
+    return item_scores(ScoredItem(tuple(criteria.values()), truth, by_name))
+
+
+def _criteria_of(
+    i: int, dataset: LabelledDataset, by_name: Mapping[str, EnsembleCriterionReport]
+) -> dict[str, BaseCriterion]:
+    """The item's criteria by name: those that were graded as they were graded, the dataset's for the rest."""
+    found = {name: report.criterion for name, report in by_name.items()}
+    try:
+        declared: Iterator[BaseCriterion] = iter(dataset.get_item_rubric(i))
+    except ArgumentError:
+        return found
+    return {(c.name or ""): found.get(c.name or "", c) for c in declared} | found
+
+
+def _label_status(answer: Answer | None) -> str:
+    return "abstained" if answer is not None and answer.abstains else "answered"
+
+
+def _read_criterion(i: int, place: int, report: EnsembleCriterionReport, rows: _Builder) -> None:
+    for vote in report.votes:
+        rows.add_vote(i, place, vote)
+    for judge, decision in report.judge_decisions.items():
+        rows.add(i, place, ("judge", judge), decision.answer, _decision_status(decision))
+    rows.add(i, place, PANEL, report.decision.answer, _decision_status(report.decision))
+
+
+def _decision_status(decision: Decision) -> str:
+    return "failed" if decision.assumed else decision.status
+
+
+def _score_columns(scored: Sequence[Mapping[Rater, float | None]]) -> dict[Rater, Array]:
+    raters = dict.fromkeys(rater for scores in scored for rater in scores)
+    return {
+        rater: np.array([_NAN if (s := scores.get(rater)) is None else s for scores in scored], dtype=float)
+        for rater in raters
+    }

@@ -1,0 +1,29 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.servers.fixtures import openai_server, openai_server_process
+
+__all__ = ["openai_server", "openai_server_process"]
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips tests on real judge data where it does not lie beside the repository, and says so."""
+    if SHARED_DATA.is_dir():
+        return
+    absent = pytest.mark.skip(reason=f"the real judge data is not there: {SHARED_DATA}")
+    for item in items:
+        if "shared_data" in item.keywords:
+            item.add_marker(absent)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real judge data."""
+    return SHARED_DATA

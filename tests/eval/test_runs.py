@@ -1,0 +1,473 @@
+"""Runs: stored as they go, gone on with, refused where something changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from autorubric import (
+    ArgumentError,
+    Criterion,
+    CriterionGrader,
+    CriterionOption,
+    DataItem,
+    EvalConfig,
+    EvalResult,
+    EvalRunner,
+    JudgeSpec,
+    LengthPenalty,
+    Rubric,
+    RubricDataset,
+    RunError,
+    RunFormatError,
+    RunLockedError,
+    RunMismatchError,
+    evaluate,
+    fill_ground_truth_sync,
+)
+from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
+
+
+def test_every_item_is_graded_in_order(tmp_path: Path) -> None:
+    """Results stand in the dataset's order with scores, cost and a folder."""
+    result = run(tmp_path, CountingJudge())
+    assert result.get_scores() == [1.0, 10 / 15, 5 / 15, 0.0]
+    assert [done.item_idx for done in result.item_results] == [0, 1, 2, 3]
+    assert (result.total_items, result.successful_items, result.failed_items) == (4, 4, 0)
+    assert result.total_completion_cost == pytest.approx(0.08)
+    assert result.experiment_dir == tmp_path / "run"
+    assert "mean score" in result.summary()
+
+
+def test_a_rerun_asks_nothing(tmp_path: Path) -> None:
+    """A run that is complete is read, not judged again."""
+    first, second = CountingJudge(), CountingJudge()
+    before = run(tmp_path, first)
+    after = run(tmp_path, second)
+    assert sum(first.asked.values()) == 8
+    assert not second.asked
+    assert after.get_scores() == before.get_scores()
+    assert [r.duration_seconds for r in after.item_results] == [r.duration_seconds for r in before.item_results]
+
+
+def test_a_stored_run_reopens_without_a_judge(tmp_path: Path) -> None:
+    """Reports computed anew from the stored votes equal those of the run."""
+    result = run(tmp_path, CountingJudge())
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert reopened.get_scores() == result.get_scores()
+    assert [r.to_dict() for r in reopened.get_reports() if r] == [r.to_dict() for r in result.get_reports() if r]
+
+
+def test_a_length_penalty_survives_reopening(tmp_path: Path) -> None:
+    """What a count function took off is stored, since the function cannot be."""
+    penalty = LengthPenalty(free_budget=1, max_cap=9, penalty_at_cap=0.5, count_fn=len)
+    grader = CriterionGrader(judges=[CountingJudge()], length_penalty=penalty)
+    result = run(tmp_path, None, grader=grader)
+    assert result.get_scores()[0] == 0.5
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == result.get_scores()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "named"),
+    [
+        (small_dataset("apple and plum", *TEXTS[1:]), "item i0: submission changed"),
+        (small_dataset(*TEXTS, prompt="Which fruit?"), "item i0: prompt changed"),
+        (small_dataset(*TEXTS[:3]), "item i3 was removed"),
+        (
+            small_dataset(*TEXTS, rubric=small_rubric(requirement="Praises pears.")),
+            "criterion pear: requirement",
+        ),
+        (small_dataset(*TEXTS, rubric=small_rubric(name="plum")), "criterion plum was added"),
+        (
+            small_dataset(*TEXTS, rubric=Rubric(list(small_rubric()), guidelines="Be kind.")),
+            "rubric: guidelines changed",
+        ),
+    ],
+)
+def test_a_changed_dataset_is_refused_by_name(tmp_path: Path, dataset: RubricDataset, named: str) -> None:
+    """Going on with other texts or requirements is refused, and the message says what changed."""
+    run(tmp_path, CountingJudge())
+    judge = CountingJudge()
+    with pytest.raises(RunMismatchError) as refused:
+        run(tmp_path, judge, dataset)
+    assert any(named in line for line in refused.value.differences)
+    assert named in str(refused.value)
+    assert not judge.asked
+
+
+@pytest.mark.parametrize(
+    ("grader", "named"),
+    [
+        (CriterionGrader(judges=[CountingJudge(version="2")]), "judge counting changed: version '1' → '2'"),
+        (CriterionGrader(judges=[CountingJudge("other")]), "judge other was added"),
+        (CriterionGrader(judges=[CountingJudge()], seed=3), "sampling seed changed: 0 → 3"),
+        (CriterionGrader(judges=[JudgeSpec(CountingJudge(), samples=2)]), "sampling samples changed"),
+        (CriterionGrader(judges=[CountingJudge()], system_prompt="Judge."), "prompts changed"),
+        (
+            CriterionGrader(
+                judges=[CountingJudge()],
+                training_data=RubricDataset(
+                    rubric=small_rubric(),
+                    items=[DataItem(id="t", submission="pear", ground_truth=["UNMET", "MET"])],
+                ),
+            ),
+            "few-shot changed",
+        ),
+    ],
+)
+def test_a_changed_grader_is_refused_by_name(tmp_path: Path, grader: CriterionGrader, named: str) -> None:
+    """Going on with another judge, prompt or sampling is refused, and the message says what changed."""
+    run(tmp_path, CountingJudge())
+    with pytest.raises(RunMismatchError, match="Choose another experiment_name") as refused:
+        run(tmp_path, None, grader=grader)
+    assert any(named in line for line in refused.value.differences)
+
+
+def test_rejudging_asks_only_for_what_changed(tmp_path: Path) -> None:
+    """Votes whose item and criterion are the same are kept; nothing stored is deleted."""
+    run(tmp_path, CountingJudge())
+    lines = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    judge = CountingJudge()
+    changed = small_dataset("only apple", *TEXTS[1:])
+    result = run(tmp_path, judge, changed, on_mismatch="rejudge")
+    assert set(judge.asked) == {("i0", "apple"), ("i0", "pear")}
+    assert result.get_scores()[0] == 10 / 15
+    assert any("item i0" in notice for notice in result.notices)
+    after = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert after[: len(lines)] == lines
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == result.get_scores()
+
+
+def test_a_judge_added_to_a_panel_is_the_only_one_asked(tmp_path: Path) -> None:
+    """Rejudging with a larger panel keeps the votes of the judges that were there."""
+    run(tmp_path, CountingJudge())
+    old, new = CountingJudge(), CountingJudge("second")
+    grader = CriterionGrader(judges=[old, new])
+    result = run(tmp_path, None, grader=grader, on_mismatch="rejudge")
+    assert not old.asked
+    assert sum(new.asked.values()) == 8
+    assert result.get_reports()[0].judge_scores == {"counting": 1.0, "second": 1.0}
+
+
+def test_a_fork_leaves_the_old_run_as_it_was(tmp_path: Path) -> None:
+    """Forking goes on in a new folder, with the votes that still hold."""
+    run(tmp_path, CountingJudge())
+    before = {f.name: f.read_bytes() for f in (tmp_path / "run").iterdir()}
+    judge = CountingJudge()
+    result = run(tmp_path, judge, small_dataset("only apple", *TEXTS[1:]), on_mismatch="fork")
+    assert result.experiment_name == "run-2"
+    assert set(judge.asked) == {("i0", "apple"), ("i0", "pear")}
+    assert {f.name: f.read_bytes() for f in (tmp_path / "run").iterdir()} == before
+    assert EvalResult.from_experiment(tmp_path / "run-2").get_scores() == result.get_scores()
+
+
+@pytest.mark.parametrize(
+    ("grader", "rubric", "first_score", "named"),
+    [
+        (CriterionGrader(judges=[CountingJudge()]), small_rubric(weight=30.0), 10 / 40, "weight 5 → 30"),
+        (CriterionGrader(judges=[CountingJudge()], normalize=False), small_rubric(), 10.0, "policy normalize"),
+        (
+            CriterionGrader(judges=[JudgeSpec(CountingJudge(), weight=2.0)]),
+            small_rubric(),
+            10 / 15,
+            "policy judge_weights",
+        ),
+    ],
+)
+def test_weights_and_policies_rescore_without_a_call(
+    tmp_path: Path, grader: CriterionGrader, rubric: Rubric, first_score: float, named: str
+) -> None:
+    """What is done with votes may change; the stored votes are scored anew and nobody is asked."""
+    run(tmp_path, CountingJudge())
+    judge = grader.seats[0].judge
+    result = run(tmp_path, None, small_dataset(*TEXTS, rubric=rubric), grader=grader)
+    assert isinstance(judge, CountingJudge)
+    assert not judge.asked
+    assert result.get_scores()[1] == first_score
+    assert any(named in notice for notice in result.notices)
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == result.get_scores()
+
+
+def test_option_values_rescore_without_a_call(tmp_path: Path) -> None:
+    """A judge sees labels and not values, so other values score old votes anew."""
+
+    def rubric(worth: float) -> Rubric:
+        options = (CriterionOption(label="low", value=0.0), CriterionOption(label="high", value=worth))
+        return Rubric([Criterion(name="ripe", requirement="How ripe?", options=options)])
+
+    def judge(request: object) -> str:
+        return "high"
+
+    run(tmp_path, judge, small_dataset("x", rubric=rubric(1.0)))
+    result = run(tmp_path, judge, small_dataset("x", rubric=rubric(0.25)))
+    assert result.get_scores() == [0.25]
+
+
+def test_failed_requests_are_asked_again_and_answered_ones_are_not(tmp_path: Path) -> None:
+    """Going on after an outage asks for the votes that are missing and no others."""
+    first = run(tmp_path, CountingJudge(down={"i1"}))
+    assert first.failed_items == 1
+    assert first.filter_failed()[0].error is not None
+    assert first.errors[0][0] == 1
+    judge = CountingJudge()
+    second = run(tmp_path, judge)
+    assert set(judge.asked) == {("i1", "apple"), ("i1", "pear")}
+    assert second.failed_items == 0
+    assert len(second.filter_successful()) == 4
+
+
+@pytest.mark.parametrize("name", ["votes.jsonl", "items.jsonl"])
+def test_a_torn_last_line_is_passed_over_at_every_byte(tmp_path: Path, name: str) -> None:
+    """Wherever a killed process tore the last line, the run goes on and says so."""
+    whole = run(tmp_path, CountingJudge())
+    file = tmp_path / "run" / name
+    content = file.read_bytes()
+    last = content.rstrip(b"\n").rfind(b"\n") + 1
+    for cut in range(last, len(content) - 1, 7):
+        file.write_bytes(content[:cut])
+        judge = CountingJudge()
+        result = run(tmp_path, judge)
+        assert result.get_scores() == whole.get_scores()
+        assert sum(judge.asked.values()) <= 1
+        assert cut == last or any("passed over" in notice for notice in result.notices)
+
+
+def test_an_unfinished_run_reopens_with_what_is_there(tmp_path: Path) -> None:
+    """Items without votes are left out of the result, and a notice counts them."""
+    run(tmp_path, CountingJudge())
+    for name in ("votes.jsonl", "items.jsonl"):
+        file = tmp_path / "run" / name
+        kept = [line for line in file.read_text(encoding="utf-8").splitlines() if '"i3"' not in line]
+        file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert reopened.total_items == 3
+    assert "1 of 4 items are not finished; resume the run" in reopened.notices
+
+
+def test_two_writers_are_kept_apart(tmp_path: Path) -> None:
+    """A folder that another run writes to is refused with a clear message."""
+
+    async def both() -> None:
+        started, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: object) -> str:
+            started.set()
+            await go_on.wait()
+            return "MET"
+
+        def runner() -> EvalRunner:
+            config = EvalConfig(experiment_name="run", experiments_dir=tmp_path, show_progress=False)
+            return EvalRunner(small_dataset(*TEXTS), CriterionGrader(judges=[slow]), config)
+
+        first = asyncio.ensure_future(runner().run())
+        await started.wait()
+        with pytest.raises(RunLockedError, match="another process writes"):
+            await runner().run()
+        go_on.set()
+        assert (await first).total_items == 4
+
+    asyncio.run(both())
+
+
+def test_a_cancelled_run_can_be_gone_on_with(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Cancelling stores what was judged, says how to go on, and leaves nothing running."""
+
+    async def cancelled() -> None:
+        seen = asyncio.Event()
+
+        async def judge(request: object) -> str:
+            if request.item_id == "i2":  # type: ignore[attr-defined]
+                seen.set()
+                await asyncio.sleep(60)
+            return "MET"
+
+        config = {"experiment_name": "run", "experiments_dir": tmp_path, "show_progress": False}
+        grader = CriterionGrader(judges=[JudgeSpec(judge, "counting")])
+        task = asyncio.ensure_future(evaluate(small_dataset(*TEXTS), grader, **config))
+        await seen.wait()
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert len(asyncio.all_tasks()) == 1
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(cancelled())
+    assert "run again with experiment_name='run'" in caplog.text
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["status"] == "stopped"
+    assert len((tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()) == 6
+
+
+def test_an_interrupt_leaves_a_resumable_run(tmp_path: Path) -> None:
+    """Ctrl-C in a real process keeps the votes cast, and names the run to go on with."""
+    program = textwrap.dedent(
+        f"""
+        import os, signal, asyncio
+        from autorubric import CriterionGrader, evaluate_sync
+        from tests.eval.runs import small_dataset
+
+        async def judge(request):
+            if request.item_id == "i3":
+                await asyncio.sleep(0.2)
+                os.kill(os.getpid(), signal.SIGINT)
+                await asyncio.sleep(60)
+            return "MET"
+
+        evaluate_sync(small_dataset("a", "b", "c", "d"), CriterionGrader(judges=[judge]),
+                      experiment_name="run", experiments_dir={str(tmp_path)!r}, show_progress=False)
+        """
+    )
+    root = Path(__file__).resolve().parents[2]
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode != 0
+    assert "KeyboardInterrupt" in ended.stderr
+    assert "run again with experiment_name='run'" in ended.stderr
+    assert len((tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()) == 6
+
+
+def test_fail_fast_ends_the_run_with_the_item_named(tmp_path: Path) -> None:
+    """The first failed item ends the run; what was judged is stored."""
+    with pytest.raises(RunError, match="item 'i1' failed: every judgment failed"):
+        run(tmp_path, CountingJudge(down={"i1"}), fail_fast=True, max_concurrent_items=1)
+    assert (tmp_path / "run" / "votes.jsonl").exists()
+
+
+def test_a_bug_in_a_judge_object_is_not_swallowed(tmp_path: Path) -> None:
+    """An exception that is no JudgeError propagates; the run folder stays usable."""
+
+    class Broken:
+        judge_id = "broken"
+
+        async def ask(self, request: object) -> object:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, Broken())
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["status"] == "failed"
+
+
+def test_errors_of_one_item_do_not_end_the_run(tmp_path: Path) -> None:
+    """With on_failure="raise" the failing item has an error and no report; the others are graded."""
+    grader = CriterionGrader(judges=[CountingJudge(down={"i2"})], on_failure="raise")
+    result = run(tmp_path, None, grader=grader)
+    assert result.item_results[2].report is None
+    assert "ProviderTimeoutError" in (result.item_results[2].error or "")
+    assert result.get_scores()[2] is None
+    assert result.successful_items == 3
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert reopened.item_results[2].error == result.item_results[2].error
+
+
+def test_prompts_are_kept_beside_votes_unless_not_wanted(tmp_path: Path) -> None:
+    """Function judges have no prompts, so no file of them appears."""
+    run(tmp_path, CountingJudge())
+    assert not (tmp_path / "run" / "prompts.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", "", ".hidden", "a\x00b", "x" * 200, "dot."])
+def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> None:
+    """A run's name is a plain name inside the folder of runs."""
+    with pytest.raises(ArgumentError, match="experiment_name"):
+        run(tmp_path, CountingJudge(), experiment_name=name)
+
+
+def test_a_nameless_run_gets_a_name(tmp_path: Path) -> None:
+    """The name is made of the dataset's and the time, and is free."""
+    first = run(tmp_path, CountingJudge(), experiment_name=None)
+    second = run(tmp_path, CountingJudge(), experiment_name=None)
+    assert first.experiment_name.startswith("fruit-")
+    assert first.experiment_name != second.experiment_name
+
+
+def test_resume_off_refuses_a_folder_that_is_there(tmp_path: Path) -> None:
+    """Without resume a run never touches an older one."""
+    run(tmp_path, CountingJudge())
+    with pytest.raises(RunError, match="is there already"):
+        run(tmp_path, CountingJudge(), resume=False)
+
+
+def test_newer_and_damaged_manifests_are_refused(tmp_path: Path) -> None:
+    """A newer format says to upgrade; a damaged manifest and a folder without one say what they are."""
+    run(tmp_path, CountingJudge())
+    manifest = tmp_path / "run" / "manifest.json"
+    whole = json.loads(manifest.read_text(encoding="utf-8"))
+    for content, message in [
+        (json.dumps({**whole, "format": 99}), "install a newer autorubric"),
+        ("{", "cannot be read"),
+        ("[]", "has no format number"),
+        (json.dumps({**whole, "deciding": {"normalize": "perhaps"}}), "grading policy is damaged"),
+    ]:
+        manifest.write_text(content, encoding="utf-8")
+        with pytest.raises(RunFormatError, match=message):
+            EvalResult.from_experiment(tmp_path / "run")
+    manifest.write_text(json.dumps(whole), encoding="utf-8")
+    (tmp_path / "run" / "dataset.json").unlink()
+    with pytest.raises(RunFormatError, match=r"has no dataset\.json"):
+        EvalResult.from_experiment(tmp_path / "run")
+    with pytest.raises(RunFormatError, match="is no run folder"):
+        EvalResult.from_experiment(tmp_path)
+
+
+def test_a_dataset_without_items_or_rubric_is_refused(tmp_path: Path) -> None:
+    """What cannot be graded is refused before a folder is made."""
+    with pytest.raises(ArgumentError, match="no items"):
+        run(tmp_path, CountingJudge(), RubricDataset(rubric=small_rubric(), items=[]))
+    with pytest.raises(ArgumentError, match="rubric"):
+        run(tmp_path, CountingJudge(), RubricDataset(items=[DataItem(submission="x")]))
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_dataset_is_no_truth_for_a_run(tmp_path: Path) -> None:
+    """Metrics against items that were not graded are refused."""
+    result = run(tmp_path, CountingJudge())
+    with pytest.raises(ArgumentError, match="give the dataset that was graded"):
+        result.compute_metrics(small_dataset("x"))
+
+
+def test_fill_ground_truth_labels_what_has_none(tmp_path: Path) -> None:
+    """Labels that are there stay unless forced; what cannot be judged stays without one."""
+    dataset = RubricDataset(
+        rubric=small_rubric(),
+        items=[
+            DataItem(id="i0", submission="apple", ground_truth={"apple": "UNMET"}),
+            DataItem(id="i1", submission="pear", ground_truth=["MET", "MET"]),
+            DataItem(id="i2", submission="pear"),
+        ],
+    )
+    judge = CountingJudge(down={"i2"})
+    filled = fill_ground_truth_sync(dataset, CriterionGrader(judges=[judge]))
+    assert filled.item_truth(0) == {"apple": "UNMET", "pear": "UNMET"}
+    assert filled.item_truth(1) == {"apple": "MET", "pear": "MET"}
+    assert filled.item_truth(2) is None
+    assert ("i1", "apple") not in judge.asked
+    forced = fill_ground_truth_sync(dataset, CriterionGrader(judges=[CountingJudge()]), force=True)
+    assert forced.item_truth(0) == {"apple": "MET", "pear": "UNMET"}
+
+
+def test_items_are_bounded(tmp_path: Path) -> None:
+    """No more items than asked for are under way at a time."""
+    under_way: set[str] = set()
+    most = 0
+
+    async def judge(request: object) -> str:
+        nonlocal most
+        item_id: str = request.item_id  # type: ignore[attr-defined]
+        under_way.add(item_id)
+        most = max(most, len(under_way))
+        await asyncio.sleep(0.01)
+        under_way.discard(item_id)
+        return "MET"
+
+    run(tmp_path, judge, small_dataset(*"abcdefgh"), max_concurrent_items=2)
+    assert most == 2

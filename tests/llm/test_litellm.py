@@ -1,0 +1,204 @@
+"""The litellm transport's own duties: parameters, marks, prices, names, and a quiet import."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.errors import ModelNotFoundError
+from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest
+from autorubric.llm._litellm import LiteLLMTransport
+from tests.servers.fixtures import OpenAIServer
+
+PROMPT = (
+    Message(role="system", content="Shared. Own.", cache_prefix=7),
+    Message(role="user", content="All shared.", cache_prefix=11),
+    Message(role="user", content="Nothing shared."),
+)
+
+
+def send(config: LLMConfig, messages: tuple[Message, ...] = PROMPT) -> ModelReply:
+    """One request over litellm alone."""
+    request = ModelRequest(model=config.model, messages=messages, params=config.request_params())
+    return asyncio.run(LiteLLMTransport(config).send(request))
+
+
+def config_for(server: OpenAIServer, model: str, **more: Any) -> LLMConfig:
+    """A config that sends a litellm model to the test server."""
+    base = server.api_base if not model.startswith("anthropic") else server.url
+    return LLMConfig(model=model, api_base=base, api_key="sk-x", transport="litellm", **more)
+
+
+def test_shared_prefixes_are_marked_for_the_providers_that_want_it(openai_server: OpenAIServer) -> None:
+    """Claude's prompts carry `cache_control` after the shared characters; nothing else changes."""
+    send(config_for(openai_server, "anthropic/claude-sonnet-4-5"))
+    body = openai_server.log()[0]["body"]
+    mark = {"cache_control": {"type": "ephemeral"}}
+    assert body["system"] == [
+        {"type": "text", "text": "Shared. ".strip(), **mark},
+        {"type": "text", "text": " Own."},
+    ]
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    assert blocks[0] == {"type": "text", "text": "All shared.", **mark}
+    assert "cache_control" not in blocks[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "more"), [("anthropic/claude-sonnet-4-5", {"prompt_caching": False}), ("openai/m", {})]
+)
+def test_other_prompts_are_not_marked(openai_server: OpenAIServer, model: str, more: dict[str, Any]) -> None:
+    """No marks where they are switched off or not wanted."""
+    send(config_for(openai_server, model, **more))
+    assert "cache_control" not in str(openai_server.log()[0]["body"])
+
+
+def test_usage_and_cost_are_counted(openai_server: OpenAIServer) -> None:
+    """Tokens of the provider's prefix cache are told apart, and a model of known price has a cost."""
+    reply = send(config_for(openai_server, "anthropic/claude-sonnet-4-5"))
+    assert reply.text == "A plain reply."
+    assert reply.usage is not None
+    assert (reply.usage.cache_creation_input_tokens, reply.usage.cache_read_input_tokens) == (7, 3)
+    assert reply.usage.completion_tokens == 5
+    assert reply.cost is not None and 0 < reply.cost < 0.01
+
+
+def test_a_model_of_unknown_price_has_no_cost(openai_server: OpenAIServer) -> None:
+    """An unknown price is None and not zero."""
+    assert send(config_for(openai_server, "openai/nobody-knows-it")).cost is None
+
+
+def test_parameters_that_the_provider_does_not_take_are_dropped_and_told(openai_server: OpenAIServer) -> None:
+    """What Anthropic has no word for is left out, and the reply says so; the rest arrives."""
+    config = config_for(openai_server, "anthropic/claude-sonnet-4-5", seed=3, temperature=0.5, max_tokens=99)
+    reply = send(config)
+    assert reply.dropped_params == ("seed",)
+    body = openai_server.log()[0]["body"]
+    assert "seed" not in body
+    assert (body["temperature"], body["max_tokens"]) == (0.5, 99)
+
+
+def test_values_that_a_model_does_not_take_are_dropped_and_told(openai_server: OpenAIServer) -> None:
+    """A reasoning model that takes no temperature is asked without it, from then on too."""
+    config = config_for(openai_server, "openai/o3-mini", temperature=0.5)
+    transport = LiteLLMTransport(config)
+    request = ModelRequest(model=config.model, messages=PROMPT, params=config.request_params())
+
+    async def main() -> list[ModelReply]:
+        return [await transport.send(request), await transport.send(request)]
+
+    for reply in asyncio.run(main()):
+        assert reply.dropped_params == ("temperature",)
+    assert ["temperature" in seen["body"] for seen in openai_server.log()] == [False, False]
+
+
+def test_thinking_becomes_the_providers_own(openai_server: OpenAIServer) -> None:
+    """A budget goes to Anthropic as its own parameter."""
+    config = config_for(
+        openai_server, "anthropic/claude-sonnet-4-5", thinking={"budget_tokens": 2000}, max_tokens=4000
+    )
+    send(config)
+    assert openai_server.log()[0]["body"]["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+
+
+@pytest.mark.parametrize(
+    "model", ["vllm/org/m", "openai_compatible/org/m", "hosted_vllm/org/m", "sglang/org/m"]
+)
+def test_names_that_litellm_does_not_know_reach_the_server(openai_server: OpenAIServer, model: str) -> None:
+    """Every OpenAI-compatible prefix works over litellm too."""
+    send(config_for(openai_server, model))
+    assert openai_server.log()[0]["body"]["model"] == "org/m"
+
+
+def test_a_bare_name_reaches_a_server_of_ones_own(openai_server: OpenAIServer) -> None:
+    """A name that no provider has is the server's own."""
+    send(config_for(openai_server, "my-own-model"))
+    assert openai_server.log()[0]["body"]["model"] == "my-own-model"
+
+
+def test_a_name_without_a_provider_is_an_error_that_helps() -> None:
+    """The error says to give a prefix or an address."""
+    with pytest.raises(ModelNotFoundError, match="start it with a prefix, as 'anthropic/…', or set api_base"):
+        send(LLMConfig(model="nobody-knows-it"))
+
+
+def test_secret_parameters_and_headers_are_sent(openai_server: OpenAIServer) -> None:
+    """What is hidden everywhere else reaches the provider."""
+    send(config_for(openai_server, "openai/m", extra_params={"x_token": "t"}, extra_headers={"X-Gate": "g"}))
+    (seen,) = openai_server.log()
+    assert seen["body"]["x_token"] == "t"
+    assert {name.lower(): value for name, value in seen["headers"].items()}["x-gate"] == "g"
+
+
+def test_a_stolen_version_is_not_imported(tmp_path: Path) -> None:
+    """The two versions that an attacker published are refused before they are imported."""
+    folder = tmp_path / "litellm-1.82.7.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: litellm\nVersion: 1.82.7\n", encoding="utf-8"
+    )
+    program = (
+        "import asyncio, sys\n"
+        "from autorubric.errors import MissingDependencyError\n"
+        "from autorubric.llm import generate\n"
+        "try:\n"
+        "    asyncio.run(generate('', 'hi', 'gpt-4.1-mini'))\n"
+        "except MissingDependencyError as error:\n"
+        "    assert 'steals credentials' in str(error), error\n"
+        "    assert 'litellm' not in sys.modules\n"
+        "    print('refused')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "refused\n"
+
+
+def test_litellm_is_quiet(openai_server: OpenAIServer) -> None:
+    """A failing call prints nothing, and its key is in no log at the most talkative level."""
+    openai_server.script("echo_key")
+    program = (
+        "import asyncio, logging, sys\n"
+        "logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)\n"
+        "from autorubric.errors import AuthenticationError\n"
+        "from autorubric.llm import LLMConfig, generate\n"
+        "base = sys.argv[1]\n"
+        "config = LLMConfig(model='openai/m', api_base=base, api_key='sk-SENTINEL-1', transport='litellm')\n"
+        "try:\n"
+        "    asyncio.run(generate('', 'hi', config))\n"
+        "except AuthenticationError as error:\n"
+        "    print(error)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, openai_server.api_base], capture_output=True, text=True, check=True
+    )
+    assert "SENTINEL" not in result.stdout + result.stderr
+    assert result.stderr == ""
+    assert "AuthenticationError" in result.stdout
+
+
+def test_nothing_heavy_is_imported_and_no_socket_opened() -> None:
+    """Importing the package loads neither litellm nor aiohttp; making a client opens nothing."""
+    program = (
+        "import socket, sys\n"
+        "def refuse(*_): raise AssertionError('a socket was opened')\n"
+        "socket.socket.connect = refuse\n"
+        "from autorubric.llm import LLMClient, LLMConfig\n"
+        "LLMClient('gpt-4.1-mini')\n"
+        "LLMClient(LLMConfig(model='ollama/x', api_base='http://localhost:1'))\n"
+        "heavy = ('litellm', 'aiohttp', 'openai', 'httpx', 'numpy')\n"
+        "print([name for name in heavy if name in sys.modules])\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+def test_a_client_of_a_known_model_uses_litellm() -> None:
+    """Without an address the breadth of litellm is what is asked; nothing is sent here."""
+    assert LLMClient("gpt-4.1-mini").config.transport == "auto"
