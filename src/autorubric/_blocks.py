@@ -1,4 +1,4 @@
-"""Blocks: what metrics and reports say, apart from how it is shown. Renderers read blocks and nothing else."""
+"""Blocks: what metrics and reports say, apart from how it is shown; renderers read nothing else."""
 
 from __future__ import annotations
 

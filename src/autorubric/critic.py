@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autorubric._events import Exchanged
 from autorubric.errors import JudgeError, ReplyError
-from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, Seat
+from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, Seat, shared_error
 from autorubric.types import JudgeVote
 from autorubric.values import Answer, CriterionVerdict
 
@@ -53,7 +53,7 @@ async def cast_votes(
     try:
         outcomes = await seat.judge.ask_many(requests)
     except JudgeError as error:
-        outcomes = [error for _ in requests]
+        outcomes = shared_error(error, len(requests))
     seconds = clock() - started
     return [
         _cast(seat, request, outcome, seconds) for request, outcome in zip(requests, outcomes, strict=True)

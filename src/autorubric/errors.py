@@ -1,28 +1,28 @@
 """Every error that the library raises on purpose, as one tree.
 
-    AutorubricError
-    ├── ArgumentError (ValueError)         an argument, or a combination of them, that cannot work
-    ├── FileError (ValueError)             a file with faults; all of them at once, in `faults`
-    │   ├── RubricError                    … a rubric or a criterion in it
-    │   └── DatasetError                   … a dataset or an item in it
-    ├── JudgeError                         a judge could not answer
-    │   ├── ReplyError (ValueError)        … it answered, and the answer cannot be read
-    │   └── ProviderError                  … a model provider sent no usable reply
-    │       ├── AuthenticationError        the key is missing or refused
-    │       ├── ModelNotFoundError         no such model or endpoint
-    │       ├── RequestRefusedError        the provider rejects the request as it stands
-    │       │   ├── ContextLengthError     … because the text is longer than the model's context
-    │       │   └── SchemaRefusedError     … because it cannot take the response format
-    │       └── TransientError             worth another try
-    │           ├── RateLimitError         too many requests or tokens; may carry `retry_after`
-    │           ├── ProviderTimeoutError   no answer in time
-    │           ├── ProviderConnectionError  no connection, or it broke
-    │           └── ServerError            the provider failed (5xx), or sent an unreadable envelope
-    ├── RunError                           a run folder that cannot be used as asked
-    │   ├── RunMismatchError               … because what it depends on has changed
-    │   ├── RunLockedError                 … because another process writes to it
-    │   └── RunFormatError                 … because a newer version wrote it, or it is damaged
-    └── MissingDependencyError (ImportError)  an optional package is not installed
+AutorubricError
+├── ArgumentError (ValueError)         an argument, or a combination of them, that cannot work
+├── FileError (ValueError)             a file with faults; all of them at once, in `faults`
+│   ├── RubricError                    … a rubric or a criterion in it
+│   └── DatasetError                   … a dataset or an item in it
+├── JudgeError                         a judge could not answer
+│   ├── ReplyError (ValueError)        … it answered, and the answer cannot be read
+│   └── ProviderError                  … a model provider sent no usable reply
+│       ├── AuthenticationError        the key is missing or refused
+│       ├── ModelNotFoundError         no such model or endpoint
+│       ├── RequestRefusedError        the provider rejects the request as it stands
+│       │   ├── ContextLengthError     … because the text is longer than the model's context
+│       │   └── SchemaRefusedError     … because it cannot take the response format
+│       └── TransientError             worth another try
+│           ├── RateLimitError         too many requests or tokens; may carry `retry_after`
+│           ├── ProviderTimeoutError   no answer in time
+│           ├── ProviderConnectionError  no connection, or it broke
+│           └── ServerError            the provider failed (5xx), or sent an unreadable envelope
+├── RunError                           a run folder that cannot be used as asked
+│   ├── RunMismatchError               … because what it depends on has changed
+│   ├── RunLockedError                 … because another process writes to it
+│   └── RunFormatError                 … because a newer version wrote it, or it is damaged
+└── MissingDependencyError (ImportError)  an optional package is not installed
 """
 
 from __future__ import annotations

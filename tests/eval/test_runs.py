@@ -54,7 +54,9 @@ def test_a_rerun_asks_nothing(tmp_path: Path) -> None:
     assert sum(first.asked.values()) == 8
     assert not second.asked
     assert after.get_scores() == before.get_scores()
-    assert [r.duration_seconds for r in after.item_results] == [r.duration_seconds for r in before.item_results]
+    assert [r.duration_seconds for r in after.item_results] == [
+        r.duration_seconds for r in before.item_results
+    ]
 
 
 def test_a_stored_run_reopens_without_a_judge(tmp_path: Path) -> None:
@@ -62,7 +64,9 @@ def test_a_stored_run_reopens_without_a_judge(tmp_path: Path) -> None:
     result = run(tmp_path, CountingJudge())
     reopened = EvalResult.from_experiment(tmp_path / "run")
     assert reopened.get_scores() == result.get_scores()
-    assert [r.to_dict() for r in reopened.get_reports() if r] == [r.to_dict() for r in result.get_reports() if r]
+    assert [r.to_dict() for r in reopened.get_reports() if r] == [
+        r.to_dict() for r in result.get_reports() if r
+    ]
 
 
 def test_a_length_penalty_survives_reopening(tmp_path: Path) -> None:
@@ -172,7 +176,12 @@ def test_a_fork_leaves_the_old_run_as_it_was(tmp_path: Path) -> None:
     ("grader", "rubric", "first_score", "named"),
     [
         (CriterionGrader(judges=[CountingJudge()]), small_rubric(weight=30.0), 10 / 40, "weight 5 → 30"),
-        (CriterionGrader(judges=[CountingJudge()], normalize=False), small_rubric(), 10.0, "policy normalize"),
+        (
+            CriterionGrader(judges=[CountingJudge()], normalize=False),
+            small_rubric(),
+            10.0,
+            "policy normalize",
+        ),
         (
             CriterionGrader(judges=[JudgeSpec(CountingJudge(), weight=2.0)]),
             small_rubric(),

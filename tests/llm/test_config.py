@@ -219,44 +219,46 @@ def test_a_file_tells_all_its_faults_with_their_places(tmp_path: Path) -> None:
     with pytest.raises(FileError) as caught:
         LLMConfig.from_yaml(path)
     assert caught.value.source == str(path)
-    assert {fault.path for fault in caught.value.faults} == {
-        "model",
-        "temprature",
-        "timeout",
-        "fallbacks[0].tmeout",
-        "fallbacks[1]",
-        "thinking.x",
+    assert {(fault.path, fault.line) for fault in caught.value.faults} == {
+        ("model", 1),
+        ("temprature", 1),
+        ("timeout", 2),
+        ("fallbacks[0].tmeout", 3),
+        ("fallbacks[1]", 3),
+        ("thinking.x", 4),
     }
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    "content",
     [
-        (b"model: [", "is not YAML"),
-        (b"a: 1\nb: [1,\nc: 'x", "line"),
-        (b"model: &a x\nseed: *a", "aliases"),
-        (b"- model", "must be a mapping of parameters"),
-        (b"1: 2", "must be a mapping of parameters"),
-        (b"", "must be a mapping of parameters"),
-        (b"model: \xff", "is not UTF-8"),
-        (b"model: !!python/object:os.system x", "is not YAML"),
-        (b"x: " + b"[" * 5000, "is not YAML"),
-        (b"x: 2001-99-99", "is not YAML"),
-        (b" " * (1 << 20) + b"model: m", "over 1,048,576 bytes"),
+        b"model: [",
+        b"a: 1\nb: [1,\nc: 'x",
+        b"- model",
+        b"1: 2",
+        b"",
+        b"model: \xff",
+        b"model: !!python/object:os.system x",
+        b"x: " + b"[" * 5000,
+        b"x: 2001-99-99",
+        b"model: m\nmodel: n",
+        b'api_key: "sk-SENTINEL',
+        b"a: &a [x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\nc: [*b, *b, *b, *b, *b, *b, *b, *b]",
     ],
 )
-def test_a_file_that_is_no_config_is_a_file_error(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_is_no_config_is_a_file_error(tmp_path: Path, content: bytes) -> None:
     """Whatever stands in the file, the error is typed and says what is wrong with it."""
     path = tmp_path / "model.yaml"
     path.write_bytes(content)
     with pytest.raises(FileError) as caught:
         LLMConfig.from_yaml(path)
-    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "SENTINEL" not in str(caught.value)
 
 
 def test_a_file_that_cannot_be_opened_is_a_file_error(tmp_path: Path) -> None:
     """Reading what is not there, and writing where there is no folder, are typed errors."""
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="no such file"):
         LLMConfig.from_yaml(tmp_path / "none.yaml")
     with pytest.raises(FileError, match="cannot be written"):
         LLMConfig(model="m").to_yaml(tmp_path / "none" / "model.yaml")

@@ -13,6 +13,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics import bias, cohen_kappa, kendall_tau_b, lin_ccc, mae, mcc, pearson, rmse, spearman
 from autorubric.metrics._columns import number_pairs
 from autorubric.metrics._correlation import correlation_p_value, kendall_p_value
+from autorubric.metrics._ranks import kendall_of, rank_pairs, spearman_of
 
 # Bland & Altman 1986: peak expiratory flow (l/min), first readings with the large and the mini Wright meter.
 LARGE = [494, 395, 516, 434, 476, 557, 413, 442, 650, 433, 417, 656, 267, 478, 178, 423, 427]
@@ -38,7 +39,7 @@ def test_correlations_as_scipy(n, levels):
         assert correlation_p_value(ours(x, y, ci=None).value, n) == pytest.approx(expected.pvalue)
     expected = st.kendalltau(x, y, method="asymptotic")
     assert kendall_tau_b(x, y, ci=None) == pytest.approx(expected.statistic)
-    assert kendall_p_value(pairs) == pytest.approx(expected.pvalue)
+    assert kendall_p_value(rank_pairs(pairs)) == pytest.approx(expected.pvalue)
 
 
 @pytest.mark.parametrize(("n", "levels"), CASES)
@@ -54,8 +55,6 @@ def test_resamples_are_the_figure_of_the_resampled_pairs(n, levels, function):
 
 def test_weighted_ranks_equal_repeated_pairs():
     """Drawing a pair twice is the same as writing it twice, on the table and on weights."""
-    from autorubric.metrics._ranks import kendall_of, rank_pairs, spearman_of
-
     rng = np.random.default_rng(3)
     for n, levels in ((40, 4), (200, 10**6), (1700, 10**6)):
         x, y = rng.integers(0, levels, n), rng.integers(0, levels, n)
@@ -170,8 +169,8 @@ def test_p_values_at_the_edges():
     """No p below three pairs or without variation; a perfect correlation has p 0."""
     assert correlation_p_value(0.5, 2) is None
     assert correlation_p_value(1.0, 5) == 0.0
-    assert kendall_p_value(number_pairs([1, 2], [1, 2], None)) is None
-    assert kendall_p_value(number_pairs([1, 1, 1], [1, 2, 3], None)) is None
+    assert kendall_p_value(rank_pairs(number_pairs([1, 2], [1, 2], None))) is None
+    assert kendall_p_value(rank_pairs(number_pairs([1, 1, 1], [1, 2, 3], None))) is None
 
 
 def test_numbers_are_checked():

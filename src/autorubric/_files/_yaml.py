@@ -24,6 +24,7 @@ _SCALARS: Final = (
         list("-+0123456789."),
     ),
 )
+_SPECIAL: Final = re.compile(r"[\r\t\x85\u2028\u2029\ufeff]")
 # Aliases repeat what they name. Without them a text never holds more nodes than characters.
 _SPARE_NODES: Final = 100_000
 
@@ -31,6 +32,16 @@ _SPARE_NODES: Final = 100_000
 class _Loader(yaml.SafeLoader):
     # Its own table: on the base class the rules of YAML 1.1 stand.
     yaml_implicit_resolvers = {}  # noqa: RUF012
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH + 1:
+            line = self.peek_event().start_mark.line + 1
+            raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels", line)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 class _Dumper(yaml.SafeDumper):
@@ -46,9 +57,11 @@ for _tag, _pattern, _first in _SCALARS:
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    # The emitter breaks and folds block scalars of these rightly only in quotes.
-    block = "\n" in text.strip("\n") and not re.search(r"[\r\t\x85\u2028\u2029\ufeff]", text)
-    return dumper.represent_scalar(f"{_PREFIX}str", text, style="|" if block else None)
+    style = "|" if "\n" in text.strip("\n") else None
+    # Only double quotes bring these back as they were.
+    if _SPECIAL.search(text):
+        style = '"'
+    return dumper.represent_scalar(f"{_PREFIX}str", text, style=style)
 
 
 _Dumper.add_representer(str, _represent_text)

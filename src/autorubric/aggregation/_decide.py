@@ -116,7 +116,7 @@ def decide_by_judge(
     by_judge: dict[str, list[Ballot]] = {}
     for vote in votes:
         by_judge.setdefault(vote.judge_id, []).append(ballot_of(criterion, vote))
-    return {judge: decide(criterion, own, policy) for judge, own in by_judge.items()}
+    return {judge: decide(criterion, ballots, policy) for judge, ballots in by_judge.items()}
 
 
 def decide_panel(

@@ -87,7 +87,7 @@ def _most(count: Count, weights: Sequence[float]) -> Outcome:
 
 
 def _worst(count: Count, answers: Sequence[Answer]) -> Answer:
-    """The answer that helps the score least; of equal ones the one declared first, in whatever order given."""
+    """The answer that helps the score least; of equal ones the one declared first."""
     sign = 1.0 if count.criterion.weight >= 0 else -1.0
     return min(answers, key=lambda answer: (sign * _value(answer), answer.index or 0, repr(answer.code)))
 

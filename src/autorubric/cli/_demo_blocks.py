@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
@@ -11,7 +12,7 @@ from autorubric.cli._reports import answer_text
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult, ItemResult
-    from autorubric.metrics import MetricsResult
+    from autorubric.metrics import AnyCriterionMetrics, MetricsResult, RaterMetrics
 
 _SHOWN = 5
 """Replies in the table of scores."""
@@ -63,7 +64,8 @@ def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
     else:
         judges = (
             "Two judges that need no model: `lexical` compares words and was never trained, `supervised` is "
-            f"a classifier trained on {n_train} labelled replies. They are a floor that a paid judge must beat."
+            f"a classifier trained on {n_train} labelled replies. They are a floor that a paid judge must "
+            "beat."
         )
     return TextBlock(
         title="autorubric demo",
@@ -115,7 +117,67 @@ def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
 
 
 def _figures(measured: MetricsResult) -> list[Block]:
-    raise NotImplementedError
+    raters = _raters(measured)
+    per_criterion = TableBlock(
+        title="Accuracy / Cohen's kappa against the labels (kappa weighted by distance on ordered scales)",
+        columns=("criterion", "level", "n", *(name for name, _ in raters)),
+        rows=(*_criterion_rows(raters), _mean_row(raters)),
+    )
+    scores = TableBlock(
+        title="Scores of whole replies against those that the labels give",
+        columns=("", "n", "mean abs. error", "bias", "Spearman", "abstained", "failed"),
+        rows=tuple(
+            (
+                name,
+                rater.n_scores,
+                rater.score_mae,
+                rater.bias.mean_bias,
+                rater.score_spearman.coefficient,
+                rater.abstention_rate,
+                rater.failure_rate,
+            )
+            for name, rater in raters
+        ),
+    )
+    return [per_criterion, scores]
+
+
+def _raters(measured: MetricsResult) -> list[tuple[str, RaterMetrics]]:
+    """Whose figures are shown: the panel's and its judges', or those of a judge that sits alone."""
+    if len(measured.per_judge) == 1:
+        return [(judge, measured) for judge in measured.per_judge]
+    return [("panel", measured), *measured.per_judge.items()]
+
+
+def _criterion_rows(raters: Sequence[tuple[str, RaterMetrics]]) -> Iterator[tuple[Cell, ...]]:
+    for of_first in raters[0][1].per_criterion:
+        found = [{one.name: one for one in rater.per_criterion}.get(of_first.name) for _, rater in raters]
+        pairs = (accuracy_and_kappa(one) if one else (None, None) for one in found)
+        cells = (_pair(*pair) for pair in pairs)
+        yield (of_first.name, of_first.criterion_type, of_first.n_samples, *cells)
+
+
+def _mean_row(raters: Sequence[tuple[str, RaterMetrics]]) -> tuple[Cell, ...]:
+    return ("mean", "", None, *(_pair(rater.criterion_accuracy, rater.mean_kappa) for _, rater in raters))
+
+
+def accuracy_and_kappa(figures: AnyCriterionMetrics) -> tuple[float | None, float | None]:
+    """Accuracy and the kappa of a criterion's level; both None on levels that have neither."""
+    from autorubric import metrics  # late, since it loads numpy
+
+    match figures:
+        case metrics.CriterionMetrics():
+            return figures.accuracy, figures.kappa
+        case metrics.OrdinalCriterionMetrics():
+            return figures.exact_accuracy, figures.weighted_kappa
+        case metrics.NominalCriterionMetrics():
+            return figures.exact_accuracy, figures.kappa
+        case _:
+            return None, None
+
+
+def _pair(accuracy: float | None, kappa: float | None) -> str:
+    return " / ".join(f"{figure:.2f}" if figure is not None else "–" for figure in (accuracy, kappa))
 
 
 def _closing(result: EvalResult, model: str | None) -> TextBlock:

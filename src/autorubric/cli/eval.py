@@ -56,8 +56,8 @@ def evaluate(  # noqa: PLR0913
         typer.Option(
             "--name",
             metavar="NAME",
-            help="The run's name; a run of that name is gone on with. Left out, it is made from the dataset's "
-            "name and the time.",
+            help="The run's name; a run of that name is gone on with. Left out, it is made from the "
+            "dataset's name and the time.",
             show_default=False,
         ),
     ] = None,

@@ -142,8 +142,10 @@ class BaseCriterion(BaseModel):
     @property
     def measures(self) -> bool:
         """Whether answers have a value; a criterion that measures nothing never enters a score."""
-        own = type(self).value_of is not BaseCriterion.value_of
-        return own or any(field.measures for field in self.eval_fields.values())
+        if type(self).value_of is not BaseCriterion.value_of:
+            return True
+        fields = any(field.measures for field in self.eval_fields.values())
+        return fields or any(answer.value is not None for answer in self.answers())
 
     @cached_property
     def _declared(self) -> tuple[Json, ...]:

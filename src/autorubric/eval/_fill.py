@@ -14,9 +14,7 @@ from autorubric.values import Json
 _WINDOW = 64
 
 
-async def fill_ground_truth(
-    dataset: RubricDataset, grader: Grader, *, force: bool = False
-) -> RubricDataset:
+async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bool = False) -> RubricDataset:
     """The dataset with ground truth from the grader's decisions.
 
     Labels that are there stay; a criterion that the grader could not judge stays without one.

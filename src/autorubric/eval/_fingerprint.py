@@ -117,7 +117,9 @@ def _item_differences(old: RubricDataset, new: RubricDataset) -> list[str]:
         if item_id not in places:
             differences.append(f"item {item_id} was removed")
         elif old.item_fingerprint(position) != new.item_fingerprint(places[item_id]):
-            differences.append(f"item {item_id}: {_changed_text(old, position, new, places[item_id])} changed")
+            differences.append(
+                f"item {item_id}: {_changed_text(old, position, new, places[item_id])} changed"
+            )
     return [*differences, *_each_rubric(old, new, _requirement_differences)]
 
 

@@ -107,9 +107,7 @@ def _begin(
     return opened
 
 
-def _go_on(
-    name: str, store: RunStore, dataset: RubricDataset, grader: Grader, config: EvalConfig
-) -> OpenRun:
+def _go_on(name: str, store: RunStore, dataset: RubricDataset, grader: Grader, config: EvalConfig) -> OpenRun:
     contents = read_run(store.path)
     old = stored_dataset(store.path)
     described = grader.describe()

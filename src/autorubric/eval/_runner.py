@@ -181,9 +181,7 @@ class EvalRunner:
         _log.warning("run %s %s. %s", opened.name, status, self._how_to_resume(opened))
 
     def _how_to_resume(self, opened: OpenRun) -> str:
-        return (
-            f"What was judged is in {opened.store.path}; run again with experiment_name={opened.name!r} to go on"
-        )
+        return f"What was judged is in {opened.store.path}; run again with experiment_name={opened.name!r} to go on"
 
 
 @dataclass(slots=True, kw_only=True)

@@ -157,9 +157,7 @@ def _parse_vote(raw: Mapping[str, Any]) -> StoredVote:
     )
 
 
-def _lines(
-    path: Path, notices: list[str], parse: Callable[[Mapping[str, Any]], Any]
-) -> Iterator[Any]:
+def _lines(path: Path, notices: list[str], parse: Callable[[Mapping[str, Any]], Any]) -> Iterator[Any]:
     if not path.exists():
         return
     with path.open("rb") as lines:

@@ -71,7 +71,7 @@ class Grader(ABC):
     def describe(self) -> GraderDescription:
         """What identifies this grader in a run's manifest; nothing secret."""
 
-    async def aclose(self) -> None:
+    async def aclose(self) -> None:  # noqa: B027 - most graders hold nothing
         """Releases what the judges hold; grading afterwards opens it anew."""
 
     async def grade(

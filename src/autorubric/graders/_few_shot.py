@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.dataset import RubricDataset
+from autorubric.errors import ArgumentError
 from autorubric.graders._base import GradingTask
 from autorubric.graders._seeds import derive_seed
 from autorubric.prompts import Example
@@ -42,29 +46,52 @@ class _Labelled:
 
 
 class ExamplePool:
-    """Examples by criterion name, in the order in which they are taken."""
+    """Examples by criterion name, in the order in which they are taken.
+
+    Raises:
+        ArgumentError: The training data has no labelled text.
+    """
 
     def __init__(self, training_data: RubricDataset, config: FewShotConfig) -> None:
         self.config = config
-        self._ordered = {
-            name: _in_order(labelled, name, config) for name, labelled in _by_criterion(training_data).items()
+        self._shuffled = {
+            name: _shuffled(labelled, name, config) for name, labelled in _by_criterion(training_data).items()
         }
+        if not self._shuffled:
+            raise ArgumentError(
+                f"training_data has {len(training_data)} items and no labelled text among them; give items "
+                "with a submission and ground_truth or ratings"
+            )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all examples that may be shown: texts, labels and, where they are shown, reasons."""
+        digest = hashlib.sha256()
+        for name, labelled in sorted(self._shuffled.items()):
+            for found in labelled:
+                shown = [name, found.item_id, found.text, found.label]
+                digest.update(json.dumps([*shown, self._reason(found)]).encode("ascii"))
+        return digest.hexdigest()
+
+    def _reason(self, found: _Labelled) -> str:
+        return found.reason if self.config.include_reason else ""
 
     def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
         """The first examples of a criterion that are not the item itself, by id or by text."""
-        others = (
+        others = [
             found
-            for found in self._ordered.get(criterion_name, ())
+            for found in self._shuffled.get(criterion_name, ())
             if found.text != task.submission.text and not (task.item_id and found.item_id == task.item_id)
-        )
-        taken = [found for found, _ in zip(others, range(self.config.n_examples), strict=False)]
+        ]
+        # Turns are taken after the item itself is gone: it would leave its label one example short.
+        taken = _taking_turns(others) if self.config.balance_verdicts else others
         return tuple(
             Example(
                 text=found.text,
                 answer=found.label,
-                reason=found.reason if self.config.include_reason else "",
+                reason=self._reason(found),
             )
-            for found in taken
+            for found in itertools.islice(taken, self.config.n_examples)
         )
 
 
@@ -85,17 +112,16 @@ def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
     return pool
 
 
-def _in_order(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
+def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
     shuffled = list(labelled)
     random.Random(derive_seed(config.seed or 0, "few-shot", name)).shuffle(shuffled)
-    return list(_taking_turns(shuffled)) if config.balance_verdicts else shuffled
+    return shuffled
 
 
 def _taking_turns(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
+    """One of each label after the other, from round to round, as long as there are any."""
     by_label: dict[str, list[_Labelled]] = {}
     for found in labelled:
         by_label.setdefault(found.label, []).append(found)
-    for turn in range(max(len(group) for group in by_label.values())):
-        for label in sorted(by_label):
-            if turn < len(by_label[label]):
-                yield by_label[label][turn]
+    for turn in itertools.zip_longest(*(by_label[label] for label in sorted(by_label))):
+        yield from (found for found in turn if found is not None)

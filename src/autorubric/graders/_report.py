@@ -117,12 +117,19 @@ def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: Score) -> s
     more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
     if failed:
         head = "every judgment failed" if len(failed) == len(reports) else _share(failed, reports)
-        return f"{head}: {told}{more}"
+        left = "nothing is left to score; " if scored.score is None and len(failed) < len(reports) else ""
+        return f"{left}{head}: {told}{more}"
     if scored.score is None:
         return "nothing is left to score: " + ", ".join(
-            f"{report.name} is {report.status}" for report in reports[:5]
+            f"{report.name} {_why_unscored(report)}" for report in reports[:5]
         )
     return None
+
+
+def _why_unscored(report: EnsembleCriterionReport) -> str:
+    if report.status != "answered":
+        return f"is {report.status}"
+    return "measures nothing" if report.score_value is None else f"has weight {report.criterion.weight:g}"
 
 
 def _share(failed: Sequence[object], reports: Sequence[object]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from autorubric._events import Listener, VoteCast
@@ -17,8 +18,8 @@ from autorubric.aggregation import (
     OnFailure,
     OrdinalAggregation,
 )
+from autorubric.criteria import BaseCriterion, Criterion, CriterionOption, find_check
 from autorubric.critic import Cast, cast_vote, cast_votes
-from autorubric.criteria import BaseCriterion, Criterion, CriterionOption
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
 from autorubric.graders._base import Grader, GraderDescription, GradingTask, Votes
@@ -26,7 +27,15 @@ from autorubric.graders._few_shot import ExamplePool, FewShotConfig
 from autorubric.graders._policy import GradingPolicy
 from autorubric.graders._report import build_report
 from autorubric.graders._seeds import derive_seed
-from autorubric.judges import CHECK_JUDGE_ID, CheckJudge, JudgeLike, JudgeRequest, Seat, seat_judges
+from autorubric.judges import (
+    CHECK_JUDGE_ID,
+    BatchJudge,
+    CheckJudge,
+    JudgeLike,
+    JudgeRequest,
+    Seat,
+    seat_judges,
+)
 from autorubric.llm import LLMConfig
 from autorubric.prompts import Material, Question, compose, compose_batch
 from autorubric.types import CannotAssessConfig, EnsembleEvaluationReport, JudgeVote, LengthPenalty
@@ -74,7 +83,7 @@ class CriterionGrader(Grader):
         ArgumentError: The arguments cannot work together.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the public constructor
         self,
         *,
         llm_config: LLMConfig | str | None = None,
@@ -113,10 +122,8 @@ class CriterionGrader(Grader):
         if few_shot_config is not None and training_data is None:
             raise ArgumentError("few_shot_config without training_data: give the labelled items to draw from")
         self._examples: ExamplePool | None = None
-        self._training_fingerprint: str | None = None
         if training_data is not None:
             self._examples = ExamplePool(training_data, few_shot_config or FewShotConfig())
-            self._training_fingerprint = training_data.fingerprint
         self._prompts = (system_prompt, multi_choice_system_prompt)
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _criteria_per_call(llm_calls)
@@ -162,15 +169,20 @@ class CriterionGrader(Grader):
         """All votes on the task, by criterion name; those in `stored` are not cast again.
 
         Raises:
+            ArgumentError: A criterion names an aggregation that its level does not have, or a check that
+                is not registered.
             JudgeError: A vote failed and `on_failure` is `"raise"`.
         """
         calls = self.plan(task)
-        known = {
+        there = {
             (name, vote.judge_id, vote.sample): vote
             for name, votes in (stored or {}).items()
             for vote in votes
         }
-        batches = self._batches([call for call in calls if _key(call) not in known])
+        known = {_key(call): _as_of_now(call, there[_key(call)]) for call in calls if _key(call) in there}
+        asked = [call for call in calls if _key(call) not in known]
+        _find_checks(asked)
+        batches = self._batches(asked)
 
         async def run(batch: Sequence[JudgeCall]) -> None:
             for call, cast in zip(batch, await _cast_batch(batch), strict=True):
@@ -184,17 +196,21 @@ class CriterionGrader(Grader):
         return votes
 
     def _batches(self, calls: Sequence[JudgeCall]) -> list[list[JudgeCall]]:
-        if self.criteria_per_call == 1:
-            return [[call] for call in calls]
+        """Calls that share a request; those of a judge that takes one criterion at a time stand alone."""
         groups: dict[tuple[str, int], list[JudgeCall]] = {}
+        alone = []
         for call in calls:
-            groups.setdefault((call.seat.judge_id, call.request.sample), []).append(call)
+            if self.criteria_per_call == 1 or not isinstance(call.seat.judge, BatchJudge):
+                alone.append([call])
+            else:
+                groups.setdefault((call.seat.judge_id, call.request.sample), []).append(call)
         size = self.criteria_per_call
-        return [
+        shared = [
             group[start : start + (size or len(group))]
             for group in groups.values()
             for start in range(0, len(group), size or len(group))
         ]
+        return [*alone, *shared]
 
     def _hear(self, call: JudgeCall, cast: Cast, listener: Listener | None) -> None:
         if cast.error is not None and self.policy.aggregation.on_failure == "raise":
@@ -215,7 +231,7 @@ class CriterionGrader(Grader):
         return build_report(task, votes, self.policy)
 
     def describe(self) -> GraderDescription:
-        """What identifies this grader in a run's manifest: what votes depend on, and what is done with them."""
+        """What identifies this grader in a manifest: what votes depend on, and what is done with them."""
         asking: dict[str, Json] = {
             "judges": {seat.judge_id: _asked_of(seat) for seat in self.seats},
             "prompts": self._prompt_digest(),
@@ -234,7 +250,7 @@ class CriterionGrader(Grader):
     def _few_shot_digest(self) -> Json:
         if self._examples is None:
             return None
-        return {**self._examples.config.model_dump(), "training_data": self._training_fingerprint}
+        return {**self._examples.config.model_dump(), "examples": self._examples.digest}
 
     def _prompt_digest(self) -> str:
         """SHA-256 of sample prompts: any change of wording changes it."""
@@ -251,6 +267,7 @@ class CriterionGrader(Grader):
         for prompt in prompts:
             for message in prompt.messages:
                 digest.update(message.content.encode("utf-8", "surrogatepass"))
+            digest.update(json.dumps(prompt.schema.schema).encode("ascii"))
         return digest.hexdigest()
 
     async def aclose(self) -> None:
@@ -265,9 +282,7 @@ class CriterionGrader(Grader):
         await self.aclose()
 
 
-def _one_of(
-    llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | None
-) -> Sequence[JudgeLike]:
+def _one_of(llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | None) -> Sequence[JudgeLike]:
     if (llm_config is None) == (judges is None):
         given = "both" if judges is not None else "neither"
         raise ArgumentError(f"give exactly one of llm_config and judges; got {given}")
@@ -305,6 +320,23 @@ def _asked_of(seat: Seat) -> Mapping[str, Any]:
 
 def _key(call: JudgeCall) -> tuple[str, str, int]:
     return (call.request.criterion.name or "", call.seat.judge_id, call.request.sample)
+
+
+def _as_of_now(call: JudgeCall, vote: JudgeVote) -> JudgeVote:
+    """A stored vote under the judge's present weight and the present values of the criterion's options."""
+    answer = call.request.criterion.parse_truth(vote.answer)
+    return replace(vote, weight=call.seat.weight, value=None if answer is None else answer.value)
+
+
+def _find_checks(calls: Sequence[JudgeCall]) -> None:
+    """Before anything is spent.
+
+    Raises:
+        ArgumentError: A check is not registered.
+    """
+    for call in calls:
+        if call.request.criterion.check is not None:
+            find_check(call.request.criterion.check)
 
 
 async def _cast_batch(batch: Sequence[JudgeCall]) -> list[Cast]:

@@ -1,6 +1,13 @@
 """Judges: who answers. Language models, functions, recorded votes, checks and offline baselines."""
 
-from autorubric.judges._base import BatchJudge, DescribedJudge, Judge, JudgeReply, JudgeRequest
+from autorubric.judges._base import (
+    BatchJudge,
+    DescribedJudge,
+    Judge,
+    JudgeReply,
+    JudgeRequest,
+    shared_error,
+)
 from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
 from autorubric.judges._function import FunctionJudge
 from autorubric.judges._model import ModelJudge
@@ -22,4 +29,5 @@ __all__ = [
     "RecordedJudge",
     "Seat",
     "seat_judges",
+    "shared_error",
 ]

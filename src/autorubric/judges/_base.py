@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -67,6 +68,13 @@ class JudgeReply:
     asked: bool = True
     exchanged: Exchanged | None = None
     truncated: bool = False
+
+
+def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:
+    """One error in the place of several replies; what was spent stands at the first of them."""
+    unspent = copy.copy(error)
+    unspent.usage = unspent.cost = None
+    return [error, *(unspent for _ in range(count - 1))]
 
 
 @runtime_checkable

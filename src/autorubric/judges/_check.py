@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from autorubric.criteria import BaseCriterion, find_check
-from autorubric.errors import AutorubricError, JudgeError, ReplyError
+from autorubric.errors import JudgeError, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest
 from autorubric.values import Answer
 
@@ -23,7 +23,8 @@ class CheckJudge:
         """What the check says of the submission's text.
 
         Raises:
-            JudgeError: There is no text or no such check, or the check raised.
+            ArgumentError: No check of that name is registered.
+            JudgeError: There is no text, the criterion has no check, or the check raised.
             ReplyError: The check returned something that is no answer to the criterion.
         """
         if request.submission.text is None:
@@ -33,7 +34,7 @@ class CheckJudge:
         check = find_check(request.criterion.check)
         try:
             found = check(request.submission.text)
-        except AutorubricError:
+        except JudgeError:
             raise
         # A check is its author's code, not ours: whatever it raises is that check's failure.
         except Exception as error:

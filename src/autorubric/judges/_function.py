@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from autorubric.errors import AutorubricError, JudgeError
+from autorubric.errors import JudgeError
 from autorubric.judges._base import JudgeReply, JudgeRequest
 
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
@@ -31,21 +31,28 @@ class FunctionJudge:
         """The function's answer.
 
         Raises:
-            JudgeError: The function raised; the message names the exception.
+            JudgeError: The function raised it, or anything else; then the message names the exception.
         """
         try:
             if inspect.iscoroutinefunction(self.function):
                 answer = await self.function(request)
             else:
-                answer = await asyncio.to_thread(self.function, request)
+                answer = await asyncio.to_thread(self._call, request)
                 if inspect.isawaitable(answer):
                     answer = await answer
-        except AutorubricError:
+        except JudgeError:
             raise
         # The function is its author's code, not ours: whatever it raises is that judge's failure.
         except Exception as error:
             raise JudgeError(f"judge {self.judge_id!r} raised {type(error).__name__}: {error}") from error
         return answer if isinstance(answer, JudgeReply) else JudgeReply(answer=answer)
+
+    def _call(self, request: JudgeRequest) -> Any:
+        try:
+            return self.function(request)
+        # No future can carry this one out of a thread: whoever awaits it would wait for ever.
+        except StopIteration as error:
+            raise JudgeError(f"judge {self.judge_id!r} raised StopIteration: {error}") from error
 
     def describe(self) -> dict[str, str]:
         """The function's module and qualified name."""

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from autorubric._events import Exchanged
 from autorubric.criteria import Shown
 from autorubric.errors import ContextLengthError, JudgeError, ProviderError, ReplyError
-from autorubric.judges._base import JudgeReply, JudgeRequest
-from autorubric.llm import Exchange, LLMClient
+from autorubric.judges._base import JudgeReply, JudgeRequest, shared_error
+from autorubric.llm import Exchange, LLMClient, LLMConfig
 from autorubric.prompts import Material, Prompt, Question, compose, compose_batch, opaque_ids
-from autorubric.values import Answer, Submission, TokenUsage
+from autorubric.values import Answer, Json, Submission, TokenUsage
 
 ReadT = TypeVar("ReadT")
 
@@ -38,6 +38,15 @@ class ModelJudge:
     system_prompt: str | None = None
     multi_choice_system_prompt: str | None = None
 
+    def describe(self) -> dict[str, Json]:
+        """The model's config, without secrets, and the prompts that replace ours."""
+        prompts = {
+            "system_prompt": self.system_prompt,
+            "multi_choice_system_prompt": self.multi_choice_system_prompt,
+        }
+        own = {name: prompt for name, prompt in prompts.items() if prompt is not None}
+        return {**asked_of(self.client.config), **own}
+
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The model's answer; a refusal is an abstention with its reason.
 
@@ -58,7 +67,8 @@ class ModelJudge:
 
         exchange, truncated = await self._fitting(request, prompt_for, read)
         if exchange.answer is None:
-            return _reply(exchange, Answer(code=None, cannot_assess=True, reason=_refused(exchange)), truncated)
+            refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
+            return _reply(exchange, refused, truncated)
         return _reply(exchange, exchange.answer, truncated)
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply | JudgeError]:
@@ -88,7 +98,7 @@ class ModelJudge:
             lost = _Spent(usage=error.usage, cost=error.cost)
             return await self._each(requests, {}, lost)
         except ProviderError as error:
-            return [error for _ in requests]
+            return shared_error(error, len(requests))
         return await self._each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
 
     async def _each(
@@ -159,6 +169,23 @@ class _Spent:
             return replace(reply, usage=usage, cost=cost)
         reply.usage, reply.cost = usage, cost
         return reply
+
+
+_PACE = frozenset(
+    {
+        *("timeout", "max_retries", "retry_min_wait", "retry_max_wait", "max_parallel_requests"),
+        *("requests_per_minute", "tokens_per_minute", "cache_enabled", "cache_dir", "cache_ttl"),
+        "prompt_caching",
+    }
+)
+"""Parameters of a model's config that say how fast and how often it is asked, not what it answers."""
+
+
+def asked_of(config: LLMConfig) -> dict[str, Json]:
+    """What answers depend on in a model's config; pace, retries and caching may change under way."""
+    said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
+    said["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
+    return said
 
 
 def _sum_usage(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
@@ -264,4 +291,5 @@ def _cut(submission: Submission, policy: str | None) -> Submission | None:
         cut = text[:keep] + "\n[…]"
     else:
         cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
-    return replace(submission, text=cut)
+    # The mark of the cut may be longer than what it stands for, and cutting would never end.
+    return replace(submission, text=cut) if len(cut) < len(text) else None

@@ -126,7 +126,9 @@ class RecordedJudge:
 
     def describe(self) -> dict[str, str]:
         """A digest of the votes."""
-        digest = hashlib.sha256(json.dumps(sorted(self.votes.items(), key=lambda entry: entry[0])).encode("utf-8"))
+        digest = hashlib.sha256(
+            json.dumps(sorted(self.votes.items(), key=lambda entry: entry[0])).encode("utf-8")
+        )
         return {"judge": "recorded", "votes": digest.hexdigest(), "missing": self.missing}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
@@ -183,24 +185,36 @@ def _read_rows(path: Path) -> list[_Row]:
             if absent:
                 message = f"no column {', '.join(absent)}; columns are {', '.join(_COLUMNS)}[, sample]"
                 raise FileError(str(path), [Fault(path="header", message=message, line=1)])
-            return [_row(path, reader.line_num, raw) for raw in reader]
+            found = [_row(reader.line_num, raw) for raw in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FileError(str(path), [Fault(path="", message=f"cannot be read: {error}")]) from error
+    faults = [one for one in found if isinstance(one, Fault)]
+    if faults:
+        raise FileError(str(path), faults)
+    return [one for one in found if isinstance(one, _Row)]
 
 
-def _row(path: Path, line: int, raw: Mapping[str, str | None]) -> _Row:
+def _row(line: int, raw: Mapping[str, str | None]) -> _Row | Fault:
     missing = [name for name in _COLUMNS if raw.get(name) is None]
     if missing:
-        raise FileError(
-            str(path), [Fault(path="row", message=f"no value for {', '.join(missing)}", line=line)]
-        )
-    texts = {name: raw[name] or "" for name in _COLUMNS}
+        return Fault(path="row", message=f"no value for {', '.join(missing)}", line=line)
+    sample, confidence = raw.get("sample") or "0", raw.get("confidence") or None
+    if not sample.isascii() or not sample.isdigit():
+        message = f"{sample!r} is no sample; give its index, a whole number from 0 up"
+        return Fault(path="sample", message=message, line=line)
+    if confidence is not None and not _is_share(confidence):
+        message = f"{confidence!r} is no confidence; give a number from 0 to 1, or nothing"
+        return Fault(path="confidence", message=message, line=line)
+    return _Row(
+        **{name: raw[name] or "" for name in _COLUMNS},
+        sample=int(sample),
+        reason=raw.get("reason") or "",
+        confidence=None if confidence is None else float(confidence),
+    )
+
+
+def _is_share(text: str) -> bool:
     try:
-        return _Row(
-            **texts,
-            sample=int(raw.get("sample") or 0),
-            reason=raw.get("reason") or "",
-            confidence=float(raw["confidence"] or "") if raw.get("confidence") else None,
-        )
-    except ValueError as error:
-        raise FileError(str(path), [Fault(path="row", message=str(error), line=line)]) from error
+        return 0.0 <= float(text) <= 1.0
+    except ValueError:
+        return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -60,9 +60,7 @@ class Seat:
 
     def to_dict(self) -> dict[str, Json]:
         """What a run's manifest says of it; nothing secret."""
-        if self.config is not None:
-            who = self.config.to_dict()
-        elif isinstance(self.judge, DescribedJudge):
+        if isinstance(self.judge, DescribedJudge):
             who = dict(self.judge.describe())
         else:
             kind = type(self.judge)
@@ -86,6 +84,8 @@ def seat_judges(
     Raises:
         ArgumentError: There is no judge, an entry is none, or two have one id.
     """
+    if isinstance(judges, (str, JudgeSpec, LLMConfig)) or not isinstance(judges, Iterable):
+        raise ArgumentError(f"judges={judges!r} is no list; give a list, or one model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
     seats = tuple(_seat(spec, prompts) for spec in judges)
     if not seats:
@@ -97,7 +97,8 @@ def seat_judges(
             f"several judges are called {', '.join(repeated)}; give each JudgeSpec a judge_id of its own"
         )
     if CHECK_JUDGE_ID in ids:
-        raise ArgumentError(f"{CHECK_JUDGE_ID!r} is the id of a criterion's own check; choose another judge_id")
+        taken = f"{CHECK_JUDGE_ID!r} is the id of a criterion's own check"
+        raise ArgumentError(f"{taken}; choose another judge_id")
     return seats
 
 
@@ -117,7 +118,11 @@ def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
         return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=who)
     judge = _as_judge(who, spec.judge_id)
     return Seat(
-        judge=judge, judge_id=spec.judge_id or judge.judge_id, weight=spec.weight, samples=spec.samples
+        judge=judge,
+        judge_id=spec.judge_id or judge.judge_id,
+        weight=spec.weight,
+        samples=spec.samples,
+        config=judge.client.config if isinstance(judge, ModelJudge) else None,
     )
 
 

@@ -23,7 +23,7 @@ from pydantic import (
 
 from autorubric.llm._names import prefix_of
 from autorubric.llm._secrets import holds_secret, is_secret_name, texts_in
-from autorubric.llm._spec import Spec, read_spec, write_spec
+from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
 from autorubric.values import Json
 
 TransportName = Literal["auto", "litellm", "openai_compatible"]
@@ -71,7 +71,7 @@ class ThinkingConfig(Spec):
 
 
 def _name_or_config(given: Any) -> str:
-    return ":name" if isinstance(given, str) else ":config"
+    return f"{UNION_TAG}name" if isinstance(given, str) else f"{UNION_TAG}config"
 
 
 class LLMConfig(Spec):
@@ -129,7 +129,7 @@ class LLMConfig(Spec):
     transport: TransportName = "auto"
     fallbacks: tuple[
         Annotated[
-            Annotated[str, Tag(":name")] | Annotated[LLMConfig, Tag(":config")],
+            Annotated[str, Tag(f"{UNION_TAG}name")] | Annotated[LLMConfig, Tag(f"{UNION_TAG}config")],
             Discriminator(_name_or_config),
         ],
         ...,

@@ -9,11 +9,22 @@ from __future__ import annotations
 from autorubric.metrics._bias import BiasResult, ConfidenceInterval, bias
 from autorubric.metrics._chance import brennan_prediger, cohen_kappa, gwet_ac, scott_pi
 from autorubric.metrics._classification import accuracy, adjacent_accuracy, balanced_accuracy, macro_f1, mcc
+from autorubric.metrics._compute import compute_metrics
 from autorubric.metrics._correlation import kendall_tau_b, lin_ccc, pearson, spearman
+from autorubric.metrics._criterion_results import (
+    ConfusionMatrix,
+    CorrelationResult,
+    CriterionMetrics,
+    IntervalCriterionMetrics,
+    NominalCriterionMetrics,
+    OptionMetrics,
+    OrdinalCriterionMetrics,
+)
 from autorubric.metrics._errors import mae, rmse
 from autorubric.metrics._estimate import Estimate, UndefinedEstimateError
 from autorubric.metrics._intervals import clustered_se, wilson
 from autorubric.metrics._many_raters import fleiss_kappa, percent_agreement
+from autorubric.metrics._metrics_result import MetricsResult
 from autorubric.metrics._one_class import (
     f1,
     negative_agreement,
@@ -22,8 +33,10 @@ from autorubric.metrics._one_class import (
     recall,
     specificity,
 )
+from autorubric.metrics._results import BootstrapResults, JudgeMetrics, NaStats, PooledMetrics, RaterMetrics
 from autorubric.metrics._scales import Binary, Interval, Nominal, Ordinal, scale_of
 from autorubric.metrics._specs import SPECS, MetricSpec, spec
+from autorubric.metrics._table import votes_table
 from autorubric.metrics.distribution import (
     DistributionResult,
     EMDResult,
@@ -39,15 +52,28 @@ __all__ = [
     "SPECS",
     "BiasResult",
     "Binary",
+    "BootstrapResults",
     "ConfidenceInterval",
+    "ConfusionMatrix",
+    "CorrelationResult",
+    "CriterionMetrics",
     "DistributionResult",
     "EMDResult",
     "Estimate",
     "Interval",
+    "IntervalCriterionMetrics",
+    "JudgeMetrics",
     "KSTestResult",
     "MetricSpec",
+    "MetricsResult",
+    "NaStats",
     "Nominal",
+    "NominalCriterionMetrics",
+    "OptionMetrics",
     "Ordinal",
+    "OrdinalCriterionMetrics",
+    "PooledMetrics",
+    "RaterMetrics",
     "UndefinedEstimateError",
     "accuracy",
     "adjacent_accuracy",
@@ -56,6 +82,7 @@ __all__ = [
     "brennan_prediger",
     "clustered_se",
     "cohen_kappa",
+    "compute_metrics",
     "earth_movers_distance",
     "f1",
     "fleiss_kappa",
@@ -80,6 +107,7 @@ __all__ = [
     "spec",
     "specificity",
     "systematic_bias",
+    "votes_table",
     "wasserstein_distance",
     "wilson",
 ]

@@ -13,7 +13,7 @@ from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics._moments import ccc_of, moments_of, pearson_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
-from autorubric.metrics._ranks import kendall_of, rank_pairs, spearman_of
+from autorubric.metrics._ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
 from autorubric.metrics._tables import cluster_codes
 
 
@@ -78,22 +78,22 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
             Spearman correlations, Psychometrika 65(1), 23-28.
     """
     options = IntervalOptions(**interval)
-    return spearman_estimate(_pairs(truth, pred, options), options)
+    pairs = _pairs(truth, pred, options)
+    return spearman_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
-def spearman_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """`spearman` of pairs that are read already."""
-    ranked = rank_pairs(pairs)
+def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """`spearman` of pairs that are ranked already."""
     figure = Figure(
         name="Spearman's rho",
         compute=spearman_of(ranked),
-        reason=lambda sums: "too_few_units" if pairs.n < 2 else "no_variance",
+        reason=lambda sums: "too_few_units" if ranked.units.n < 2 else "no_variance",
         auto="analytic",
         auto_clustered="percentile",
         analytic=fisher_z(_spearman_variance),
         on_table=False,
     )
-    return estimate(figure, ranked.units, options, n_missing=pairs.n_missing)
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
 def kendall_tau_b(
@@ -110,22 +110,22 @@ def kendall_tau_b(
             Biometrika 44, 470-481.
     """
     options = IntervalOptions(**interval)
-    return kendall_estimate(_pairs(truth, pred, options), options)
+    pairs = _pairs(truth, pred, options)
+    return kendall_estimate(rank_pairs(pairs), options, n_missing=pairs.n_missing)
 
 
-def kendall_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """`kendall_tau_b` of pairs that are read already."""
-    ranked = rank_pairs(pairs)
+def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
+    """`kendall_tau_b` of pairs that are ranked already."""
     figure = Figure(
         name="Kendall's tau-b",
         compute=kendall_of(ranked),
-        reason=lambda sums: "too_few_units" if pairs.n < 2 else "no_variance",
+        reason=lambda sums: "too_few_units" if ranked.units.n < 2 else "no_variance",
         auto="analytic",
         auto_clustered="percentile",
         analytic=fisher_z(_kendall_variance),
         on_table=False,
     )
-    return estimate(figure, ranked.units, options, n_missing=pairs.n_missing)
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
@@ -167,25 +167,30 @@ def correlation_p_value(value: float, n: int) -> float | None:
     return float(betainc((n - 2) / 2, 0.5, 1 - value * value))
 
 
-def kendall_p_value(pairs: NumberPairs) -> float | None:
+def kendall_p_value(ranked: Ranked) -> float | None:
     """Two-sided p of no association, normal approximation with the tie-corrected variance of C - D [1].
 
-    None where the variance is 0 or there are fewer than three pairs.
+    None where a side is constant or there are fewer than three pairs.
 
     References:
         [1] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 4.
     """
-    n = pairs.n
+    n = ranked.units.n
     if n < 3:
         return None
-    ranked = rank_pairs(pairs)
-    tau = float(kendall_of(ranked)(ranked.units.total()[None, :])[0])
+    total = ranked.units.total()
+    tau = float(kendall_of(ranked)(total[None, :])[0])
     if math.isnan(tau):
         return None
-    ties = [[float(t) for t in _tied(places)] for places in (ranked.x, ranked.y)]
-    pair = [sum(t * (t - 1) for t in side) for side in ties]
-    triple = [sum(t * (t - 1) * (t - 2) for t in side) for side in ties]
-    fives = [sum(t * (t - 1) * (2 * t + 5) for t in side) for side in ties]
+    ties = margins(ranked, total)
+    pair, triple, fives = (
+        [float((t * factor(t)).sum()) for t in ties]
+        for factor in (
+            lambda t: t - 1,
+            lambda t: (t - 1) * (t - 2),
+            lambda t: (t - 1) * (2 * t + 5),
+        )
+    )
     base = n * (n - 1.0)
     variance = (
         (base * (2 * n + 5) - fives[0] - fives[1]) / 18
@@ -194,10 +199,3 @@ def kendall_p_value(pairs: NumberPairs) -> float | None:
     )
     difference = tau * math.sqrt((base - pair[0]) * (base - pair[1])) / 2
     return float(2 * ndtr(-abs(difference) / math.sqrt(variance)))
-
-
-def _tied(places: Any) -> list[int]:
-    counts: dict[int, int] = {}
-    for place in places.tolist():
-        counts[place] = counts.get(place, 0) + 1
-    return list(counts.values())

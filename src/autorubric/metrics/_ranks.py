@@ -57,6 +57,24 @@ def rank_pairs(pairs: NumberPairs) -> Ranked:
     return Ranked(x, y, shape, True, units)
 
 
+def rank_table(table: Array, values: Array) -> Ranked:
+    """A K × K table whose categories lie at `values`, as a table of distinct values in order."""
+    distinct, where = np.unique(values, return_inverse=True)
+    member = (where.reshape(-1)[:, None] == np.arange(len(distinct))).astype(float)
+    merged = (member.T @ table @ member).reshape(-1)
+    units = Units(counts=merged.astype(np.int64), n=int(merged.sum()))
+    none = np.zeros(0, dtype=np.int64)
+    return Ranked(none, none, (len(distinct), len(distinct)), True, units)
+
+
+def margins(ranked: Ranked, sums: Array) -> tuple[Array, Array]:
+    """How often each distinct value occurs on either side, for sums as in `ranked.units`."""
+    if ranked.on_table:
+        table = sums.reshape(ranked.shape)
+        return table.sum(1), table.sum(0)
+    return _margin(sums, ranked.x, ranked.shape[0]), _margin(sums, ranked.y, ranked.shape[1])
+
+
 def _observation_units(pairs: NumberPairs) -> Units:
     members = np.arange(pairs.n) if pairs.cluster is None else pairs.cluster
     n_units = int(members.max(initial=-1)) + 1

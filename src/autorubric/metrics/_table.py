@@ -167,7 +167,19 @@ class VotesTable:
 
 
 _NAN = float("nan")
-_COLUMNS = ("item", "criterion", "rater", "rater_kind", "sample", "code", "label", "value", "number", "na", "status")
+_COLUMNS = (
+    "item",
+    "criterion",
+    "rater",
+    "rater_kind",
+    "sample",
+    "code",
+    "label",
+    "value",
+    "number",
+    "na",
+    "status",
+)
 
 
 @dataclass(slots=True)
@@ -266,7 +278,8 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
     kinds = {"item": np.int64, "criterion": np.int64, "sample": np.int64, "code": np.int64,
              "value": float, "number": float, "na": bool}  # fmt: skip
     arrays = {
-        name: np.array(column, dtype=kinds.get(name, object)) for name, column in zip(_COLUMNS, columns, strict=True)
+        name: np.array(column, dtype=kinds.get(name, object))
+        for name, column in zip(_COLUMNS, columns, strict=True)
     }
     return VotesTable(
         criteria=tuple(rows.criteria),

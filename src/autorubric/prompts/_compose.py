@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from autorubric.criteria import BaseCriterion, Shown, object_schema
 from autorubric.llm import Message, ReplySchema
-from autorubric.prompts._delimit import delimit, item_tag
+from autorubric.prompts._delimit import delimit, item_tag, neutralise
 from autorubric.prompts._texts import (
     BATCH_INSTRUCTION,
     CRITERIA_HEAD,
@@ -112,7 +112,7 @@ def compose(material: Material, question: Question, *, system_prompt: str | None
             criterion.instruction(),
         ]
     )
-    schema = ReplySchema(name="evaluation", schema=criterion.wire_schema)
+    schema = ReplySchema(name="evaluation", schema=criterion.wire_schema, strict=criterion.strict)
     return _prompt(shared_prefix(material), block, schema, system_prompt)
 
 
@@ -139,7 +139,8 @@ def compose_batch(
             for text in instructions
         )
     block = "\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"])
-    schema = ReplySchema(name="evaluations", schema=_batch_schema(questions))
+    strict = all(question.criterion.strict for _, question in questions)
+    schema = ReplySchema(name="evaluations", schema=_batch_schema(questions), strict=strict)
     return _prompt(shared_prefix(material), block, schema, system_prompt)
 
 
@@ -153,7 +154,7 @@ def _examples(examples: Sequence[Example], tag: str) -> list[str]:
         return []
     shown = [EXAMPLES_HEAD]
     for example in examples:
-        judged = f"Judged: {example.answer}" + (f" — {example.reason}" if example.reason else "")
+        judged = f"Judged: {example.answer}" + (f" — {neutralise(example.reason)}" if example.reason else "")
         shown.append(f"{delimit('example', example.text, tag)}\n{judged}")
     return ["\n\n".join(shown)]
 

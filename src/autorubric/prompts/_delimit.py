@@ -13,8 +13,10 @@ from typing import Literal
 Part = Literal["query", "reference", "thinking", "submission", "example"]
 
 _PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "example")
-# Everything that could pass for one of our delimiters at a glance, whatever tag, case or blanks it has.
-_LOOKALIKE = re.compile(rf"<(?=[\s/]{{0,8}}(?:{'|'.join(_PARTS)})\b)", re.IGNORECASE)
+# Everything that could pass for one of our delimiters at a glance, whatever tag, case, blanks or invisible
+# characters it has. No "<" is among those skipped, so that the search is linear in the text.
+_INVISIBLE = r"\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff\x00-\x1f"
+_LOOKALIKE = re.compile(rf"<(?=[\s/{_INVISIBLE}]*(?:{'|'.join(_PARTS)})\b)", re.IGNORECASE)
 _HARMLESS = "‹"
 
 

@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SkipValidation, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SkipValidation,
+    model_validator,
+)
 
 PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
+
+def _function(given: Any) -> Any:
+    if not callable(given):
+        raise ValueError(f"{given!r} is no function; give one of a text that returns how many units it has")
+    return given
+
+
+def _qualified_name(function: Any) -> str:
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
 CountFunction = Annotated[
     SkipValidation[Callable[[str], int]],
-    PlainSerializer(lambda fn: f"{fn.__module__}:{fn.__qualname__}", return_type=str),
+    BeforeValidator(_function),
+    PlainSerializer(_qualified_name, return_type=str),
 ]
 
 

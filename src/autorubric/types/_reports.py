@@ -74,6 +74,15 @@ class EnsembleCriterionReport:
         return self.decision.agreement
 
     @property
+    def distinct_replies(self) -> dict[str, int]:
+        """How many different (answer, reason) a judge's answered samples gave, by judge id."""
+        replies: dict[str, set[str]] = {vote.judge_id: set() for vote in self.votes}
+        for vote in self.votes:
+            if vote.status == "answered":
+                replies[vote.judge_id].add(repr((vote.answer, vote.reason)))
+        return {judge: len(different) for judge, different in replies.items()}
+
+    @property
     def is_na(self) -> bool:
         """Whether the panel decided on "not applicable"."""
         return bool(self.decision.answer and self.decision.answer.na)
@@ -152,7 +161,8 @@ class EvaluationReport:
     Attributes:
         score: The score, on [0, 1] where normalised, after the length penalty; None where nothing could
             be judged, and then `error` says why.
-        raw_score: Sum of value × weight, before normalising and length penalty; None where nothing was judged.
+        raw_score: Sum of value × weight, before normalising and length penalty; None where nothing was
+            judged.
         llm_raw_score: The same figure; the name says that no length penalty is in it.
         length_penalty: What was taken off for length.
         report: One report a criterion, in the rubric's order.

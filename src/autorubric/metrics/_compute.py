@@ -1,0 +1,119 @@
+"""A run and its labels to figures."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._cells import CannotAssessMode, Cells, Modes, NaMode, cells_of
+from autorubric.metrics._item_scores import PANEL, Rater
+from autorubric.metrics._macro_bootstrap import Resampling, macro_bootstrap
+from autorubric.metrics._metrics_result import MetricsResult
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._rater_figures import RunContext, judges_agreement, rater_fields
+from autorubric.metrics._results import BootstrapResults, JudgeMetrics, RaterMetrics
+from autorubric.metrics._table import GradedRun, LabelledDataset, VotesTable, read_votes
+from autorubric.metrics._warnings import rater_warnings, run_warnings
+
+
+def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options objects at once
+    result: GradedRun,
+    dataset: LabelledDataset,
+    *,
+    bootstrap: bool = False,
+    n_bootstrap: int = 1000,
+    per_judge: bool = False,
+    cannot_assess: CannotAssessMode = "exclude",
+    na_mode: NaMode = "exclude",
+    confidence_level: float = 0.95,
+    seed: int | None = None,
+) -> MetricsResult:
+    """The figures of a run's panel, and of each judge, against the labels of its dataset.
+
+    Items may have rubrics of their own: criteria are matched by name and scale, never by position. Failed
+    votes, and answers that stand for unreadable replies alone, never count as answers.
+
+    Args:
+        result: A run.
+        dataset: The dataset that was graded, with labels.
+        bootstrap: Whether to resample items for intervals of the macro figures.
+        n_bootstrap: Resamples.
+        per_judge: Whether to give the figures of each judge too.
+        cannot_assess: Whether CANNOT_ASSESS is left out, counts as UNMET (the worst option of a scale), or is a
+            category of its own.
+        na_mode: Whether NA is left out, counts as the worst option, or is a category, which leaves the figures
+            of an order None.
+        confidence_level: Level of all intervals.
+        seed: Seed of the resampling; None is 0.
+
+    Raises:
+        ArgumentError: An option is none of those allowed, or run and dataset do not belong together.
+    """
+    for name, given, allowed in (
+        ("cannot_assess", cannot_assess, get_args(CannotAssessMode)),
+        ("na_mode", na_mode, get_args(NaMode)),
+    ):
+        if given not in allowed:
+            raise ArgumentError(f"{name}={given!r}; give one of {list(allowed)}")
+    options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_bootstrap, rng=seed or 0)
+    resampling = Resampling(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed or 0)
+    return metrics_of_table(
+        read_votes(result, dataset),
+        Modes(cannot_assess=cannot_assess, na=na_mode),
+        options,
+        resampling if bootstrap else None,
+        per_judge=per_judge,
+    )
+
+
+def metrics_of_table(
+    table: VotesTable,
+    modes: Modes,
+    options: IntervalOptions,
+    resampling: Resampling | None,
+    *,
+    per_judge: bool,
+) -> MetricsResult:
+    """The figures of a votes table."""
+    cells = cells_of(table, modes)
+    context = RunContext(cells=cells, modes=modes, options=options, fleiss=judges_agreement(cells, modes))
+    judges: list[Rater] = [("judge", judge) for judge in table.judges] if per_judge else []
+    raters: list[Rater] = [PANEL, *judges]
+    intervals: dict[Rater, BootstrapResults] = (
+        macro_bootstrap(cells, raters, modes, resampling) if resampling else {}
+    )
+    figures = {rater: rater_fields(context, rater) for rater in raters}
+    fields = {rater: {**found, "bootstrap": intervals.get(rater)} for rater, (found, _) in figures.items()}
+    by_judge = {name: JudgeMetrics(judge_id=name, **fields[kind, name]) for kind, name in judges}
+    panel = RaterMetrics(**fields[PANEL])
+    n_items = _n_items(cells)
+    warnings = run_warnings(table.criteria, modes, panel, n_items)
+    warnings += rater_warnings("panel", panel, figures[PANEL][1])
+    for rater in judges:
+        warnings += rater_warnings(f"judge {rater[1]}", by_judge[rater[1]], figures[rater][1])
+    return MetricsResult(
+        **fields[PANEL],
+        per_judge=by_judge,
+        n_items=n_items,
+        **_counts(cells),
+        cannot_assess=modes.cannot_assess,
+        na_mode=modes.na,
+        confidence_level=options.confidence_level,
+        seed=resampling.seed if resampling else 0,
+        warnings=tuple(warnings),
+    )
+
+
+def _n_items(cells: Cells) -> int:
+    graded = (cells.truth.status > 0) & (cells.raters[PANEL].status > 0)
+    return len(np.unique(cells.item[graded]))
+
+
+def _counts(cells: Cells) -> dict[str, Any]:
+    levels = [criterion.level for criterion in cells.criteria]
+    by_level = {
+        f"n_{name}_criteria": levels.count(name) for name in ("binary", "ordinal", "nominal", "interval")
+    }
+    return {"n_criteria": sum(by_level.values()), **by_level}

@@ -1,0 +1,314 @@
+"""The figures of one rater on one criterion, from its two columns of codes or numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.metrics import _shares as shares
+from autorubric.metrics._bias import ConfidenceInterval, bias_of
+from autorubric.metrics._cells import ABSTAINED, FAILED, Column, Modes
+from autorubric.metrics._chance import kappa_of, undefined_reason
+from autorubric.metrics._columns import NumberPairs
+from autorubric.metrics._correlation import (
+    ccc_estimate,
+    correlation_p_value,
+    kendall_estimate,
+    kendall_p_value,
+    pearson_estimate,
+    spearman_estimate,
+)
+from autorubric.metrics._criterion_results import (
+    AnyCriterionMetrics,
+    ConfusionMatrix,
+    CorrelationResult,
+    CriterionMetrics,
+    IntervalCriterionMetrics,
+    NominalCriterionMetrics,
+    OptionMetrics,
+    OrdinalCriterionMetrics,
+    interpret_correlation,
+    interpret_kappa,
+)
+from autorubric.metrics._errors import mae_estimate, rmse_estimate
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._ranks import Ranked, rank_pairs, rank_table
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Ordinal
+from autorubric.metrics._table import MeasuredCriterion
+from autorubric.metrics._weights import weight_matrix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnCriterion:
+    """A criterion and two columns over its cells.
+
+    Attributes:
+        criterion: The criterion.
+        index: Its position in the run.
+        truth: Labels.
+        rater: Decisions.
+        modes: How abstentions count.
+        options: Interval options of correlations.
+        fleiss_kappa: Agreement among the judges.
+    """
+
+    criterion: MeasuredCriterion
+    index: int
+    truth: Column
+    rater: Column
+    modes: Modes
+    options: IntervalOptions
+    fleiss_kappa: float | None
+
+
+class Noted:
+    """Collects figures and, where they are None, why."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, Reason] = {}
+
+    def take(self, name: str, value: Array | float, reason: Reason) -> float | None:
+        """The value as a number; None, with the reason kept, where it is NaN."""
+        number = float(value)
+        if math.isnan(number):
+            self.reasons[name] = reason
+            return None
+        return number
+
+    def refuse(self, name: str, reason: Reason) -> None:
+        """None, with the reason kept."""
+        self.reasons[name] = reason
+
+    def estimate(self, name: str, found: Estimate) -> float | None:
+        """The estimate's value; None, with its reason kept, where it is undefined."""
+        if found.value is None and found.reason is not None:
+            self.reasons[name] = found.reason
+        return found.value
+
+
+def table_of(truth: Column, rater: Column, size: int) -> Array:
+    """Counts of pairs where both have a code, `(size, size)`, rows truth."""
+    both = (truth.code >= 0) & (rater.code >= 0)
+    cells = truth.code[both] * size + rater.code[both]
+    return np.bincount(cells, minlength=size * size).reshape(size, size).astype(float)
+
+
+def weights_on_values(criterion: MeasuredCriterion) -> Array:
+    """Quadratic agreement weights on the option values, `(K, K)`."""
+    return weight_matrix(
+        "quadratic", Ordinal(range(len(criterion.categories)), category_values(criterion)), 0
+    )
+
+
+def category_values(criterion: MeasuredCriterion) -> list[float]:
+    """Value of each category on [0, 1]; its place where one has none."""
+    values = [answer.value for answer in criterion.categories]
+    if any(value is None for value in values):
+        return [float(place) for place in range(len(values))]
+    return [value for value in values if value is not None]
+
+
+def figures_on(given: OnCriterion) -> AnyCriterionMetrics | None:
+    """The criterion's figures; None on levels that have none."""
+    match given.criterion.level:
+        case "binary":
+            return _binary(given)
+        case "nominal":
+            return NominalCriterionMetrics(**_nominal(given, Noted()))
+        case "ordinal":
+            return _ordinal(given)
+        case "interval":
+            return _interval(given)
+        case _:
+            return None
+
+
+def _coverage(given: OnCriterion, n_samples: int, noted: Noted) -> dict[str, Any]:
+    labelled = given.truth.status > 0
+    n = int(np.count_nonzero(labelled))
+    status = given.rater.status[labelled]
+    return {
+        "name": given.criterion.name,
+        "index": given.index,
+        "criterion_type": given.criterion.level,
+        "n_samples": n_samples,
+        "n_labelled": n,
+        "coverage": n_samples / n if n else None,
+        "abstention_rate": float((status == ABSTAINED).mean()) if n else None,
+        "failure_rate": float((status == FAILED).mean()) if n else None,
+        "reasons": noted.reasons,
+    }
+
+
+def _labels(given: OnCriterion) -> tuple[str, ...]:
+    extra = ("CANNOT_ASSESS",) if given.modes.has_category else ()
+    return (*(answer.label or str(answer.code) for answer in given.criterion.categories), *extra)
+
+
+def _confusion(given: OnCriterion, table: Array) -> ConfusionMatrix:
+    return ConfusionMatrix(
+        labels=_labels(given), counts=tuple(tuple(int(count) for count in row) for row in table)
+    )
+
+
+def _binary(given: OnCriterion) -> CriterionMetrics:
+    table = table_of(given.truth, given.rater, len(_labels(given)))
+    noted, met = Noted(), 1
+    n = int(table.sum())
+    none: Reason | None = "no_pairs" if not n else None
+    kappa = noted.take("kappa", kappa_of(table), undefined_reason(table))
+    return CriterionMetrics(
+        accuracy=noted.take("accuracy", shares.accuracy_of(table), "no_pairs"),
+        balanced_accuracy=noted.take(
+            "balanced_accuracy", shares.balanced_accuracy_of(table), none or "single_class"
+        ),
+        precision=noted.take("precision", shares.precision_of(table, met), none or "no_positive_in_pred"),
+        recall=noted.take("recall", shares.recall_of(table, met), none or "no_positive_in_truth"),
+        specificity=noted.take(
+            "specificity", shares.specificity_of(table, met), none or "no_negative_in_truth"
+        ),
+        f1=noted.take("f1", shares.f1_of(table, met), none or "no_positive"),
+        kappa=kappa,
+        kappa_interpretation=interpret_kappa(kappa),
+        mcc=noted.take("mcc", shares.mcc_of(table), none or "no_variance"),
+        support_true=int(table[met].sum()),
+        support_pred=int(table[:, met].sum()),
+        confusion_matrix=_confusion(given, table),
+        fleiss_kappa=given.fleiss_kappa,
+        **_coverage(given, n, noted),
+    )
+
+
+def _nominal(given: OnCriterion, noted: Noted) -> dict[str, Any]:
+    labels = _labels(given)
+    table = table_of(given.truth, given.rater, len(labels))
+    n = int(table.sum())
+    kappa = noted.take("kappa", kappa_of(table), undefined_reason(table))
+    return {
+        "exact_accuracy": noted.take("exact_accuracy", shares.accuracy_of(table), "no_pairs"),
+        "balanced_accuracy": noted.take(
+            "balanced_accuracy", shares.balanced_accuracy_of(table), "single_class" if n else "no_pairs"
+        ),
+        "macro_f1": noted.take("macro_f1", shares.macro_f1_of(table), "no_pairs"),
+        "kappa": kappa,
+        "kappa_interpretation": interpret_kappa(kappa),
+        "per_option": tuple(_option(label, table, place) for place, label in enumerate(labels)),
+        "confusion_matrix": _confusion(given, table),
+        "fleiss_kappa": given.fleiss_kappa,
+        **_coverage(given, n, noted),
+    }
+
+
+def _option(label: str, table: Array, place: int) -> OptionMetrics:
+    plain = Noted()
+    return OptionMetrics(
+        label=label,
+        precision=plain.take("precision", shares.precision_of(table, place), "no_positive_in_pred"),
+        recall=plain.take("recall", shares.recall_of(table, place), "no_positive_in_truth"),
+        f1=plain.take("f1", shares.f1_of(table, place), "no_positive"),
+        support_true=int(table[place].sum()),
+        support_pred=int(table[:, place].sum()),
+    )
+
+
+def _ordinal(given: OnCriterion) -> OrdinalCriterionMetrics:
+    noted = Noted()
+    shared = _nominal(given, noted)
+    if given.modes.has_category:
+        # An abstention that is a category has no place in the order, so nothing that needs one is left.
+        for name in ("adjacent_accuracy", "weighted_kappa", "spearman", "kendall", "rmse", "mae"):
+            noted.refuse(name, "na_as_category")
+        nothing = CorrelationResult(coefficient=None, reason="na_as_category", n_samples=shared["n_samples"])
+        return OrdinalCriterionMetrics(
+            adjacent_accuracy=None, adjacent_by_chance=None, weighted_kappa=None,
+            weighted_kappa_interpretation="undefined", spearman=nothing, kendall=nothing, rmse=None, mae=None,
+            **shared,
+        )  # fmt: skip
+    table = table_of(given.truth, given.rater, len(given.criterion.categories))
+    values = np.array(category_values(given.criterion))
+    ranked = rank_table(table, values)
+    weighted = noted.take(
+        "weighted_kappa", kappa_of(table, weights_on_values(given.criterion)), undefined_reason(table)
+    )
+    gaps = np.subtract.outer(values, values)
+    n = table.sum()
+    by_chance = np.outer(table.sum(1), table.sum(0))
+    return OrdinalCriterionMetrics(
+        adjacent_accuracy=noted.take("adjacent_accuracy", shares.adjacent_accuracy_of(table), "no_pairs"),
+        adjacent_by_chance=noted.take(
+            "adjacent_by_chance", shares.adjacent_accuracy_of(by_chance), "no_pairs"
+        ),
+        weighted_kappa=weighted,
+        weighted_kappa_interpretation=interpret_kappa(weighted),
+        spearman=rank_correlation("spearman", ranked, given.options, noted),
+        kendall=rank_correlation("kendall", ranked, given.options, noted),
+        rmse=noted.take("rmse", np.sqrt(shares.divide((table * gaps**2).sum(), n)), "no_pairs"),
+        mae=noted.take("mae", shares.divide((table * np.abs(gaps)).sum(), n), "no_pairs"),
+        **shared,
+    )
+
+
+def _interval(given: OnCriterion) -> IntervalCriterionMetrics:
+    in_units = given.truth.number, given.rater.number
+    both = ~(np.isnan(in_units[0]) | np.isnan(in_units[1]))
+    if not both.any():
+        # Answers that are no single numbers (a checklist, several dimensions) are compared by their value.
+        in_units = given.truth.value, given.rater.value
+        both = ~(np.isnan(in_units[0]) | np.isnan(in_units[1]))
+    pairs = NumberPairs(in_units[0][both], in_units[1][both], None, int((~both).sum()))
+    noted = Noted()
+    ranked = rank_pairs(pairs)
+    plain = IntervalOptions(ci=None)
+    return IntervalCriterionMetrics(
+        rmse=noted.estimate("rmse", rmse_estimate(pairs, plain)),
+        mae=noted.estimate("mae", mae_estimate(pairs, plain)),
+        bias=bias_of(pairs, given.options),
+        pearson=linear_correlation(pairs, given.options, noted),
+        spearman=rank_correlation("spearman", ranked, given.options, noted),
+        kendall=rank_correlation("kendall", ranked, given.options, noted),
+        ccc=noted.estimate("ccc", ccc_estimate(pairs, plain)),
+        **_coverage(given, pairs.n, noted),
+    )
+
+
+def linear_correlation(pairs: NumberPairs, options: IntervalOptions, noted: Noted) -> CorrelationResult:
+    """Pearson's r with p and interval."""
+    found = pearson_estimate(pairs, options)
+    p_value = None if found.value is None else correlation_p_value(found.value, found.n)
+    return _correlation("pearson", found, p_value, options, noted)
+
+
+def rank_correlation(name: str, ranked: Ranked, options: IntervalOptions, noted: Noted) -> CorrelationResult:
+    """Spearman's rho or Kendall's tau-b with p and interval."""
+    if name == "spearman":
+        found = spearman_estimate(ranked, options)
+        p_value = None if found.value is None else correlation_p_value(found.value, found.n)
+    else:
+        found = kendall_estimate(ranked, options)
+        p_value = kendall_p_value(ranked)
+    return _correlation(name, found, p_value, options, noted)
+
+
+def _correlation(
+    name: str, found: Estimate, p_value: float | None, options: IntervalOptions, noted: Noted
+) -> CorrelationResult:
+    noted.estimate(name, found)
+    ends = None
+    if found.low is not None and found.high is not None:
+        ends = ConfidenceInterval(
+            lower=found.low, upper=found.high, confidence=options.confidence_level, method="Fisher z"
+        )
+    return CorrelationResult(
+        coefficient=found.value,
+        p_value=p_value,
+        ci=ends,
+        interpretation=interpret_correlation(found.value),
+        n_samples=found.n,
+        method=name,
+        reason=found.reason,
+    )

@@ -1,0 +1,209 @@
+"""The figures of one rater: each criterion, the mean over criteria, all cells at once, and item scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.metrics._bias import bias_of
+from autorubric.metrics._cells import (
+    ABSTAINED,
+    ANSWERED,
+    FAILED,
+    NOT_APPLICABLE,
+    NOT_ASKED,
+    Cells,
+    Column,
+    Modes,
+)
+from autorubric.metrics._chance import kappa_of
+from autorubric.metrics._columns import NumberPairs
+from autorubric.metrics._counts import CountCoefficient, counts_estimate, fleiss_chance
+from autorubric.metrics._criterion_figures import (
+    Noted,
+    OnCriterion,
+    figures_on,
+    linear_correlation,
+    rank_correlation,
+)
+from autorubric.metrics._criterion_results import (
+    AnyCriterionMetrics,
+    CriterionMetrics,
+    NominalCriterionMetrics,
+    OrdinalCriterionMetrics,
+)
+from autorubric.metrics._errors import mae_estimate, rmse_estimate
+from autorubric.metrics._item_scores import TRUTH, Rater
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._pooled import pooled, pooled_by_scale
+from autorubric.metrics._ranks import rank_pairs
+from autorubric.metrics._results import NaStats
+
+_FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What the figures of all raters of a run share.
+
+    Attributes:
+        cells: The cells.
+        modes: How abstentions count.
+        options: Interval options of correlations and bias.
+        fleiss: Agreement among the judges on each criterion; None with one judge or where undefined.
+    """
+
+    cells: Cells
+    modes: Modes
+    options: IntervalOptions
+    fleiss: tuple[float | None, ...]
+
+
+def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
+    """Fleiss' kappa of the judges' decisions on each criterion; None with one judge or where undefined."""
+    judges = [column for (kind, _), column in cells.raters.items() if kind == "judge"]
+    if len(judges) < 2:
+        return (None,) * len(cells.criteria)
+    plain = IntervalOptions(ci=None)
+    found = []
+    for criterion, span in zip(cells.criteria, cells.spans, strict=True):
+        size = len(criterion.categories) + modes.has_category
+        counts = np.zeros((span.stop - span.start, size))
+        for column in judges:
+            codes = column.code[span]
+            given = np.flatnonzero(codes >= 0)
+            counts[given, codes[given]] += 1
+        found.append(
+            counts_estimate(_FLEISS, counts, np.eye(size), plain).value if criterion.categories else None
+        )
+    return tuple(found)
+
+
+def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dict[str, str]]:
+    """All fields of a `RaterMetrics` but `bootstrap`; and why its own figures are None, by name."""
+    cells, column = context.cells, context.cells.raters[rater]
+    per_criterion = _per_criterion(context, column)
+    noted = Noted()
+    macro, defined = _macro(per_criterion, noted)
+    stats = na_stats(cells.truth, column)
+    together = pooled(cells, column, context.modes)
+    fields = {
+        **macro,
+        "defined": defined,
+        "per_criterion": per_criterion,
+        "pooled": together,
+        "pooled_by_scale": pooled_by_scale(cells, column, context.modes),
+        **_scores(context, rater, noted),
+        "na_stats": stats,
+        "coverage": together.n / stats.n_cells if stats.n_cells else None,
+        "abstention_rate": stats.judge_rate,
+        "failure_rate": stats.failed / stats.n_cells if stats.n_cells else None,
+    }
+    reasons = {**noted.reasons, **{f"pooled.{name}": why for name, why in together.reasons.items()}}
+    return fields, {name: str(why) for name, why in reasons.items()}
+
+
+def _per_criterion(context: RunContext, column: Column) -> list[AnyCriterionMetrics]:
+    cells = context.cells
+    figures = (
+        figures_on(
+            OnCriterion(
+                criterion=criterion,
+                index=index,
+                truth=cells.truth.take(span),
+                rater=column.take(span),
+                modes=context.modes,
+                options=context.options,
+                fleiss_kappa=context.fleiss[index],
+            )
+        )
+        for index, (criterion, span) in enumerate(zip(cells.criteria, cells.spans, strict=True))
+    )
+    return [found for found in figures if found is not None]
+
+
+def _accuracy(one: AnyCriterionMetrics) -> float | None:
+    return one.accuracy if isinstance(one, CriterionMetrics) else getattr(one, "exact_accuracy", None)
+
+
+def _kappa(one: AnyCriterionMetrics) -> float | None:
+    if isinstance(one, OrdinalCriterionMetrics):
+        return one.weighted_kappa
+    return one.kappa if isinstance(one, CriterionMetrics | NominalCriterionMetrics) else None
+
+
+def _macro(
+    per_criterion: Sequence[AnyCriterionMetrics], noted: Noted
+) -> tuple[dict[str, float | None], dict[str, tuple[int, int]]]:
+    categorical = [
+        one for one in per_criterion if isinstance(one, CriterionMetrics | NominalCriterionMetrics)
+    ]
+    binary = [one for one in per_criterion if isinstance(one, CriterionMetrics)]
+    takes: dict[str, tuple[Sequence[Any], Callable[[Any], float | None]]] = {
+        "criterion_accuracy": (categorical, _accuracy),
+        "criterion_balanced_accuracy": (categorical, lambda one: one.balanced_accuracy),
+        "criterion_precision": (binary, lambda one: one.precision),
+        "criterion_recall": (binary, lambda one: one.recall),
+        "criterion_f1": (binary, lambda one: one.f1),
+        "mean_kappa": (categorical, _kappa),
+    }
+    macro: dict[str, float | None] = {}
+    defined: dict[str, tuple[int, int]] = {}
+    for name, (criteria, take) in takes.items():
+        values = [value for one in criteria if (value := take(one)) is not None]
+        macro[name] = noted.take(name, float(np.mean(values)) if values else np.nan, "no_criterion_defined")
+        defined[name] = (len(values), len(criteria))
+    return macro, defined
+
+
+def _scores(context: RunContext, rater: Rater, noted: Noted) -> dict[str, Any]:
+    cells = context.cells
+    truth = cells.scores[TRUTH]
+    judged = cells.scores.get(rater, np.full(cells.n_items, np.nan))
+    both = ~np.isnan(truth + judged)
+    pairs = NumberPairs(truth[both], judged[both], None, 0)
+    ranked, plain = rank_pairs(pairs), IntervalOptions(ci=None)
+    named = {"pearson": Noted(), "spearman": Noted(), "kendall": Noted()}
+    fields = {
+        "score_rmse": noted.estimate("score_rmse", rmse_estimate(pairs, plain)),
+        "score_mae": noted.estimate("score_mae", mae_estimate(pairs, plain)),
+        "score_pearson": linear_correlation(pairs, context.options, named["pearson"]),
+        "score_spearman": rank_correlation("spearman", ranked, context.options, named["spearman"]),
+        "score_kendall": rank_correlation("kendall", ranked, context.options, named["kendall"]),
+        "bias": bias_of(pairs, context.options),
+        "n_scores": pairs.n,
+    }
+    for name, one in named.items():
+        noted.reasons.update({f"score_{name}": why for why in one.reasons.values()})
+    return fields
+
+
+def na_stats(truth: Column, rater: Column) -> NaStats:
+    """Abstentions and failures over labelled cells."""
+    labelled = truth.status > 0
+    left, right = truth.status[labelled], rater.status[labelled]
+    n = len(left)
+    voted = (right == ANSWERED) | (right == ABSTAINED)
+    cells = 2 * (left[voted] == ABSTAINED) + (right[voted] == ABSTAINED)
+    kappa = float(kappa_of(np.bincount(cells, minlength=4).reshape(2, 2).astype(float)))
+
+    def count(status: int) -> int:
+        return int(np.count_nonzero(right == status))
+
+    abstained = int(np.count_nonzero(left == ABSTAINED))
+    return NaStats(
+        n_cells=n,
+        n_answered=int(np.count_nonzero((left == ANSWERED) & (right == ANSWERED))),
+        truth_abstained=abstained,
+        judge_abstained=count(ABSTAINED),
+        both_abstained=int(np.count_nonzero((left == ABSTAINED) & (right == ABSTAINED))),
+        failed=count(FAILED),
+        not_asked=count(NOT_ASKED) + count(0),
+        not_applicable=count(NOT_APPLICABLE),
+        truth_rate=abstained / n if n else None,
+        judge_rate=count(ABSTAINED) / n if n else None,
+        kappa=None if np.isnan(kappa) else kappa,
+    )

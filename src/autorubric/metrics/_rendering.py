@@ -1,0 +1,241 @@
+"""Figures as blocks, which every renderer reads, and as rows of a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autorubric._blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock, TextBlock
+from autorubric.metrics._bias import ConfidenceInterval
+from autorubric.metrics._criterion_results import (
+    AnyCriterionMetrics,
+    CriterionMetrics,
+    IntervalCriterionMetrics,
+    NominalCriterionMetrics,
+    OrdinalCriterionMetrics,
+)
+from autorubric.metrics._results import JudgeMetrics, RaterMetrics
+
+_MATRICES_SHOWN = 12
+_MACRO = (
+    ("accuracy", "criterion_accuracy"),
+    ("balanced accuracy", "criterion_balanced_accuracy"),
+    ("precision", "criterion_precision"),
+    ("recall", "criterion_recall"),
+    ("F1", "criterion_f1"),
+    ("kappa", "mean_kappa"),
+)
+
+
+def metric_blocks(
+    panel: RaterMetrics, judges: Mapping[str, JudgeMetrics], n_items: int, warnings: Sequence[str]
+) -> list[Block]:
+    """The figures, the headline first."""
+    blocks: list[Block] = [
+        _overview(panel, n_items),
+        _macro_table(panel),
+        _pooled_block(panel),
+        _score_block(panel),
+        _criteria_table(panel.per_criterion),
+    ]
+    if judges:
+        blocks.append(_judges_table(judges))
+    categorical = [
+        one for one in panel.per_criterion if isinstance(one, CriterionMetrics | NominalCriterionMetrics)
+    ]
+    if len(categorical) <= _MATRICES_SHOWN:
+        blocks += [
+            ConfusionBlock(
+                title=f"Confusion of {one.name}",
+                labels=one.confusion_matrix.labels,
+                counts=one.confusion_matrix.counts,
+            )
+            for one in categorical
+        ]
+    if warnings:
+        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings)))
+    return blocks
+
+
+def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
+    stats = panel.na_stats
+    return ScalarBlock(
+        title="Panel against the truth",
+        figures=(
+            ("items", n_items),
+            ("labelled cells", stats.n_cells),
+            ("pairs used", panel.pooled.n),
+            ("coverage", panel.coverage),
+            ("abstention rate", panel.abstention_rate),
+            ("failure rate", panel.failure_rate),
+        ),
+    )
+
+
+def _macro_table(panel: RaterMetrics) -> TableBlock:
+    intervals = {} if panel.bootstrap is None else {
+        "criterion_accuracy": panel.bootstrap.accuracy_ci,
+        "mean_kappa": panel.bootstrap.kappa_ci,
+    }  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for words, name in _MACRO:
+        done, of = panel.defined[name]
+        if of:
+            rows.append((words, getattr(panel, name), _ends(intervals.get(name)), f"{done} of {of}"))
+    return TableBlock(
+        title="Mean over criteria",
+        columns=("figure", "mean", "interval", "criteria defined"),
+        rows=tuple(rows),
+    )
+
+
+def _ends(interval: ConfidenceInterval | None) -> str:
+    return "" if interval is None else f"[{interval.lower:.3f}, {interval.upper:.3f}]"
+
+
+def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
+    names = (
+        "accuracy",
+        "balanced_accuracy",
+        "precision",
+        "recall",
+        "f1",
+        "kappa",
+        "weighted_kappa",
+        "mcc",
+        "pearson",
+    )
+    figures = [(name, getattr(panel.pooled, name)) for name in names]
+    return ScalarBlock(
+        title="All cells pooled (mixes base rates; read the means first)",
+        figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),
+    )
+
+
+def _score_block(panel: RaterMetrics) -> ScalarBlock:
+    rmse = _ends(panel.bootstrap.rmse_ci) if panel.bootstrap else ""
+    figures: list[tuple[str, Cell]] = [
+        ("items with both scores", panel.n_scores),
+        ("RMSE", panel.score_rmse),
+        *([("RMSE interval", rmse)] if rmse else []),
+        ("MAE", panel.score_mae),
+    ]
+    for name, found in (
+        ("Pearson", panel.score_pearson),
+        ("Spearman", panel.score_spearman),
+        ("Kendall tau-b", panel.score_kendall),
+    ):
+        figures += [(name, found.coefficient), (f"{name} p", found.p_value)]
+    bias = panel.bias
+    figures += [
+        ("bias (judge - truth)", bias.mean_bias),
+        ("bias p", bias.p_value),
+        ("bias d_z", bias.effect_size),
+    ]
+    return ScalarBlock(title="Item scores, without length penalty", figures=tuple(figures))
+
+
+def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for one in per_criterion:
+        rows.append((one.name, one.criterion_type, one.n_samples, one.coverage, *_columns(one)))
+    return TableBlock(
+        title="Criteria",
+        columns=("criterion", "level", "n", "coverage", "accuracy", "kappa", "F1", "RMSE"),
+        rows=tuple(rows),
+    )
+
+
+def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
+    """Accuracy, kappa (weighted on an order), F1 (macro on options) and RMSE."""
+    if isinstance(one, CriterionMetrics):
+        return one.accuracy, one.kappa, one.f1, None
+    if isinstance(one, OrdinalCriterionMetrics):
+        return one.exact_accuracy, one.weighted_kappa, one.macro_f1, one.rmse
+    if isinstance(one, NominalCriterionMetrics):
+        return one.exact_accuracy, one.kappa, one.macro_f1, None
+    return None, None, None, one.rmse
+
+
+def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            judge.pooled.n,
+            judge.coverage,
+            judge.criterion_accuracy,
+            judge.criterion_balanced_accuracy,
+            judge.mean_kappa,
+            judge.score_rmse,
+            judge.score_pearson.coefficient,
+            judge.bias.mean_bias,
+        )
+        for name, judge in judges.items()
+    ]
+    return TableBlock(
+        title="Judges",
+        columns=(
+            "judge",
+            "n",
+            "coverage",
+            "accuracy",
+            "balanced accuracy",
+            "kappa",
+            "score RMSE",
+            "score Pearson",
+            "bias",
+        ),
+        rows=tuple(rows),
+    )
+
+
+def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list[dict[str, Any]]:
+    """One row a rater and criterion, and one a rater for the means."""
+    rows = []
+    for who, rater in (("panel", panel), *judges.items()):
+        rows.append(
+            {
+                "rater": who,
+                "criterion": "macro",
+                "n": rater.pooled.n,
+                "coverage": rater.coverage,
+                "abstention_rate": rater.abstention_rate,
+                "failure_rate": rater.failure_rate,
+                "accuracy": rater.criterion_accuracy,
+                "balanced_accuracy": rater.criterion_balanced_accuracy,
+                "precision": rater.criterion_precision,
+                "recall": rater.criterion_recall,
+                "f1": rater.criterion_f1,
+                "kappa": rater.mean_kappa,
+            }
+        )
+        rows += [_row(who, one) for one in rater.per_criterion]
+    return rows
+
+
+def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "rater": who,
+        "criterion": one.name,
+        "level": one.criterion_type,
+        "n": one.n_samples,
+        "coverage": one.coverage,
+        "abstention_rate": one.abstention_rate,
+        "failure_rate": one.failure_rate,
+    }
+    if isinstance(one, CriterionMetrics):
+        names = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "kappa", "mcc")
+        return row | {name: getattr(one, name) for name in names}
+    if isinstance(one, IntervalCriterionMetrics):
+        correlations = {name: getattr(one, name).coefficient for name in ("pearson", "spearman", "kendall")}
+        return (
+            row
+            | {"rmse": one.rmse, "mae": one.mae, "ccc": one.ccc, "bias": one.bias.mean_bias}
+            | correlations
+        )
+    row |= {"accuracy": one.exact_accuracy, "balanced_accuracy": one.balanced_accuracy}
+    row |= {"macro_f1": one.macro_f1, "kappa": one.kappa}
+    if isinstance(one, OrdinalCriterionMetrics):
+        row |= {name: getattr(one, name) for name in ("weighted_kappa", "adjacent_accuracy", "rmse", "mae")}
+        row |= {name: getattr(one, name).coefficient for name in ("spearman", "kendall")}
+    return row

@@ -1,0 +1,87 @@
+"""What a reader of the figures should know, in sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from autorubric.metrics._cells import Modes
+from autorubric.metrics._criterion_results import AnyCriterionMetrics, CriterionMetrics
+from autorubric.metrics._results import RaterMetrics
+from autorubric.metrics._table import MeasuredCriterion
+
+FEW_ITEMS = 50
+"""Below about this many items intervals are wide and their coverage falls short."""
+
+FEW_OF_A_CLASS = 10
+"""Below this many of the rarer class kappa and its interval hang on single items."""
+
+_NAMES_SHOWN = 5
+
+
+def run_warnings(
+    criteria: Sequence[MeasuredCriterion], modes: Modes, panel: RaterMetrics, n_items: int
+) -> list[str]:
+    """Warnings on the data and the settings."""
+    found = []
+    if not panel.na_stats.n_cells:
+        found.append("no item has a label: there is nothing to measure the judges against (no_pairs)")
+    elif n_items < FEW_ITEMS:
+        found.append(
+            f"{n_items} items are few: below about {FEW_ITEMS} intervals are wide and cover too little"
+        )
+    found += _thin_classes(panel.per_criterion)
+    repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
+    if repeated:
+        found.append(f"on different items {_listed(repeated)} has different scales; each stands by itself")
+    without = [one.name for one in criteria if one.level in ("ranking", "text")]
+    if without:
+        found.append(f"{_listed(without)}: answers on these levels have no figures here")
+    if modes.cannot_assess != "exclude":
+        found.append(f"CANNOT_ASSESS counts {modes.cannot_assess.replace('_', ' ')}")
+    if modes.na != "exclude":
+        found.append(f"NA counts {modes.na.replace('_', ' ')}")
+    return found
+
+
+def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) -> list[str]:
+    """Warnings on one rater: failures, and each figure that is None with its reason."""
+    found = []
+    stats = rater.na_stats
+    if stats.failed:
+        found.append(
+            f"{who}: failed on {stats.failed} of {stats.n_cells} labelled cells, which count nowhere"
+        )
+    if stats.not_asked:
+        found.append(f"{who}: has no vote on {stats.not_asked} of {stats.n_cells} labelled cells")
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        by_reason.setdefault(reason, []).append(name)
+    found += [f"{who}: {_listed(names)} undefined ({reason})" for reason, names in by_reason.items()]
+    on: dict[tuple[str, str], list[str]] = {}
+    for one in rater.per_criterion:
+        for name, reason in one.reasons.items():
+            on.setdefault((name, reason), []).append(one.name)
+    total = len(rater.per_criterion)
+    for (name, reason), names in on.items():
+        found.append(
+            f"{who}: {name} undefined ({reason}) on {len(names)} of {total} criteria: {_listed(names)}"
+        )
+    return found
+
+
+def _thin_classes(per_criterion: Sequence[AnyCriterionMetrics]) -> list[str]:
+    thin = [
+        one.name
+        for one in per_criterion
+        if isinstance(one, CriterionMetrics)
+        and 0 < min(one.support_true, one.n_samples - one.support_true) < FEW_OF_A_CLASS
+    ]
+    if not thin:
+        return []
+    return [f"fewer than {FEW_OF_A_CLASS} labels of the rarer class: {_listed(thin)}"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more

@@ -1,0 +1,89 @@
+"""The real judge data as datasets; nothing of it is in the repository."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from autorubric import Criterion, CriterionOption, DataItem, Rubric, RubricDataset
+
+
+def load_json(path: Path) -> Any:
+    """What a JSON file holds."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def load_lines(path: Path) -> list[dict[str, Any]]:
+    """What a JSON lines file holds."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def reference(folder: Path) -> dict[str, dict[str, Any]]:
+    """Reference values by id."""
+    return {entry["id"]: entry for entry in load_json(folder / "reference_values.json")}
+
+
+def ttcw(folder: Path) -> RubricDataset:
+    """48 stories, 14 yes/no tests; truth is the majority of three experts."""
+    criteria = load_json(folder / "rubric.json")["criteria"]
+    rubric = Rubric([Criterion(name=c["name"], requirement=c["requirement"], weight=1.0) for c in criteria])
+    items = [
+        DataItem(id=row["item_id"], prompt=row["prompt"], submission=row["submission"])
+        for row in load_lines(folder / "items.jsonl")
+    ]
+    dataset = RubricDataset(name="ttcw", rubric=rubric, items=items)
+    return dataset.with_ratings(folder / "labels.csv", labels={"Yes": "MET", "No": "UNMET"})
+
+
+def summhay(folder: Path) -> RubricDataset:
+    """200 summaries with a rubric each from one of 29; three levels of coverage."""
+    content = load_json(folder / "rubric.json")
+    scale = content["scale"]
+    options = tuple(
+        CriterionOption(label=label, value=value)
+        for label, value in zip(scale["options"], scale["values"], strict=True)
+    )
+    rubrics = {
+        key: Rubric(
+            [
+                Criterion(name=c["name"], requirement=c["requirement"], weight=1.0, options=options)
+                for c in criteria
+            ]
+        )
+        for key, criteria in content["rubrics"].items()
+    }
+    items = [
+        DataItem(
+            id=row["item_id"],
+            prompt=row["prompt"],
+            submission=row["submission"],
+            rubric=rubrics[row["rubric_id"] if "rubric_id" in row else row["meta"]["rubric_id"]],
+        )
+        for row in load_lines(folder / "items.jsonl")
+    ]
+    return RubricDataset(name="summhay", items=items).with_ratings(folder / "labels.csv")
+
+
+def llm_rubric(folder: Path) -> RubricDataset:
+    """IT-help dialogues, nine questions answered 1 to 4 or NA."""
+    criteria = []
+    for entry in load_json(folder / "rubric.json")["criteria"]:
+        top = len(entry["options"]) - 1
+        options = [
+            CriterionOption(label=label, value=position / top)
+            for position, label in enumerate(entry["options"])
+        ]
+        if entry.get("na_option"):
+            options.append(CriterionOption(label=entry["na_option"], value=0.0, na=True))
+        criteria.append(
+            Criterion(
+                name=entry["name"], requirement=entry["requirement"], weight=1.0, options=tuple(options)
+            )
+        )
+    items = [
+        DataItem(id=row["item_id"], prompt=row.get("prompt"), submission=row.get("submission"))
+        for row in load_lines(folder / "items.jsonl")
+    ]
+    dataset = RubricDataset(name="llm_rubric", rubric=Rubric(criteria), items=items)
+    return dataset.with_ratings(folder / "labels.csv")
