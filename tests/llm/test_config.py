@@ -63,7 +63,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"model": " "}, "' ' is no model name"),
         ({"model": "a b"}, "'a b' is no model name"),
         ({"model": "m", "temprature": 1}, "unknown parameter 'temprature'; did you mean 'temperature'?"),
-        ({"model": "m", "zzz": 1}, "unknown parameter 'zzz'; allowed: api_base, "),
+        ({"model": "m", "zzz": 1}, "unknown parameter 'zzz'; allowed: 'api_base', "),
         ({"model": "m", "temperature": 3}, "less than or equal to 2; got 3"),
         ({"model": "m", "temperature": float("nan")}, "finite number; got nan"),
         ({"model": "m", "max_tokens": 0}, "greater than or equal to 1; got 0"),
@@ -100,8 +100,10 @@ def test_a_wrong_parameter_is_refused_with_what_is_right(given: dict[str, Any], 
 
 def test_all_faults_of_a_constructor_come_at_once() -> None:
     """Unknown and wrong parameters, nested ones too, are told together."""
+    nested = {"thinking": {"x": 1}, "fallbacks": [{"model": "f", "y": 1}]}
+    wrong: dict[str, Any] = {"model": "m", "temprature": 1, "timeout": -1, **nested}
     with pytest.raises(ValidationError) as caught:
-        LLMConfig(model="m", temprature=1, timeout=-1, thinking={"x": 1}, fallbacks=[{"model": "f", "y": 1}])  # type: ignore[call-arg, arg-type, list-item]
+        LLMConfig(**wrong)
     assert caught.value.error_count() == 4
 
 
@@ -113,11 +115,11 @@ def test_a_config_is_frozen() -> None:
 
 def test_names_and_levels_stand_for_what_they_name() -> None:
     """A fallback may be a name, thinking a level; a key has its blanks cut, an empty one is none."""
-    config = LLMConfig(model="m", fallbacks="x", thinking="HIGH", api_key=f" {SECRET}\n")  # type: ignore[arg-type]
+    config = LLMConfig(model="m", fallbacks="x", thinking="HIGH", api_key=f" {SECRET}\n")
     assert config.fallbacks == ("x",)
     assert config.thinking == ThinkingConfig(level=ThinkingLevel.HIGH)
     assert config.api_key is not None and config.api_key.get_secret_value() == SECRET
-    assert LLMConfig(model="m", api_key=" ").api_key is None  # type: ignore[arg-type]
+    assert LLMConfig(model="m", api_key=" ").api_key is None
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_secrets_are_never_shown(tmp_path: Path) -> None:
         {"timeout": 0},
     ):
         with pytest.raises(ValidationError) as caught:
-            LLMConfig(**{"model": "m", "api_key": SECRET, "extra_headers": {"a": SECRET}, **wrong})  # type: ignore[arg-type]
+            LLMConfig(**{"model": "m", "api_key": SECRET, "extra_headers": {"a": SECRET}, **wrong})
         shown += [str(caught.value), caught.value.json(), repr(caught.value.errors())]
     assert SECRET not in "\n".join(shown)
 
@@ -172,7 +174,7 @@ def test_secrets_are_there_for_sending() -> None:
 
 def test_public_headers_keep_names_and_harmless_values() -> None:
     """A header whose name says that it holds a secret keeps its name alone."""
-    config = LLMConfig(model="m", extra_headers={"X-Api-Key": "k", "anthropic-beta": "b"})  # type: ignore[dict-item]
+    config = LLMConfig(model="m", extra_headers={"X-Api-Key": "k", "anthropic-beta": "b"})
     assert config.public_headers() == {"X-Api-Key": "", "anthropic-beta": "b"}
 
 
@@ -181,7 +183,7 @@ def test_a_fallback_by_name_takes_the_settings() -> None:
     config = LLMConfig(
         model="hosted_vllm/a",
         api_base="http://h/v1",
-        api_key=SECRET,  # type: ignore[arg-type]
+        api_key=SECRET,
         transport="openai_compatible",
         temperature=0.5,
         extra_params={"x_token": SECRET, "user": "u"},
@@ -202,7 +204,7 @@ def test_a_file_keeps_everything_but_secrets(tmp_path: Path) -> None:
         thinking="low",
         fallbacks=("x", LLMConfig(model="ü", top_p=0.5)),
         cache_ttl=5.0,
-        seed=3,  # type: ignore[arg-type]
+        seed=3,
     )
     path = tmp_path / "model.yaml"
     config.to_yaml(path)

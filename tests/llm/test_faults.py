@@ -207,7 +207,7 @@ def test_only_openai_gets_its_key_unasked(base: str, gets_it: bool, monkeypatch:
 
 def test_a_given_header_takes_the_place_of_ours() -> None:
     """However it is written, a header is sent once."""
-    config = LLMConfig(model="m", extra_headers={"Authorization": "Basic x", "User-Agent": "mine"})  # type: ignore[dict-item]
+    config = LLMConfig(model="m", extra_headers={"Authorization": "Basic x", "User-Agent": "mine"})
     headers = _headers(config, "sk")
     assert (headers["authorization"], headers["user-agent"]) == ("Basic x", "mine")
 
@@ -229,6 +229,17 @@ def test_harmless_names_are_known(name: str) -> None:
 def test_longer_secrets_are_masked_before_their_parts() -> None:
     """No part of a secret is left over; secrets too short to tell from words stay."""
     assert redact("sk-abcdef and sk-abc in a", ["sk-abc", "sk-abcdef", "a"]) == "*** and *** in a"
+
+
+def test_every_text_of_a_secret_parameter_is_masked() -> None:
+    """Secrets in lists and mappings are found, keys and numbers left out."""
+    params = {
+        "credentials": {"id": "first-id", "parts": ["second", 3], "more": {"x": "third"}},
+        "plain": ["p"],
+    }
+    config = LLMConfig(model="m", extra_params=params)
+    assert config.secrets() == ("first-id", "second", "third")
+    assert config.request_params() == {"plain": ["p"]}
 
 
 def test_a_body_holds_the_whole_request() -> None:

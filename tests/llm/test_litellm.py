@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from autorubric.errors import ModelNotFoundError
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest
+from autorubric.errors import AuthenticationError, ModelNotFoundError, SchemaRefusedError
+from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplySchema
 from autorubric.llm._litellm import LiteLLMTransport
 from tests.servers.fixtures import OpenAIServer
 
@@ -199,6 +199,30 @@ def test_nothing_heavy_is_imported_and_no_socket_opened() -> None:
     assert result.stdout == "[]\n"
 
 
-def test_a_client_of_a_known_model_uses_litellm() -> None:
-    """Without an address the breadth of litellm is what is asked; nothing is sent here."""
-    assert LLMClient("gpt-4.1-mini").config.transport == "auto"
+def test_a_provider_without_structured_output_gets_no_schema() -> None:
+    """Where litellm knows that a provider takes no response format, none is sent."""
+    config = LLMConfig(model="petals/some-model", transport="litellm")
+    request = ModelRequest(model=config.model, messages=PROMPT, schema=ReplySchema(name="V", schema={}))
+    with pytest.raises(SchemaRefusedError, match="takes no response format"):
+        asyncio.run(LiteLLMTransport(config).send(request))
+
+
+def test_a_missing_key_is_no_broken_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that is nowhere is told as such, at once, and without a traceback in the message."""
+    monkeypatch.delenv("CLOUDFLARE_API_KEY", raising=False)
+    with pytest.raises(AuthenticationError, match="check api_key") as caught:
+        send(LLMConfig(model="cloudflare/some-model"))
+    assert "Traceback" not in str(caught.value)
+
+
+def test_closing_leaves_other_users_of_litellm_alone(openai_server: OpenAIServer) -> None:
+    """A closed client can be used again, and what else asks over litellm goes on."""
+    config = config_for(openai_server, "openai/m")
+
+    async def main() -> list[str]:
+        first, second = LLMClient(config), LLMClient(config)
+        texts = [await first.generate("", "Hello")]
+        await first.aclose()
+        return [*texts, await second.generate("", "Hello"), await first.generate("", "Hello")]
+
+    assert asyncio.run(main()) == ["A plain reply."] * 3

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
 
 from autorubric.errors import (
     AuthenticationError,
@@ -22,7 +23,7 @@ from autorubric.errors import (
     ServerError,
     TransientError,
 )
-from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema
+from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema, generate, generate_sync
 from autorubric.values import Json
 from tests.servers.fixtures import OpenAIServer
 
@@ -40,6 +41,12 @@ KEY = "sk-SENTINEL-0123456789"
 QUOTA = "You exceeded your current quota, please check your plan and billing details."
 
 Ask = Callable[..., Exchange[str]]
+
+
+class Grade(BaseModel):
+    """What a caller may ask for."""
+
+    grade: int = Field(ge=1, le=5)
 
 
 def read_verdict(payload: Json) -> str:
@@ -318,6 +325,20 @@ def test_a_client_works_across_event_loops(openai_server: OpenAIServer) -> None:
         return text
 
     assert [asyncio.run(main(close)) for close in (False, True, False)] == ["A plain reply."] * 3
+
+
+def test_text_and_instances_are_generated_without_a_client(openai_server: OpenAIServer) -> None:
+    """The functions open and close a client of their own, from synchronous code and inside a loop too."""
+    config = LLMConfig(model="openai/judge-1", api_base=openai_server.api_base)
+    assert generate_sync("", "Hello", config) == "A plain reply."
+    assert isinstance(generate_sync("", "Hello", config, Grade).grade, int)
+
+    async def inside() -> tuple[str, Grade]:
+        return generate_sync("", "Hello", config), await generate("", "Hello", config, Grade)
+
+    text, grade = asyncio.run(inside())
+    assert text == "A plain reply."
+    assert 1 <= grade.grade <= 5
 
 
 def test_a_foreign_endpoint_never_sees_the_openai_key(

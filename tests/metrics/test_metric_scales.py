@@ -9,8 +9,8 @@ import pytest
 from autorubric.criteria import Criterion, CriterionOption
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Binary, Interval, Nominal, Ordinal, cohen_kappa, scale_of
+from autorubric.metrics._contingency import cluster_codes, encode
 from autorubric.metrics._scales import infer_scale, is_missing
-from autorubric.metrics._tables import cluster_codes, encode
 from autorubric.values import CriterionVerdict
 
 

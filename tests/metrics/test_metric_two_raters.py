@@ -81,7 +81,8 @@ def test_weights_use_values_and_unused_categories():
     """Distances come from the declared values; a category that nobody used keeps its place."""
     truth, pred = list("abbccaab"), list("acbbcaba")
     scale = Ordinal(["a", "b", "c", "d"], [0.0, 0.1, 1.0, 1.5])
-    by_matrix = 1 - (np.subtract.outer(*[np.array([0.0, 0.1, 1.0, 1.5])] * 2)) ** 2
+    values = np.array([0.0, 0.1, 1.0, 1.5])
+    by_matrix = 1 - ((values[:, None] - values) / 1.5) ** 2
     expected = cohen_kappa(truth, pred, scale=scale, weights=by_matrix.tolist())
     assert cohen_kappa(truth, pred, scale=scale, weights="quadratic") == pytest.approx(expected)
     assert cohen_kappa(truth, pred, scale=scale, weights="quadratic") != pytest.approx(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from types import TracebackType
 
@@ -22,13 +23,25 @@ class Progress:
 
     def __init__(self, total: int, *, show: bool, style: ProgressStyle) -> None:
         hidden = not (show and sys.stderr.isatty())
-        self._items = tqdm(total=total, unit="item", desc="grading", file=sys.stderr, disable=hidden)
+        # A terminal that does not know its size says 0, and tqdm would then show nothing.
+        size = shutil.get_terminal_size()
+        self._items = tqdm(
+            total=total,
+            unit="item",
+            desc="grading",
+            file=sys.stderr,
+            disable=hidden,
+            ncols=size.columns,
+            nrows=size.lines,
+        )
         self._votes = tqdm(
             unit="vote",
             desc="votes",
             file=sys.stderr,
             disable=hidden or style == "simple",
             position=1,
+            ncols=size.columns,
+            nrows=size.lines,
         )
         self._scores: list[float] = []
         self._cost = 0.0

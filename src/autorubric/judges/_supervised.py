@@ -63,15 +63,13 @@ class SupervisedJudge:
         for name, criterion, text, code in labels:
             example = learning.Example(text=text, criterion=criterion, code=code)
             examples.setdefault(name, []).append(example)
-        texts = list(dict.fromkeys(text for _, _, text, _ in labels))
-        features = learning.fit_features(texts)
-        models = {name: learning.fit_criterion(features, own, seed or 0) for name, own in examples.items()}
+        features, models = learning.learn(examples, seed or 0)
         description = {
             "judge": "supervised",
             "version": 1,
             "scikit_learn": learning.LIBRARY_VERSION,
             "seed": seed or 0,
-            "n_train": len(texts),
+            "n_train": len({text for _, _, text, _ in labels}),
             "trained_on": learning.fingerprint(examples),
             "criteria": {
                 name: {"n": one.n_train, "answers": list(one.codes)} for name, one in models.items()

@@ -7,7 +7,7 @@ import json
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix, hstack, vstack
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from autorubric.criteria import BaseCriterion
 from autorubric.judges._lexical import LOOKED_AT, weigh
@@ -87,27 +88,14 @@ class TextFeatures:
         if text in self._kept:
             self._kept.move_to_end(text)
             return self._kept[text]
-        row = hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
-        self._kept[text] = row
+        row = self._kept[text] = self.make_row(text)
         if len(self._kept) > _VECTORS_KEPT:
             self._kept.popitem(last=False)
         return row
 
-
-def fit_features(texts: Sequence[str]) -> TextFeatures:
-    """Features of the terms in these texts; at least one of them has a word."""
-    looked_at = [text[:LOOKED_AT] for text in texts]
-    words = _fit_tfidf(looked_at, ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b")
-    pieces = _fit_tfidf(looked_at, ngram_range=(3, 5), analyzer="char_wb")
-    return TextFeatures(words, pieces, tuple(words.get_feature_names_out()))
-
-
-def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
-    try:
-        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS, min_df=2).fit(texts)
-    except ValueError:
-        # A handful of texts may have no term in common; then those of a single text have to do.
-        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS).fit(texts)
+    def make_row(self, text: str) -> Any:
+        """The same, computed anew."""
+        return hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +122,7 @@ class CriterionModel:
         """The most probable answer, its probability and what speaks for it."""
         if self.regression is None:
             return Prediction(code=self.codes[0], probability=self._smoothed(1.0))
-        row = _full_row(features, criterion, text, self.codes)
+        row = _full_row(features.row(text), criterion, text, self.codes)
         odds = _softmax(_logits(self.regression, row)[0] / self.temperature)
         best = int(np.argmax(odds))
         terms, lexical = self._evidence(features.terms, row, best)
@@ -164,7 +152,36 @@ class CriterionModel:
         return tuple(terms[:3]), lexical > strongest
 
 
-def fit_criterion(features: TextFeatures, examples: Sequence[Example], seed: int) -> CriterionModel:
+class Learnt(NamedTuple):
+    """What a judge has learnt: features of texts, and a model for each criterion name."""
+
+    features: TextFeatures
+    models: dict[str, CriterionModel]
+
+
+def learn(examples: Mapping[str, Sequence[Example]], seed: int) -> Learnt:
+    """Features and models from examples by criterion name; at least one of the texts has a word."""
+    texts = list(dict.fromkeys(one.text[:LOOKED_AT] for own in examples.values() for one in own))
+    # Vectors of some thousand numbers are too short to share among threads, and one thread adds them up in
+    # the same order on every machine.
+    with threadpool_limits(limits=1):
+        words = _fit_tfidf(texts, ngram_range=(1, 2), token_pattern=r"(?u)\b\w+\b")
+        pieces = _fit_tfidf(texts, ngram_range=(3, 5), analyzer="char_wb")
+        features = TextFeatures(words, pieces, tuple(words.get_feature_names_out()))
+        rows = {text: features.make_row(text) for text in texts}
+        models = {name: _fit_criterion(own, rows, seed) for name, own in examples.items()}
+    return Learnt(features, models)
+
+
+def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
+    try:
+        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS, min_df=2).fit(texts)
+    except ValueError:
+        # A handful of texts may have no term in common; then those of a single text have to do.
+        return TfidfVectorizer(**options, sublinear_tf=True, max_features=_MOST_TERMS).fit(texts)
+
+
+def _fit_criterion(examples: Sequence[Example], text_rows: Mapping[str, Any], seed: int) -> CriterionModel:
     """A classifier that learnt from these examples of one criterion, with its calibration.
 
     Rare answers weigh more in training, so that they are not drowned. The temperature is chosen on
@@ -175,7 +192,9 @@ def fit_criterion(features: TextFeatures, examples: Sequence[Example], seed: int
     codes = tuple(sorted(set(truth)))
     regression, temperature = None, 1.0
     if len(codes) > 1:
-        rows = vstack([_full_row(features, one.criterion, one.text, codes) for one in examples]).tocsr()
+        rows = vstack(
+            [_full_row(text_rows[one.text[:LOOKED_AT]], one.criterion, one.text, codes) for one in examples]
+        ).tocsr()
         numbers = np.array([codes.index(code) for code in truth])
         regression = _fit_regression(rows, numbers)
         temperature = _temperature(rows, numbers, seed)
@@ -204,12 +223,12 @@ def _digest(text: str) -> str:
     return hashlib.sha256(folded.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _full_row(features: TextFeatures, criterion: BaseCriterion, text: str, codes: Sequence[str]) -> Any:
+def _full_row(text_row: Any, criterion: BaseCriterion, text: str, codes: Sequence[str]) -> Any:
     """The text's features, then what the lexical judge gives each code."""
     declared = [str(answer.code) for answer in criterion.answers()]
     odds = dict(zip(declared, weigh(criterion, text).odds, strict=True))
     lexical = [_LEXICAL_SCALE * odds.get(code, 0.0) for code in codes]
-    return hstack([features.row(text), csr_matrix([lexical])]).tocsr()
+    return hstack([text_row, csr_matrix([lexical])]).tocsr()
 
 
 def _fit_regression(rows: Any, numbers: npt.NDArray[np.int64]) -> Any:

@@ -7,7 +7,7 @@ none. Nothing heavy is imported, and no connection opened, before the first requ
 from __future__ import annotations
 
 from autorubric.llm._cache import CacheStats, ReplyCache
-from autorubric.llm._client import LLMClient, generate
+from autorubric.llm._client import LLMClient, generate, generate_sync
 from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
 from autorubric.llm._exchange import Exchange
 from autorubric.llm._json import parse_json
@@ -30,5 +30,6 @@ __all__ = [
     "TransportName",
     "TruncatePolicy",
     "generate",
+    "generate_sync",
     "parse_json",
 ]

@@ -112,7 +112,7 @@ class ReplyCache:
         busy_seconds: float = 1.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.path = Path(folder) / f"replies.v{CACHE_FORMAT}.sqlite3"
+        self.path = Path(folder).expanduser() / f"replies.v{CACHE_FORMAT}.sqlite3"
         self._ttl = ttl
         self._max_bytes = max_bytes
         self._busy_milliseconds = round(1000 * busy_seconds)

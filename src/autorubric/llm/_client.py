@@ -9,6 +9,7 @@ from typing import Any, Final, Self, TypeVar, overload
 
 from pydantic import BaseModel, ValidationError
 
+from autorubric._sync import run_sync
 from autorubric.errors import ArgumentError, ProviderError, ReplyError
 from autorubric.llm._ask import ask_route
 from autorubric.llm._cache import CacheStats
@@ -222,3 +223,38 @@ async def generate(
         if response_format is None:
             return await client.generate(system_prompt, user_prompt)
         return await client.generate(system_prompt, user_prompt, response_format)
+
+
+@overload
+def generate_sync(
+    system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: None = None
+) -> str: ...
+
+
+@overload
+def generate_sync(
+    system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M]
+) -> M: ...
+
+
+def generate_sync(
+    system_prompt: str,
+    user_prompt: str,
+    model: LLMConfig | str,
+    response_format: type[M] | None = None,
+) -> str | M:
+    """What `generate` gives, from synchronous code; safe inside a running event loop.
+
+    Args:
+        system_prompt: The system message; an empty one is left out.
+        user_prompt: The user message.
+        model: The model's name, or its config.
+        response_format: Pydantic class that the reply must follow.
+
+    Raises:
+        ReplyError: The reply cannot be read after asking again, or the model refused.
+        ProviderError: No model sent a reply.
+    """
+    if response_format is None:
+        return run_sync(generate(system_prompt, user_prompt, model))
+    return run_sync(generate(system_prompt, user_prompt, model, response_format))

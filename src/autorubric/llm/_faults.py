@@ -76,6 +76,11 @@ def is_filtered(failure: Failure) -> bool:
     return failure.status in (400, 403, 422) and _FILTER.search(failure.text) is not None
 
 
+def says_key_is_wrong(text: str) -> bool:
+    """Whether a provider's words are about a missing or wrong key."""
+    return _KEY.search(text) is not None
+
+
 def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
     status, text = failure.status, failure.text
     if status in (400, 413, 422):
@@ -117,7 +122,7 @@ def _refused(failure: Failure) -> tuple[type[ProviderError], str]:
         )
     if failure.had_schema and _SCHEMA.search(text):
         return SchemaRefusedError, "the provider does not take the response format"
-    if _KEY.search(text):
+    if says_key_is_wrong(text):
         return AuthenticationError, "the key is missing or refused; check api_key or the provider's variable"
     if _NO_MODEL.search(text):
         return ModelNotFoundError, "no such model or endpoint; check model and api_base"

@@ -22,7 +22,7 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm._config import LLMConfig
-from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of
+from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of, says_key_is_wrong
 from autorubric.llm._names import OPENAI_COMPATIBLE, is_openai_itself, prefix_of, wire_name
 from autorubric.llm._secrets import redact
 from autorubric.llm._transport import Message, ModelReply, ModelRequest
@@ -41,6 +41,7 @@ _DROPPABLE: Final = frozenset(
 _UNKNOWN_TO_LITELLM: Final = frozenset({"llama_cpp", "openai_compatible", "openai_like", "sglang", "vllm"})
 _TAKES_OPENAI_KEY: Final = frozenset({"openai", "custom_openai", "text-completion-openai"})
 _MOST_MARKS: Final = 4
+_TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 class LiteLLMTransport:
@@ -170,10 +171,13 @@ class LiteLLMTransport:
         return replace(reply, cost=known, dropped_params=dropped)
 
     def _refuse(self, litellm: Any, request: ModelRequest, error: Exception) -> ModelReply:
+        text = self._redact(str(error).partition(_TRACEBACK)[0])
+        is_connection = isinstance(error, litellm.APIConnectionError)
         failure = Failure(
             model=request.model,
-            status=_status_of(error),
-            text=self._redact(str(error)),
+            # A key that is missing is found before anything is sent, and often told as a broken connection.
+            status=401 if is_connection and says_key_is_wrong(text) else _status_of(error),
+            text=text,
             retry_after=retry_after_of(_headers_of(error)),
             had_schema=request.schema is not None,
         )
@@ -182,11 +186,11 @@ class LiteLLMTransport:
                 text="", model=request.model, finish_reason="content_filter", refusal=brief(failure.text)
             )
         if isinstance(error, litellm.Timeout):
-            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {error}")
-        if isinstance(error, litellm.APIConnectionError) or "Connection error" in failure.text:
-            self._fail(ProviderConnectionError, f"no connection, or it broke: {error}")
+            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {text}")
+        if (is_connection and failure.status != 401) or "Connection error" in text:
+            self._fail(ProviderConnectionError, f"no connection, or it broke: {text}")
         if failure.status == 0:
-            self._fail(RequestRefusedError, f"{type(error).__name__}: {error}")
+            self._fail(RequestRefusedError, f"{type(error).__name__}: {text}")
         raise error_of(failure) from None
 
     def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:

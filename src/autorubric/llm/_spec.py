@@ -22,7 +22,7 @@ from autorubric._files import (
     read_text,
     write_text_atomic,
 )
-from autorubric.errors import Fault, FileError
+from autorubric.errors import FileError
 
 UNION_TAG: Final = ":"
 """Starts the tags of unions, so that they can be left out of paths."""
@@ -103,7 +103,4 @@ def write_spec(spec: Mapping[str, Any], path: str | Path) -> None:
     Raises:
         FileError: The file cannot be written.
     """
-    try:
-        write_text_atomic(path, dump_structured(dict(spec), "yaml"))
-    except OSError as error:
-        raise FileError(str(path), [Fault(path="", message=f"cannot be written: {error.strerror}")]) from None
+    write_text_atomic(path, dump_structured(dict(spec), "yaml"))

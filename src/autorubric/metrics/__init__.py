@@ -33,10 +33,10 @@ from autorubric.metrics._one_class import (
     recall,
     specificity,
 )
+from autorubric.metrics._read_votes import votes_table
 from autorubric.metrics._results import BootstrapResults, JudgeMetrics, NaStats, PooledMetrics, RaterMetrics
 from autorubric.metrics._scales import Binary, Interval, Nominal, Ordinal, scale_of
 from autorubric.metrics._specs import SPECS, MetricSpec, spec
-from autorubric.metrics._table import votes_table
 from autorubric.metrics.distribution import (
     DistributionResult,
     EMDResult,

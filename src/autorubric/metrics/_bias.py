@@ -11,11 +11,11 @@ import numpy as np
 from scipy.special import stdtr
 
 from autorubric.metrics._columns import NumberPairs, number_pairs
+from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Reason
 from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._tables import cluster_codes
 
 _LIMIT = 1.96
 

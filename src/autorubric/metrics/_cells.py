@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
-from autorubric.metrics._table import DECIDED, MeasuredCriterion, VotesTable
+from autorubric.metrics._votes_table import DECIDED, MeasuredCriterion, VotesTable
 
 CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
@@ -102,7 +103,7 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
     }
     return Cells(
         criteria=table.criteria,
-        spans=tuple(slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)),
+        spans=tuple(slice(int(a), int(b)) for a, b in pairwise(ends)),
         item=item,
         n_items=table.n_items,
         truth=column(np.flatnonzero(kinds == "truth")),

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._contingency import TableInput, read_pair
 from autorubric.metrics._counts import CountCoefficient, ac_chance, bp_chance, ratings_estimate
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, delta, estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Scale
-from autorubric.metrics._tables import TableInput, read_pair
 from autorubric.metrics._weights import Weights, describe, weight_matrix
 
 Chance: TypeAlias = Callable[[Array, Array, Array], Array]

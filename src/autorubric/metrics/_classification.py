@@ -9,12 +9,12 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import _shares as shares
+from autorubric.metrics._contingency import read_pair
+from autorubric.metrics._contingency_figures import share_figure, smooth_figure
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
 from autorubric.metrics._scales import Binary, Ordinal, Scale
-from autorubric.metrics._table_figures import share_figure, smooth_figure
-from autorubric.metrics._tables import read_pair
 
 
 def accuracy(

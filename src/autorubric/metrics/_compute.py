@@ -13,8 +13,9 @@ from autorubric.metrics._macro_bootstrap import Resampling, macro_bootstrap
 from autorubric.metrics._metrics_result import MetricsResult
 from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._rater_figures import RunContext, judges_agreement, rater_fields
+from autorubric.metrics._read_votes import GradedRun, LabelledDataset, read_votes
 from autorubric.metrics._results import BootstrapResults, JudgeMetrics, RaterMetrics
-from autorubric.metrics._table import GradedRun, LabelledDataset, VotesTable, read_votes
+from autorubric.metrics._votes_table import VotesTable
 from autorubric.metrics._warnings import rater_warnings, run_warnings
 
 
@@ -41,10 +42,10 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
         bootstrap: Whether to resample items for intervals of the macro figures.
         n_bootstrap: Resamples.
         per_judge: Whether to give the figures of each judge too.
-        cannot_assess: Whether CANNOT_ASSESS is left out, counts as UNMET (the worst option of a scale), or is a
-            category of its own.
-        na_mode: Whether NA is left out, counts as the worst option, or is a category, which leaves the figures
-            of an order None.
+        cannot_assess: Whether CANNOT_ASSESS is left out, counts as UNMET (the worst option of a scale), or is
+            a category of its own.
+        na_mode: Whether NA is left out, counts as the worst option, or is a category, which leaves the
+            figures of an order None.
         confidence_level: Level of all intervals.
         seed: Seed of the resampling; None is 0.
 

@@ -9,12 +9,12 @@ from typing import Any, Unpack
 from scipy.special import betainc, ndtr
 
 from autorubric.metrics._columns import NumberPairs, number_pairs
+from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics._moments import ccc_of, moments_of, pearson_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
-from autorubric.metrics._tables import cluster_codes
 
 
 def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
@@ -183,14 +183,9 @@ def kendall_p_value(ranked: Ranked) -> float | None:
     if math.isnan(tau):
         return None
     ties = margins(ranked, total)
-    pair, triple, fives = (
-        [float((t * factor(t)).sum()) for t in ties]
-        for factor in (
-            lambda t: t - 1,
-            lambda t: (t - 1) * (t - 2),
-            lambda t: (t - 1) * (2 * t + 5),
-        )
-    )
+    pair = [float((t * (t - 1)).sum()) for t in ties]
+    triple = [float((t * (t - 1) * (t - 2)).sum()) for t in ties]
+    fives = [float((t * (t - 1) * (2 * t + 5)).sum()) for t in ties]
     base = n * (n - 1.0)
     variance = (
         (base * (2 * n + 5) - fives[0] - fives[1]) / 18

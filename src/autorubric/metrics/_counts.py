@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._contingency import Coded, cluster_codes, encode
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, delta, estimate
 from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._resampling import Array, Units
 from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence
-from autorubric.metrics._tables import Coded, cluster_codes, encode
 from autorubric.metrics._weights import Weights, describe, weight_matrix
 
 Chance: TypeAlias = Callable[[Array, Array], Array]

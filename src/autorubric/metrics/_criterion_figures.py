@@ -39,7 +39,7 @@ from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._ranks import Ranked, rank_pairs, rank_table
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Ordinal
-from autorubric.metrics._table import MeasuredCriterion
+from autorubric.metrics._votes_table import MeasuredCriterion
 from autorubric.metrics._weights import weight_matrix
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any, Unpack
 
 from autorubric.metrics._columns import NumberPairs, number_pairs
+from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._intervals import Ends, t_quantile
 from autorubric.metrics._moments import mean_absolute_of, mean_square_of, moments_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._resampling import Units, influence
-from autorubric.metrics._tables import cluster_codes
 
 
 def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:

@@ -63,7 +63,7 @@ def estimate(
     """The figure over the units, with the interval that the options ask for."""
     name = f"{figure.name}{f' ({note})' if note else ''}"
     auto = figure.auto_clustered if units.clustered else figure.auto
-    method = auto if options.ci == "auto" else options.ci
+    method: CiMethod = auto if options.ci in ("auto", None) else options.ci
     if method == "smoothed" and not figure.on_table:
         raise ArgumentError(
             f"ci='smoothed' works on contingency tables, not on {figure.name}; take 'percentile'"

@@ -11,8 +11,8 @@ from scipy.special import ndtri, stdtrit
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._tables import cluster_codes
 
 
 class Ends(NamedTuple):

@@ -1,4 +1,4 @@
-"""Scores of an item by its truth, its panel and each judge alone, without length penalty, on common ground."""
+"""Scores of an item by its truth, its panel and each judge alone, on common ground."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _Drawn:
 def macro_bootstrap(
     cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
-    """Percentile intervals of macro accuracy, mean kappa and score RMSE of each rater, items being resampled."""
+    """Percentile intervals of macro accuracy, mean kappa and score RMSE of each rater."""
     layout = _layout(cells, modes)
     sums = {rater: _item_tables(cells, cells.raters[rater], layout) for rater in raters}
     errors = {rater: _squared_errors(cells.scores, rater, cells.n_items) for rater in raters}

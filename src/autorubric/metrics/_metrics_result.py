@@ -67,7 +67,7 @@ class MetricsResult(RaterMetrics):
         return {"format": FORMAT, **_plain(self)}
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a rater and criterion, and one a rater for the macro figures (`criterion` is then `macro`)."""
+        """One row a rater and criterion, and one a rater for the means, its `criterion` being `macro`."""
         import pandas as pd  # only for those who ask for a frame
 
         return pd.DataFrame(metric_rows(self, self.per_judge))

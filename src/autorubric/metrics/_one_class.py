@@ -8,12 +8,12 @@ from typing import Any, Unpack
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import _shares as shares
+from autorubric.metrics._contingency import TableInput, read_pair
+from autorubric.metrics._contingency_figures import share_figure, smooth_figure
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
 from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence, infer_scale
-from autorubric.metrics._table_figures import share_figure, smooth_figure
-from autorubric.metrics._tables import TableInput, read_pair
 
 
 def _one_class(

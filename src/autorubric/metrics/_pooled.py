@@ -15,7 +15,7 @@ from autorubric.metrics._criterion_figures import Noted, table_of, weights_on_va
 from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._results import PooledMetrics
-from autorubric.metrics._table import MeasuredCriterion
+from autorubric.metrics._votes_table import MeasuredCriterion
 
 _CATEGORICAL = ("binary", "nominal", "ordinal")
 _MET = 1

@@ -26,6 +26,18 @@ _MACRO = (
     ("kappa", "mean_kappa"),
 )
 
+_POOLED = (
+    ("accuracy", "accuracy"),
+    ("balanced accuracy", "balanced_accuracy"),
+    ("precision", "precision"),
+    ("recall", "recall"),
+    ("F1", "f1"),
+    ("kappa", "kappa"),
+    ("weighted kappa", "weighted_kappa"),
+    ("Matthews correlation", "mcc"),
+    ("Pearson", "pearson"),
+)
+
 
 def metric_blocks(
     panel: RaterMetrics, judges: Mapping[str, JudgeMetrics], n_items: int, warnings: Sequence[str]
@@ -94,18 +106,7 @@ def _ends(interval: ConfidenceInterval | None) -> str:
 
 
 def _pooled_block(panel: RaterMetrics) -> ScalarBlock:
-    names = (
-        "accuracy",
-        "balanced_accuracy",
-        "precision",
-        "recall",
-        "f1",
-        "kappa",
-        "weighted_kappa",
-        "mcc",
-        "pearson",
-    )
-    figures = [(name, getattr(panel.pooled, name)) for name in names]
+    figures = [(words, getattr(panel.pooled, name)) for words, name in _POOLED]
     return ScalarBlock(
         title="All cells pooled (mixes base rates; read the means first)",
         figures=(("pairs", panel.pooled.n), *((name, value) for name, value in figures if value is not None)),

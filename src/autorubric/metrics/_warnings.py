@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from autorubric.metrics._cells import Modes
 from autorubric.metrics._criterion_results import AnyCriterionMetrics, CriterionMetrics
 from autorubric.metrics._results import RaterMetrics
-from autorubric.metrics._table import MeasuredCriterion
+from autorubric.metrics._votes_table import MeasuredCriterion
 
 FEW_ITEMS = 50
 """Below about this many items intervals are wide and their coverage falls short."""

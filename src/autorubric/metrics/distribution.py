@@ -16,11 +16,11 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._bias import BiasResult
 from autorubric.metrics._bias import bias as systematic_bias
 from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Interval, Scale, as_sequence
-from autorubric.metrics._tables import cluster_codes
 
 __all__ = [
     "BiasResult",

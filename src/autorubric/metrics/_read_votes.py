@@ -1,8 +1,4 @@
-"""The votes table: reports and labels as one long table. Every figure of a run is computed from it.
-
-Nothing else in this package reads reports. A row is one vote, one judge's decision over its samples, the panel's
-decision, one person's rating, or the truth.
-"""
+"""From reports and labels to the votes table. Nothing else in this package reads reports."""
 
 from __future__ import annotations
 
@@ -16,14 +12,12 @@ from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater, ScoredItem, item_scores
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._votes_table import DECIDED, MeasuredCriterion, VotesTable
 from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
-from autorubric.values import Answer, Json, Level
+from autorubric.values import Answer, Json
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DECIDED = -1
-"""`sample` of a row that is a decision or a label and no single vote."""
 
 
 class GradedItem(Protocol):
@@ -72,98 +66,6 @@ class LabelledDataset(Protocol):
     def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
         """The item's labels by rater and criterion name."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredCriterion:
-    """A criterion as the figures see it; those of one name and one scale are the same, whatever the item.
-
-    Attributes:
-        name: Its name.
-        level: Its measurement level.
-        answers: Its declared answers, in order; empty where they cannot be listed.
-    """
-
-    name: str
-    level: Level
-    answers: tuple[Answer, ...]
-
-    @property
-    def categories(self) -> tuple[Answer, ...]:
-        """The declared answers that are no NA option."""
-        return tuple(answer for answer in self.answers if not answer.na)
-
-
-@dataclass(frozen=True, slots=True)
-class VotesTable:
-    """One long table, by columns of equal length.
-
-    Attributes:
-        criteria: The criteria that occur, in order of appearance.
-        item_ids: Ids of the dataset's items, by position.
-        item: Position of the item.
-        criterion: Position in `criteria`.
-        rater: Judge id, `panel`, a person's name, or `truth`.
-        rater_kind: `judge`, `panel`, `human` or `truth`.
-        sample: Index of a vote's sample; -1 for decisions and labels.
-        code: Position of the answer among the declared ones; -1 where there is none.
-        label: The answer in words; None where there is none.
-        value: The answer on [0, 1]; NaN where it has none.
-        number: The answer in its own units, where it is a number; else NaN.
-        na: Whether the answer is an NA option.
-        status: What became of it; answers that stand for unreadable replies alone are `failed`.
-        scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where none.
-    """
-
-    criteria: tuple[MeasuredCriterion, ...]
-    item_ids: tuple[str, ...]
-    item: Array
-    criterion: Array
-    rater: Array
-    rater_kind: Array
-    sample: Array
-    code: Array
-    label: Array
-    value: Array
-    number: Array
-    na: Array
-    status: Array
-    scores: Mapping[Rater, Array]
-
-    def __len__(self) -> int:
-        return len(self.item)
-
-    @property
-    def n_items(self) -> int:
-        """Items of the dataset."""
-        return len(self.item_ids)
-
-    @property
-    def judges(self) -> tuple[str, ...]:
-        """Ids of the judges that voted, in order of appearance."""
-        return tuple(dict.fromkeys(self.rater[self.rater_kind == "judge"].tolist()))
-
-    def to_frame(self) -> pd.DataFrame:
-        """The table as a DataFrame, `sample` and `code` missing where there is none."""
-        import pandas as pd  # only for those who ask for a frame
-
-        names = np.array([criterion.name for criterion in self.criteria], dtype=object)
-        ids = np.array(self.item_ids, dtype=object)
-        return pd.DataFrame(
-            {
-                "item": self.item,
-                "item_id": ids[self.item] if len(self) else ids[:0],
-                "criterion": names[self.criterion] if len(self) else names[:0],
-                "rater": self.rater,
-                "rater_kind": self.rater_kind,
-                "sample": pd.array(np.where(self.sample < 0, None, self.sample), dtype="Int64"),
-                "code": pd.array(np.where(self.code < 0, None, self.code), dtype="Int64"),
-                "label": self.label,
-                "value": self.value,
-                "number": self.number,
-                "status": self.status,
-            }
-        )
 
 
 _NAN = float("nan")
@@ -290,7 +192,7 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
 
 
 def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
-    """The votes table as a DataFrame: one row a vote, a judge's decision, a panel's decision, a rating, a label.
+    """The votes table as a DataFrame: one row a vote, a decision, a person's rating, or a label.
 
     Rows with a `sample` are single votes; those without are decisions and labels.
     """
