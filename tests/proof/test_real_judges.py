@@ -134,7 +134,21 @@ def test_llm_rubric_runs_with_na_answers(shared_data: Path, tmp_path: Path) -> N
     judges = RecordedJudge.panel_from_csv(folder / "labels.csv", rater_type="llm")
     result = _run(dataset, judges, tmp_path)
     metrics = result.compute_metrics(dataset, per_judge=True)
-    assert metrics.n_items == len(dataset.items)
+    labelled = [i for i in range(len(dataset.items)) if dataset.item_truth(i) is not None]
+    assert metrics.n_items == len(labelled)
     assert metrics.n_ordinal_criteria == 9
-    # What the judge says of Q4 is constant (a trap of this data): its correlation is undefined, not 0.
-    assert metrics.summary()
+    assert metrics.na_stats is not None
+
+
+def test_llm_rubric_constant_answers_have_no_correlation(shared_data: Path, tmp_path: Path) -> None:
+    """Where a judge says the same of every dialogue, its correlation is undefined with a reason, not 0."""
+    folder = shared_data / "llm_rubric"
+    whole = llm_rubric(folder)
+    real = whole.subset(i for i in range(len(whole.items)) if whole.item_id(i).startswith("real:"))
+    judge = RecordedJudge.from_csv(folder / "labels.csv", "gpt-3.5-turbo-16k:argmax")
+    figures = {f.name: f for f in _run(real, [judge], tmp_path).compute_metrics(real).per_criterion}
+    for constant in ("Q4", "Q5"):
+        found = figures[constant].spearman
+        assert found.coefficient is None
+        assert found.reason == "no_variance"
+    assert figures["Q3"].spearman.coefficient is not None

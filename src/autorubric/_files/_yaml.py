@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._depth += 1
         if self._depth > MAX_DEPTH + 1:
-            line = self.peek_event().start_mark.line + 1
+            line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
             raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels", line)
         node = super().compose_node(parent, index)
         self._depth -= 1

@@ -12,7 +12,8 @@ from autorubric.cli._reports import answer_text
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult, ItemResult
-    from autorubric.metrics import AnyCriterionMetrics, MetricsResult, RaterMetrics
+    from autorubric.metrics import MetricsResult, RaterMetrics
+    from autorubric.types import CriterionReport
 
 _SHOWN = 5
 """Replies in the table of scores."""
@@ -64,8 +65,8 @@ def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
     else:
         judges = (
             "Two judges that need no model: `lexical` compares words and was never trained, `supervised` is "
-            f"a classifier trained on {n_train} labelled replies. They are a floor that a paid judge must "
-            "beat."
+            f"a classifier trained on {n_train} labelled replies. Where they tie, the conservative "
+            "answer stands. They are a floor that a paid judge must beat."
         )
     return TextBlock(
         title="autorubric demo",
@@ -103,28 +104,38 @@ def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
     item_id = result.dataset.item_id(one.item_idx)
     reports = one.report.report if one.report else []
     rows = tuple(
-        (report.name, answer_text(report), str(truth.get(report.name, "–")), report.final_reason or "–")
+        (
+            f"{report.name}\n  answer {answer_text(report)}\n  label  {truth.get(report.name)}",
+            _evidence(report),
+        )
         for report in reports
     )
     return [
         TextBlock(title=f"Reply {item_id}", text=str(one.item.submission)),
-        TableBlock(
-            title=f"Why {item_id} scored as it did: what was decided, and on what evidence",
-            columns=("criterion", "answer", "label", "reason"),
-            rows=rows,
-        ),
+        TableBlock(title=f"Why {item_id} scored as it did", columns=("criterion", "evidence"), rows=rows),
     ]
+
+
+def _evidence(report: CriterionReport) -> str:
+    """The reason of the surest vote that carries the decision, after its judge."""
+    carrying = [vote for vote in report.votes if vote.answer == report.final_answer]
+    surest = max(carrying or report.votes, key=lambda vote: vote.confidence or 0.0)
+    return f"{surest.judge_id}: {surest.reason or surest.error or surest.status}"
 
 
 def _figures(measured: MetricsResult) -> list[Block]:
     raters = _raters(measured)
+    opening = TextBlock(
+        title="Accuracy / kappa against the labels",
+        text="Kappa is agreement beyond chance: 0 is chance, 1 is perfect; on ordinal criteria a near miss "
+        "counts in part.",
+    )
     per_criterion = TableBlock(
-        title="Accuracy / Cohen's kappa against the labels (kappa weighted by distance on ordered scales)",
         columns=("criterion", "level", "n", *(name for name, _ in raters)),
         rows=(*_criterion_rows(raters), _mean_row(raters)),
     )
     scores = TableBlock(
-        title="Scores of whole replies against those that the labels give",
+        title="Scores of whole replies against those of their labels",
         columns=("", "n", "mean abs. error", "bias", "Spearman", "abstained", "failed"),
         rows=tuple(
             (
@@ -139,7 +150,7 @@ def _figures(measured: MetricsResult) -> list[Block]:
             for name, rater in raters
         ),
     )
-    return [per_criterion, scores]
+    return [opening, per_criterion, scores]
 
 
 def _raters(measured: MetricsResult) -> list[tuple[str, RaterMetrics]]:
@@ -158,10 +169,10 @@ def _criterion_rows(raters: Sequence[tuple[str, RaterMetrics]]) -> Iterator[tupl
 
 
 def _mean_row(raters: Sequence[tuple[str, RaterMetrics]]) -> tuple[Cell, ...]:
-    return ("mean", "", None, *(_pair(rater.criterion_accuracy, rater.mean_kappa) for _, rater in raters))
+    return ("mean", "", "", *(_pair(rater.criterion_accuracy, rater.mean_kappa) for _, rater in raters))
 
 
-def accuracy_and_kappa(figures: AnyCriterionMetrics) -> tuple[float | None, float | None]:
+def accuracy_and_kappa(figures: object) -> tuple[float | None, float | None]:
     """Accuracy and the kappa of a criterion's level; both None on levels that have neither."""
     from autorubric import metrics  # late, since it loads numpy
 
@@ -183,12 +194,11 @@ def _pair(accuracy: float | None, kappa: float | None) -> str:
 def _closing(result: EvalResult, model: str | None) -> TextBlock:
     folder = shlex.quote(str(result.experiment_dir))
     steps = [
-        f"The run lies in {result.experiment_dir}: every vote with its reason. Next:",
+        f"The run lies in {result.experiment_dir}: every vote with its reason. Look closer, let a model "
+        "try, or grade a text of your own:",
         f"  autorubric metrics {folder} --per-judge --bootstrap",
     ]
     if model is None:
-        steps.append(
-            "  autorubric demo --model gpt-4.1-mini        (or any other model: is it worth its price?)"
-        )
+        steps.append("  autorubric demo --model gpt-4.1-mini")
     steps.append('  autorubric grade "Your text" --rubric your-rubric.yaml --judge lexical')
     return TextBlock(title="What now", text="\n".join(steps))

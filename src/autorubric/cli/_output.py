@@ -29,6 +29,15 @@ FailUnder = Annotated[
         "--fail-under", metavar="X", help="Exit with 1 if the score is below X.", show_default=False
     ),
 ]
+MeanFailUnder = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-under",
+        metavar="X",
+        help="Exit with 1 if the mean score is below X.",
+        show_default=False,
+    ),
+]
 
 # Whatever could move a terminal's cursor, change its colours or the direction of its text.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _BROAD = 20
 """Characters from which a column's cells may be broken into lines."""
 _GAP = 2
+_BOX = "    \n    \n -- \n" + "    \n" * 5
+"""A line under the header, in hyphens, which every encoding has."""
 
 
 def print_blocks(blocks: Sequence[Block]) -> None:
@@ -81,9 +83,18 @@ def _figures(block: ScalarBlock) -> RenderableType:
 def _tables(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
     """The table; where its narrow columns do not fit, several tables that all begin with the first column."""
     texts = [[printable(as_text(cell)) for cell in row] for row in rows]
-    widths = [max(map(len, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
-    for chosen in _portions(widths, width):
+    widths = [max(map(_width, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
+    for part, chosen in enumerate(_portions(widths, width)):
+        if part:
+            yield ""
         yield _table(columns, rows, texts, chosen)
+
+
+def _width(text: str) -> int:
+    """Columns on the terminal that the text's longest line takes."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.splitlines()), default=0)
 
 
 def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
@@ -109,10 +120,11 @@ def _table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False)
+    # The box puts a blank between columns itself.
+    table = Table(box=box.Box(_BOX, ascii=True), pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
     for at in chosen:
-        numeric = all(not isinstance(row[at], str) for row in rows)
-        narrow = max(map(len, [columns[at], *(row[at] for row in texts)])) <= _BROAD
+        numeric = all(not row[at] or not isinstance(row[at], str) for row in rows)
+        narrow = max(map(_width, [columns[at], *(row[at] for row in texts)])) <= _BROAD
         table.add_column(
             Text(printable(columns[at])),
             justify="right" if numeric else "left",

@@ -33,7 +33,7 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Show how many replies of models are kept, and where.
 
-    The object of --json has: path, entries, size_bytes, max_bytes.
+    With --json the object has: path, entries, size_bytes, max_bytes.
 
     \b
     Example:
@@ -59,7 +59,7 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     """Remove every kept reply.
 
-    The object of --json has: path, removed.
+    With --json the object has: path, removed.
 
     \b
     Example:

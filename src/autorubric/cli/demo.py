@@ -63,7 +63,9 @@ def demo(
     """Do the whole job on a small dataset, offline: no key, no network, no model.
 
     72 made-up replies of a support desk, labelled by hand. 40 of them train one of two offline judges, the
-    panel grades the other 32, and its answers are measured against the labels. The object of --json has:
+    panel grades the other 32, and its answers are measured against the labels.
+
+    With --json the object has:
     experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id, score, label_score,
     judge_scores, and metrics, as `autorubric metrics` gives them.
 

@@ -14,7 +14,7 @@ import typer
 
 import autorubric
 from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
-from autorubric.cli._output import Exit, FailUnder, JsonFlag, exit_code, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, MeanFailUnder, exit_code, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def evaluate(  # noqa: PLR0913
         OnMismatch,
         typer.Option(
             "--on-mismatch",
-            metavar="refuse|rejudge|fork",
-            help="Where the run of that name was made with something else: refuse and say what, ask again "
-            "for what changed, or go on in a new folder.  [default: refuse]",
+            metavar="HOW",
+            help="Where the run of that name was made with something else: refuse and say what; rejudge what "
+            "changed; or fork, which goes on in a new folder.  [default: refuse]",
             show_default=False,
         ),
     ] = OnMismatch.refuse,
@@ -88,18 +88,19 @@ def evaluate(  # noqa: PLR0913
     ] = False,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
-    fail_under: FailUnder = None,
+    fail_under: MeanFailUnder = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Grade a dataset into a run folder.
 
-    A run that is stopped goes on when it is started again under its name. --fail-under is for the mean score.
-    The object of --json has: experiment_name, experiment_dir, total_items, successful_items, failed_items,
+    A run that is stopped goes on when it is started again under its name.
+
+    With --json the object has: experiment_name, experiment_dir, total_items, successful_items, failed_items,
     mean_score, tokens, cost, seconds, notices, and items, a list with: id, score, error.
 
     \b
     Example:
-      autorubric eval essays.json --judge gpt-4.1-mini --judge lexical --name essays-1
+      autorubric eval essays.json --judge gpt-4.1-mini --judge lexical --name one
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
     130 stopped.

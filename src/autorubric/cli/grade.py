@@ -29,7 +29,7 @@ def grade(  # noqa: PLR0913
     judge: JudgeNames,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="[TEXT]", help="The text; - reads standard input.", show_default=False),
+        typer.Argument(metavar="TEXT", help="The text; - reads standard input.", show_default=False),
     ] = None,
     file: Annotated[
         Path | None,
@@ -65,14 +65,15 @@ def grade(  # noqa: PLR0913
 ) -> Exit:
     """Grade one text against a rubric.
 
-    Prints a table with the answer and the reason for each criterion, and the score. The object of --json has:
-    score, raw_score, error, judge_scores, mean_agreement, cannot_assess_count, tokens, cost, and criteria, a
+    Prints a table with the answer and the reason for each criterion, and the score.
+
+    With --json the object has: score, raw_score, error, judge_scores, mean_agreement, cannot_assess_count, tokens, cost, and criteria, a
     list with: name, weight, status, answer, value, reason, agreement, tie, error, and votes, a list with:
     judge, sample, status, answer, value, reason, confidence, error.
 
     \b
     Examples:
-      autorubric grade "Paris is the capital." --rubric rubric.yaml --judge lexical
+      autorubric grade "Paris it is." --rubric rubric.yaml --judge lexical
       autorubric grade --file answer.txt --rubric rubric.yaml \\
           --judge gpt-4.1-mini --judge lexical --fail-under 0.7
 

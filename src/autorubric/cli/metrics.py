@@ -10,6 +10,7 @@ import typer
 import autorubric
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
+from autorubric.errors import ArgumentError
 
 
 @guarded
@@ -35,7 +36,7 @@ def metrics(
 ) -> Exit:
     """Measure a run's judges against the labels that people gave.
 
-    The object of --json has: run, and metrics, the figures as `MetricsResult.to_dict` names them.
+    With --json the object has: run, and metrics, the figures as `MetricsResult.to_dict` names them.
 
     \b
     Example:
@@ -46,6 +47,10 @@ def metrics(
     result = autorubric.EvalResult.from_experiment(run)
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
+    if not found.na_stats.n_cells:
+        raise ArgumentError(
+            f"{run} has no labels to measure against; give the labelled dataset with --dataset"
+        )
     for text in result.notices:
         notice(text)
     if as_json:

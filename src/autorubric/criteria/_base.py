@@ -106,6 +106,11 @@ class BaseCriterion(BaseModel):
         )
 
     @property
+    def _called(self) -> str:
+        """What errors call it."""
+        return self.name or self.requirement or type(self).__name__
+
+    @property
     def _schema_name(self) -> str:
         return "_".join((self.name or "").split())
 
@@ -230,14 +235,14 @@ class BaseCriterion(BaseModel):
             measuring = self._measuring_fields()
             if len(measuring) != 1:
                 wanted = ", ".join(self.eval_fields)
-                raise ReplyError(f"{self.name}: {shortened(given)} is no object with {wanted}")
+                raise ReplyError(f"{self._called}: {shortened(given)} is no object with {wanted}")
             given = {**self._blank_texts(), measuring[0]: given}
         try:
             return self.evaluation_schema.model_validate(
                 {k: v for k, v in given.items() if k not in ("criterion_name", "cannot_assess")}
             )
         except ValidationError as fault:
-            raise ReplyError(f"{self.name}: {reply_faults(fault)}") from None
+            raise ReplyError(f"{self._called}: {reply_faults(fault)}") from None
 
     def parse_truth(self, raw: Json) -> Answer | None:
         """The answer that a ground-truth label stands for; None for a missing label.

@@ -43,7 +43,7 @@ def find_check(check: str | Check) -> Check:
     if check in _registered:
         return _registered[check]
     near = difflib.get_close_matches(check, _registered, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"registered are: {', '.join(_registered) or 'none'}"
+    hint = f"did you mean {near[0]!r}?" if near else f"registered are: {', '.join(_registered) or 'none'}."
     raise ArgumentError(f"no check {check!r} is registered; {hint} Register it with register_check(name, fn)")
 
 

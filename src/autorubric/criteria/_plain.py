@@ -106,7 +106,7 @@ class Criterion(BaseCriterion):
         for index, option in enumerate(self.options or ()):
             if option.label.strip().casefold() == folded:
                 return index
-        raise ArgumentError(f"{self.name or self.requirement!r} has no option {label!r}; {self._allowed()}")
+        raise ArgumentError(f"{self._called!r} has no option {label!r}; {self._allowed()}")
 
     def get_option_value(self, index: int) -> float:
         """Value of the option at `index`, on [0, 1].
@@ -116,7 +116,7 @@ class Criterion(BaseCriterion):
         """
         options = self.options or ()
         if not 0 <= index < len(options):
-            raise ArgumentError(f"{self.name or self.requirement!r} has no option {index}; {self._allowed()}")
+            raise ArgumentError(f"{self._called!r} has no option {index}; {self._allowed()}")
         return options[index].value
 
     def _allowed(self) -> str:
@@ -227,7 +227,7 @@ class Criterion(BaseCriterion):
                 return Answer(code=None, cannot_assess=True, reason=reason)
             key = "verdict" if self.options is None else "label"
             if key not in given:
-                raise ReplyError(f"{self.name}: the reply has no {key!r}; {self._allowed()}")
+                raise ReplyError(f"{self._called}: the reply has no {key!r}; {self._allowed()}")
             given = given[key]
         answer = self._read_verdict(given) if self.options is None else self._read_label(given, in_words)
         return _with_reason(answer, reason)
@@ -235,7 +235,7 @@ class Criterion(BaseCriterion):
     def _read_verdict(self, given: Json) -> Answer:
         verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
         if verdict is None:
-            raise ReplyError(f"{self.name}: {shortened(given)} is no verdict; {self._allowed()}")
+            raise ReplyError(f"{self._called}: {shortened(given)} is no verdict; {self._allowed()}")
         if verdict is CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
         return self._answers[int(verdict is CriterionVerdict.MET)]
@@ -252,7 +252,7 @@ class Criterion(BaseCriterion):
                 continue
         if bare.upper() == CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=None, cannot_assess=True)
-        raise ReplyError(f"{self.name}: {shortened(given)} is no option; {self._allowed()}")
+        raise ReplyError(f"{self._called}: {shortened(given)} is no option; {self._allowed()}")
 
     def _read_number(self, given: float, in_words: bool) -> Answer:
         """The option with that number as its label, else as its value.
@@ -263,7 +263,7 @@ class Criterion(BaseCriterion):
         found = named or [a for a in self._answers if a.value == given and not in_words]
         if len(found) != 1:
             what = "label" if in_words else "label or value"
-            raise ReplyError(f"{self.name}: {given!r} is no option's {what}; {self._allowed()}")
+            raise ReplyError(f"{self._called}: {given!r} is no option's {what}; {self._allowed()}")
         return found[0]
 
 

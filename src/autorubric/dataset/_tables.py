@@ -133,7 +133,7 @@ class _TableReader:
                 metadata[column.removeprefix(_META)] = _from_text(cell) if self._texts else cell
             elif column.endswith(_TWIN):
                 fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))
-            elif fields.get(column) is None:
+            else:
                 # Ids that are numbers are read so from frames and Parquet files.
                 whole = column == "id" and isinstance(cell, int)
                 fields[column] = str(cell) if whole else cell
@@ -145,7 +145,7 @@ class _TableReader:
             self._faults.add(at, f"{column} and {beside} both hold something; leave one of them empty")
         try:
             return parse_json(cells[column])
-        except (SyntaxFault, TypeError) as error:
+        except (SyntaxFault, TypeError, RecursionError) as error:
             self._faults.add(at, f"{error}; {column} holds JSON; a plain text belongs into {beside}")
             return None
 
@@ -159,7 +159,9 @@ class _TableReader:
                 answer = criterion.parse_truth(label)
             except ReplyError:
                 continue
-            return label if answer is None or isinstance(answer.code, str | None) else answer.code
+            # A number in a file is a text; other kinds of label are kept as they stand.
+            code = None if answer is None else answer.code
+            return label if label is not cell or code is None or isinstance(code, str) else code
         return cell
 
 
@@ -175,7 +177,7 @@ def _from_text(cell: Any) -> Json:
 
 def _to_text(given: Json) -> str:
     """The cell that `_from_text` reads as `given`."""
-    if isinstance(given, str) and _from_text(given) is given:
+    if isinstance(given, str) and given and _from_text(given) is given:
         return given
     return json.dumps(given, ensure_ascii=False)
 
@@ -222,6 +224,8 @@ def _row(item: DataItem, item_id: str, contents: Contents, texts: bool) -> dict[
 
 
 def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
+    if isinstance(label, (dict, list)):
+        return json.dumps(label, ensure_ascii=False)
     answer = criterion.parse_truth(label) if criterion is not None else None
     code = label if answer is None or answer.code is None else answer.code
     return code if isinstance(code, str) else json.dumps(code, ensure_ascii=False)

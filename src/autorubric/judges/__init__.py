@@ -10,9 +10,11 @@ from autorubric.judges._base import (
 )
 from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
 from autorubric.judges._function import FunctionJudge
+from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._model import ModelJudge
 from autorubric.judges._recorded import RecordedJudge
 from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
+from autorubric.judges._supervised import SupervisedJudge
 
 __all__ = [
     "CHECK_JUDGE_ID",
@@ -25,9 +27,11 @@ __all__ = [
     "JudgeReply",
     "JudgeRequest",
     "JudgeSpec",
+    "LexicalJudge",
     "ModelJudge",
     "RecordedJudge",
     "Seat",
+    "SupervisedJudge",
     "seat_judges",
     "shared_error",
 ]

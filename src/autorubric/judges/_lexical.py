@@ -19,26 +19,23 @@ LOOKED_AT: Final = 100_000
 
 _LONGEST_SENTENCE, _LONGEST_QUOTE = 1_000, 120
 _HALF, _SLOPE = 0.5, 4.0  # the curve from strength to probability
-_TOPICAL = 0.25  # strength below which a text does not speak of the matter
+_TOPICAL, _ABSENT = 0.25, 4.0  # strength below which a matter is not spoken of; NA's odds then
 _SPREAD, _PULL = 0.35, 1.5  # how sharply places on a scale, and option words, tell options apart
 _HOPE = 0.7  # exponent of what can be hoped for in one sentence
 _ALIKE, _NEGATED, _REACH = 0.6, 0.3, 4  # similar spelling; share of a negated word; words a negation reaches
 
-_STOP_WORDS = """a about above after again all also am an and any are as at be because been before being below
-    between both but by can could did do does doing done down during each either else etc even every few
-    for from further get gets had has have having he her here hers him his how however i if in into is it
-    its itself just least less let like many may me might more most much must my nor of off on once one
-    only or other our out over own per rather same shall she should since so some something such than that
-    the their theirs them then there these they thing things this those though through to too under until
-    up upon us very was we were what when where whether which while who whom whose why will with within
-    would yet you your yours not no never none neither cannot without answer author call clear clearly
-    contain cover criterion describe essay explain express far give include indicate mention output
-    paragraph provide refer reply require requirement response say sentence show speak specific state
+_STOP_WORDS = """a about above after again all also an and any are as at be because been before being below
+    between both but by can could did do does down during each either else even every few for from further get
+    had has have he her here him his how however i if in into is it its itself just least less let like many
+    may me might more most much must my nor of off on once one only or other our out over own rather same
+    shall she should since so some something such than that the their them then there these they thing this
+    those though through to too under until up us very was we were what when where whether which while who
+    whose why will with within would yet you your not no never none neither cannot without answer author call
+    clear clearly contain cover criterion describe essay explain express far give include indicate mention
+    output paragraph provide refer reply require requirement response say sentence show speak specific state
     student submission tell text word write writer well"""
 _NEGATORS = frozenset(("not", "no", "never", "none", "neither", "nor", "cannot", "without", "hardly"))
-_INVERTING = re.compile(
-    r"\b(avoids?|lacks?|free of|without|never|no|(is|are|do|does|must) not)\b|n['’]t\b", re.I
-)
+_INVERTING = re.compile(r"\b(avoids?|lacks|without|never|no|(is|are|do|does|must) not)\b|n['’]t\b", re.I)
 _EXCLUDING = re.compile(r"\bnot (count|applicable|suffice|qualify|enough)|\bn/a\b|\bignored?\b", re.I)
 _IRREGULARS = """sent:send paid:pay told:tell said:say gave:give given:give made:make bought:buy found:find
     kept:keep left:leave wrote:write written:write took:take taken:take brought:bring thought:think held:hold
@@ -104,7 +101,7 @@ class Weighing:
         odds: A probability for each declared answer, in order; they sum to 1.
         best: Position of the most probable answer; None where nothing speaks for any more than another.
         strength: How much of the requirement the best sentence shows; 0 is nothing, 1 all to be hoped for.
-        reason: The words shared, and the sentence.
+        reason: The words that match, and the sentence.
     """
 
     odds: tuple[float, ...]
@@ -135,7 +132,7 @@ class LexicalJudge:
     judge_id: str = "lexical"
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The answer that the words speak for; the reason names the words shared and quotes the sentence.
+        """The answer that the words speak for; the reason names the words that match and quotes the sentence.
 
         Raises:
             JudgeError: There is no text, or the criterion declares no answers to choose from.
@@ -166,13 +163,12 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     Raises:
         JudgeError: The criterion declares no answers to choose from.
     """
-    answers = criterion.answers()
     if not chooses(criterion):
         raise JudgeError(
             f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) declares no answers that "
             "words could speak for; judge it by a model or a function"
         )
-    reading = _read(text[:LOOKED_AT])
+    answers, reading = criterion.answers(), _read(text[:LOOKED_AT])
     requirement = criterion.requirement or criterion.name or ""
     finding = _find(*_requirement_cues(requirement), reading)
     shown = 1 / (1 + math.exp(-_SLOPE * (finding.strength - _HALF)))
@@ -185,26 +181,27 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     own = [_find(cues, 1.0, reading) for cues in _option_cues(requirement, labels)]
     places = _places(answers, shown) if criterion.level == "ordinal" else [1.0] * len(answers)
     weights = [place * math.exp(_PULL * min(f.strength, 2.0)) for place, f in zip(places, own, strict=True)]
-    absent = finding.strength < _TOPICAL
-    weights = [float(absent) * 1e3 if a.na else w for a, w in zip(answers, weights, strict=True)]
+    absent = _ABSENT * sum(weights) if finding.strength < _TOPICAL else 0.0
+    weights = [absent if answer.na else weight for answer, weight in zip(answers, weights, strict=True)]
     best = own[weights.index(max(weights))]
     return _weighing(weights, finding.strength, best if best.words else finding)
 
 
 def _places(answers: Sequence[Answer], shown: float) -> list[float]:
     """How near each answer's place on the scale is to what is shown, on (0, 1]."""
-    ranks = sorted({answer.value for answer in answers if answer.value is not None})
-    steps = [ranks.index(a.value) / max(1, len(ranks) - 1) if a.value is not None else 0.0 for a in answers]
+    ranks = sorted({answer.value or 0.0 for answer in answers if not answer.na})
+    steps = [0.0 if a.na else ranks.index(a.value or 0.0) / max(1, len(ranks) - 1) for a in answers]
     return [math.exp(-(((step - shown) / _SPREAD) ** 2) / 2) for step in steps]
 
 
 def _weighing(weights: Sequence[float], strength: float, finding: _Finding) -> Weighing:
     odds = tuple(weight / sum(weights) for weight in weights)
     best = odds.index(max(odds)) if max(odds) > min(odds) else None
-    reason = "the text shares no word with the criterion"
+    reason = "no word of the text matches the criterion"
     if finding.words:
+        only = " only" if finding.strength < _HALF else ""
         words = ", ".join(quoted(word) for word in finding.words[:6])
-        reason = f"shares {words} with the criterion, in {quoted(finding.sentence)}"
+        reason = f"matches the criterion{only} in {words}: {quoted(finding.sentence)}"
     return Weighing(odds=odds, best=best, strength=strength, reason=reason)
 
 
@@ -216,8 +213,7 @@ def quoted(text: str) -> str:
 
 def _inverted(requirement: str) -> bool:
     """Whether the requirement asks for an absence, as "contains no jargon"."""
-    opening = _SENTENCE_END.split(requirement, maxsplit=1)[0]
-    return bool(_INVERTING.search(" ".join(opening.split()[:6])))
+    return bool(_INVERTING.search(" ".join(requirement.split()[:6])))
 
 
 @lru_cache(maxsize=1024)
@@ -235,10 +231,8 @@ def _requirement_cues(requirement: str) -> tuple[tuple[_Cue, ...], float]:
 
 def _cues(text: str) -> tuple[_Cue, ...]:
     found: dict[str, _Cue] = {}
-    for phrase in _QUOTED.findall(text):
-        pattern = r"\s+".join(map(re.escape, phrase.split()))
-        if pattern:
-            found[phrase] = _Cue(phrase, 3.0, re.compile(pattern, re.I))
+    for phrase in filter(str.strip, _QUOTED.findall(text)):
+        found[phrase] = _Cue(phrase, 3.0, re.compile(r"\s+".join(map(re.escape, phrase.split())), re.I))
     for _, stem in _words(text):
         if stem in _FORM_BY_STEM:
             found[stem] = _Cue(stem, 1.0, _FORM_BY_STEM[stem])
@@ -298,14 +292,14 @@ def _showing(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
 def _similar(stem: str, vocabulary: Mapping[str, object]) -> dict[str, float]:
     """Stems of a text that count as a given one, by the three-letter pieces that they share (Dice)."""
     near = {stem: 1.0} if stem in vocabulary else {}
-    if len(stem) >= 5:
-        grams = _grams(stem)
-        for other in vocabulary:
-            if other != stem and len(other) >= 4 and other[:3] == stem[:3]:
-                theirs = _grams(other)
-                alike = 2 * len(grams & theirs) / (len(grams) + len(theirs))
-                if alike >= _ALIKE:
-                    near[other] = alike
+    if len(stem) < 5:
+        return near
+    grams = _grams(stem)
+    for other in vocabulary:
+        if other != stem and len(other) >= 4 and other[:3] == stem[:3]:
+            alike = 2 * len(grams & _grams(other)) / (len(grams) + len(_grams(other)))
+            if alike >= _ALIKE:
+                near[other] = alike
     return near
 
 
@@ -321,10 +315,10 @@ def _read(text: str) -> _Reading:
     sentences = tuple(part[i : i + step] for part in parts for i in range(0, len(part), step))
     places: dict[str, dict[int, tuple[str, bool]]] = {}
     for place, sentence in enumerate(sentences):
-        since_negation = _REACH
+        since = _REACH
         for word, stem in _words(sentence):
-            since_negation = 0 if word in _NEGATORS or word.endswith(("n't", "n’t")) else since_negation + 1
-            places.setdefault(stem, {}).setdefault(place, (word, since_negation < _REACH))
+            since = 0 if word in _NEGATORS or word.endswith(("n't", "n’t")) else since + 1
+            places.setdefault(stem, {}).setdefault(place, (word, since < _REACH))
     return _Reading(sentences, places)
 
 

@@ -29,6 +29,8 @@ _DEFAULT_BOUND: Final = 1 << 30
 _TOUCH_SECONDS: Final = 60.0
 """A hit is noted at most this often, so that reading seldom writes."""
 _EVICTED_AT_ONCE: Final = 256
+_OPENINGS: Final = 3
+"""Other processes that mend the file at the same time may be in the way of the first."""
 _ROW_BYTES: Final = 150
 """What a row takes beside its body, about."""
 
@@ -120,6 +122,7 @@ class ReplyCache:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._process = 0
+        self._opened: tuple[int, int] | None = None
         self._gave_up = self._stopped_writing = False
         self._hits = self._misses = 0
 
@@ -202,22 +205,26 @@ class ReplyCache:
     def _database(self) -> Iterator[sqlite3.Connection | None]:
         """The open database, or None where there is none to be had; its failures end here."""
         with self._lock:
-            database = self._connect_or_recover() or self._connect_or_recover()
+            database = self._open()
             try:
                 yield database
             except sqlite3.DatabaseError as error:
                 self._recover(error)
 
-    def _connect_or_recover(self) -> sqlite3.Connection | None:
-        try:
-            return self._connect()
-        except sqlite3.DatabaseError as error:
-            if _is_damage(error):
-                self._set_aside(error)
-            elif not _is_busy(error):
-                self._give_up(str(error))
-        except OSError as error:
-            self._give_up(f"{error.strerror}: {self.path.parent}")
+    def _open(self) -> sqlite3.Connection | None:
+        """The open database; damage is mended on the way, and what stays wrong ends the cache's use."""
+        why = ""
+        for _ in range(_OPENINGS):
+            try:
+                return self._connect()
+            except sqlite3.DatabaseError as error:
+                why = "" if _is_busy(error) else str(error)
+                if _is_damage(error):
+                    self._set_aside(error)
+            except OSError as error:
+                why = f"{error.strerror}: {self.path.parent}"
+        if why:
+            self._give_up(why)
         return None
 
     def _connect(self) -> sqlite3.Connection | None:
@@ -226,6 +233,7 @@ class ReplyCache:
         if self._gave_up:
             return None
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._opened = _identity_of(self.path)
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         try:
             connection.execute(f"PRAGMA busy_timeout = {self._busy_milliseconds}")
@@ -237,6 +245,7 @@ class ReplyCache:
             raise
         # One that came here by a fork is the parent's: it is dropped and not closed.
         self._connection, self._process = connection, os.getpid()
+        self._opened = _identity_of(self.path)
         return connection
 
     def _disconnect(self) -> None:
@@ -256,12 +265,18 @@ class ReplyCache:
 
     def _set_aside(self, error: sqlite3.DatabaseError) -> None:
         self._disconnect()
+        if self._opened != _identity_of(self.path):
+            # Another process was faster, and there is a new file by now.
+            return
         kept = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
         try:
             for suffix in ("", "-wal", "-shm"):
                 part = self.path.with_name(self.path.name + suffix)
                 if part.exists():
                     part.replace(kept.with_name(kept.name + suffix))
+        except FileNotFoundError:
+            # Another process was faster in this very moment.
+            return
         except OSError as fault:
             self._give_up(f"{error}, and it cannot be set aside: {fault.strerror}")
         else:
@@ -286,13 +301,21 @@ def _is_busy(error: sqlite3.DatabaseError) -> bool:
     return _code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _size_of(database: sqlite3.Connection) -> int:
     size: int = database.execute("SELECT size FROM total").fetchone()[0]
     return size
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, RuntimeWarning, stacklevel=4)
+    warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
 def _to_json(reply: ModelReply) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, NoReturn
 from autorubric.errors import ReplyError
 from autorubric.values import Json
 
+_DEEPEST: Final = 100
 _OBJECT_START: Final = re.compile(r'\{\s*(?:"|\})')
 _STRING_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)|,(?=\s*[}\]])', re.DOTALL)
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -58,10 +59,10 @@ def _parse_body(text: str) -> dict[str, Json]:
         raise _Unreadable("the reply is empty; answer with one JSON object")
     try:
         whole = _DECODER.decode(body)
-    except json.JSONDecodeError:
-        return _find_object(body)
-    except (RecursionError, ValueError) as error:
+    except RecursionError as error:
         raise _explain(error) from None
+    except ValueError:
+        return _find_object(body)
     if isinstance(whole, list) and len(whole) == 1:
         whole = whole[0]
     if not isinstance(whole, dict):
@@ -97,20 +98,31 @@ def _without_trailing_commas(text: str) -> str:
 
 
 def _clean(payload: dict[str, Json], text: str) -> dict[str, Json]:
-    """The payload without lone surrogates, which no file could hold."""
+    """The payload without lone surrogates, which no file could hold, and of a depth that code can walk."""
+    if text.count("{") + text.count("[") > _DEEPEST and _is_deep(payload):
+        raise _explain(RecursionError())
     if not _SURROGATE.search(text):
         return payload
-    try:
-        encoded = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
-    except RecursionError as error:
-        raise _explain(error) from None
+    encoded = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
     cleaned: dict[str, Json] = json.loads(encoded)
     return cleaned
 
 
+def _is_deep(payload: Json) -> bool:
+    layer = [payload]
+    for _ in range(_DEEPEST):
+        layer = [
+            child
+            for held in layer
+            if isinstance(held, dict | list)
+            for child in (held.values() if isinstance(held, dict) else held)
+        ]
+    return any(isinstance(held, dict | list) for held in layer)
+
+
 def _explain(error: Exception) -> _Unreadable:
     if isinstance(error, RecursionError):
-        return _Unreadable("the reply is nested too deeply; answer with one flat JSON object")
+        return _Unreadable(f"the reply is nested over {_DEEPEST} levels deep; answer with a flat JSON object")
     if isinstance(error, json.JSONDecodeError):
         return _Unreadable(
             f"the reply's JSON is broken or cut off: {error.msg} at line {error.lineno}, "

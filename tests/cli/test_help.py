@@ -1,0 +1,56 @@
+"""What `--help` says, pinned in files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+GOLDEN = Path(__file__).parent / "golden"
+COMMANDS = ["", "grade", "eval", "metrics", "schema", "demo", "cache", "cache stats", "cache clear"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_as_pinned(cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help is what its golden file says; AUTORUBRIC_UPDATE_GOLDEN=1 writes the files anew."""
+    monkeypatch.setenv("COLUMNS", "80")
+    done = cli(*command.split(), "--help")
+    assert done.code == 0
+    path = GOLDEN / f"{command.replace(' ', '_') or 'autorubric'}.txt"
+    if os.environ.get("AUTORUBRIC_UPDATE_GOLDEN"):
+        path.write_text(done.out, encoding="utf-8", newline="\n")
+    assert done.out == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "cache"])
+def test_help_shows_an_example(cli: Cli, command: str) -> None:
+    """Every command's help shows how it is called, and fits into 80 columns."""
+    shown = cli(*command.split(), "--help").out
+    assert f"\n    autorubric {command}".rstrip() in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_version_is_that_of_the_package(cli: Cli) -> None:
+    """`--version` names the package and its version."""
+    from importlib.metadata import version
+
+    assert cli("--version").out == f"autorubric {version('autorubric')}\n"
+
+
+def test_nothing_asked_shows_the_help(cli: Cli) -> None:
+    """Without a command the help is shown."""
+    done = cli()
+    assert "Usage: autorubric" in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nosuch"], ["grade", "--nosuch"], ["grade", "text"], ["eval", "--judge"]]
+)
+def test_usage_errors_exit_with_two(cli: Cli, arguments: list[str]) -> None:
+    """A command line that Typer cannot read ends with 2 and says why on stderr."""
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "Error" in done.err

@@ -1,0 +1,106 @@
+"""The command line as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.servers.fixtures import OpenAIServer
+
+MAIN = "from autorubric.cli import main; main()"
+HEAVY = ("aiohttp", "asyncio", "litellm", "numpy", "pandas", "pydantic", "rich", "scipy", "sklearn", "yaml")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment without what would change colours, widths or the model."""
+    kept = {"AUTORUBRIC_MODEL", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE"}
+    return {name: value for name, value in os.environ.items() if name not in kept} | more
+
+
+def run(*arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """The finished process of one call."""
+    return subprocess.run(
+        [sys.executable, "-c", MAIN, *arguments],
+        cwd=cwd,
+        env=environment(**more),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    """`--help` needs Typer and nothing that takes long to load."""
+    script = (
+        "import sys, atexit, json\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+        f"sys.argv = ['autorubric', '--help']\n{MAIN}"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, encoding="utf-8")
+    assert done.returncode == 0
+    assert "Usage: autorubric" in done.stdout
+    assert not set(HEAVY) & set(json.loads(done.stderr))
+
+
+def test_the_schema_is_a_schema(tmp_path: Path) -> None:
+    """`schema` prints the JSON schema of rubric files."""
+    done = run("schema", cwd=tmp_path)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["$schema"].startswith("https://json-schema.org/")
+
+
+def test_a_pipe_gets_plain_text(tmp_path: Path, rubric: str) -> None:
+    """In a pipe there are no colours; what its encoding lacks is written out."""
+    call = ("grade", f"Paris is the capital {'of France ' * 40}.", "--rubric", rubric, "--judge", "lexical")
+    done = run(*call, cwd=tmp_path, PYTHONIOENCODING="latin-1")
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout and "…" not in done.stdout
+    assert "\\u2026" in done.stdout
+
+
+def test_no_colour_where_none_is_wanted(tmp_path: Path, rubric: str) -> None:
+    """NO_COLOR takes the colours even from a terminal."""
+    call = ("grade", "Paris.", "--rubric", rubric, "--judge", "lexical")
+    done = run(*call, cwd=tmp_path, FORCE_COLOR="1", NO_COLOR="1", TERM="xterm-256color")
+    assert done.returncode == 0
+    assert "\x1b[3" not in done.stdout and "\x1b[9" not in done.stdout
+
+
+def test_a_missing_file_is_no_traceback(tmp_path: Path) -> None:
+    """A real process ends with 2 and one plain message."""
+    done = run("grade", "x", "--rubric", "nope.yaml", "--judge", "lexical", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: nope.yaml") and "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, dataset: str, openai_server: OpenAIServer) -> None:
+    """Stopped in the middle, `eval` ends with 130 and says how to go on; and so it goes on."""
+    openai_server.script({"do": "answer", "seconds": 60}, contains=None, repeat="last", model="slow")
+    call = ["eval", dataset, "--judge", "hosted_vllm/m1", "--judge", "hosted_vllm/slow"]
+    call += ["--api-base", openai_server.api_base, "--name", "cut"]
+    command = [sys.executable, "-c", MAIN, *call]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        votes = tmp_path / "experiments" / "cut" / "votes.jsonl"
+        deadline = time.monotonic() + 60
+        while not (votes.exists() and votes.read_bytes().count(b"\n") == 12) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped." in err and "--name cut" in err and "Traceback" not in err
+    assert "experiment_name" not in err
+    openai_server.reset()
+    done = run(*call, "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["successful_items"] == 4
+    assert {one["body"]["model"] for one in openai_server.log()} == {"slow"}

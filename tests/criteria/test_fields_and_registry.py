@@ -1,0 +1,229 @@
+"""EvalFields, kinds by tag, and registered checks."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError, create_model
+
+from autorubric.criteria import (
+    BaseCriterion,
+    BoolField,
+    BoundFloat,
+    BoundInt,
+    ChoiceField,
+    DictField,
+    EvalField,
+    ListField,
+    TextField,
+    check_name,
+    criterion_from_dict,
+    criterion_to_dict,
+    find_check,
+    is_registered,
+    kind_of,
+    register_check,
+    register_kind,
+    registered_kinds,
+)
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.values import Answer
+from tests.criteria.kinds import Findings, Polite, Tone, TwoMarks, Warmth
+
+
+def model_of(field: EvalField) -> type[BaseModel]:
+    return create_model("Model", given=field.get_field())
+
+
+@given(st.integers(-(10**30), 10**30), st.integers(1, 10**30), st.floats(0, 1))
+def test_positions_on_whole_numbers_stay_in_range(low: int, width: int, share: float) -> None:
+    """Any whole number in range stands on [0, 1], the ends at its ends."""
+    field = BoundInt(min_val=low, max_val=low + width)
+    assert (field.position(low), field.position(low + width)) == (0.0, 1.0)
+    position = field.position(low + int(width * share) if width < 2**50 else low + width // 3)
+    assert position is not None
+    assert 0.0 <= position <= 1.0
+
+
+@given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300), st.floats(0, 1))
+def test_positions_on_numbers_stay_in_range(one: float, other: float, share: float) -> None:
+    """Any number in range stands on [0, 1]."""
+    low, high = sorted((one, other))
+    if low == high:
+        return
+    field = BoundFloat(min_val=low, max_val=high)
+    position = field.position(min(high, max(low, low + share * (high - low))))
+    assert position is not None
+    assert 0.0 <= position <= 1.0
+
+
+def test_at_is_the_inverse_of_position() -> None:
+    """A position comes back as what stands there, a whole number where it is one."""
+    rating = BoundInt(min_val=1, max_val=7)
+    assert [rating.at(rating.position(given) or 0.0) for given in range(1, 8)] == list(range(1, 8))
+    assert rating.at(0.75) == 5.5
+    assert BoundFloat(min_val=-1.0, max_val=3.0).at(0.5) == 1.0
+
+
+@pytest.mark.parametrize("bounds", [(1, 1), (2, 1)])
+def test_inverted_ranges_are_refused(bounds: tuple[int, int]) -> None:
+    """The lower bound is below the upper one."""
+    for field in (BoundInt, BoundFloat):
+        with pytest.raises(ValidationError, match="is not below"):
+            field(min_val=bounds[0], max_val=bounds[1])
+
+
+def test_ranges_have_a_finite_width() -> None:
+    """Infinite bounds, and a width that no float can hold, are refused."""
+    with pytest.raises(ValidationError, match="finite"):
+        BoundFloat(min_val=0.0, max_val=math.inf)
+    with pytest.raises(ValidationError, match="further than a float can hold"):
+        BoundFloat(min_val=-1.7e308, max_val=1.7e308)
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        (BoundInt(min_val=1, max_val=5), 5, 6),
+        (BoundInt(min_val=1, max_val=5), 1, 1.5),
+        (BoundFloat(min_val=0.0, max_val=1.0), 0.25, math.nan),
+        (TextField(), "a", 1),
+        (BoolField(), False, "perhaps"),
+        (ChoiceField(choices=("a", "b")), "b", "c"),
+        (DictField(value_type=int), {"a": 1}, {"a": "x"}),
+        (DictField(value_type=float), {"a": 1.0}, {"a": math.nan}),
+        (ListField(item_type=bool), [True], [3]),
+        (ListField(item_type=float), [0.5], [math.inf]),
+    ],
+)
+def test_fields_take_what_they_declare(field: EvalField, good: object, bad: object) -> None:
+    """Each field's pydantic type takes a good value, with its description, and refuses a bad one."""
+    described = field.model_copy(update={"description": "what to put here"})
+    model = model_of(described)
+    assert model.model_validate({"given": good}).model_dump() == {"given": good}
+    assert model.model_json_schema()["properties"]["given"]["description"] == "what to put here"
+    with pytest.raises(ValidationError):
+        model.model_validate({"given": bad})
+
+
+def test_a_list_may_be_left_out() -> None:
+    """A list not given is empty; of other fields each must be given."""
+    assert model_of(ListField()).model_validate({}).model_dump() == {"given": []}
+    with pytest.raises(ValidationError):
+        model_of(DictField()).model_validate({})
+
+
+@pytest.mark.parametrize("field", [DictField(value_type=int), ListField(item_type=float)])
+def test_scalar_types_are_written_by_name(field: EvalField) -> None:
+    """Fields with a type go through JSON, and other types are refused with those allowed."""
+    assert type(field).model_validate_json(field.model_dump_json()) == field
+    with pytest.raises(ValidationError, match="give one of str, int, float, bool"):
+        DictField.model_validate({"value_type": "complex"})
+
+
+@pytest.mark.parametrize("choices", [(), ("a",), ("a", "a")])
+def test_choices_are_two_or_more_and_differ(choices: tuple[str, ...]) -> None:
+    """A choice without an alternative is none."""
+    with pytest.raises(ValidationError, match="two or more different texts"):
+        ChoiceField(choices=choices)
+
+
+def test_a_kind_declares_its_answers_by_its_field() -> None:
+    """A yes-or-no kind has two answers, a choice as many as choices, a number none that could be listed."""
+    assert [(a.code, a.value, a.index) for a in Polite(name="p").answers()] == [(False, 0, 0), (True, 1, 1)]
+    assert [(a.code, a.value) for a in Tone(name="t").answers()] == [
+        ("warm", None),
+        ("cold", None),
+        ("neutral", None),
+    ]
+    assert Warmth(name="w").answers() == ()
+
+
+def test_a_bare_value_answers_a_kind_with_one_measure() -> None:
+    """A function or a label may give the value alone; with two measures it must name them."""
+    assert Warmth(name="w").read(4).value == 0.5
+    assert Findings(name="f").read([1, 2]).code == [1, 2]
+    with pytest.raises(ReplyError, match="4 is no object with form, content, explanation"):
+        TwoMarks(name="m").read(4)
+
+
+def test_the_value_is_the_mean_position_of_the_measures() -> None:
+    """Texts carry no value, and stay out of what is compared between judges."""
+    answer = TwoMarks(name="m").read({"form": 5, "content": 10, "explanation": "so"})
+    assert answer.value == 0.75
+    assert answer.code == {"form": 5, "content": 10}
+    assert answer.reason == "so"
+    assert answer.evaluation == {"form": 5, "content": 10, "explanation": "so"}
+
+
+def test_a_kind_may_value_its_own_way() -> None:
+    """A kind that overrides `value_of` measures, whatever its fields."""
+
+    class Politeness(BaseCriterion):
+        tone: ChoiceField = ChoiceField(choices=("rude", "polite"))
+
+        def value_of(self, evaluation: object) -> float | None:
+            return 1.0 if getattr(evaluation, "tone", "") == "polite" else 0.0
+
+    criterion = Politeness(name="p")
+    assert criterion.measures
+    assert [answer.value for answer in criterion.answers()] == [0.0, 1.0]
+    assert criterion.answer_at(0.25) == Answer(code=None, value=0.25)
+
+
+def test_kinds_are_found_by_tag() -> None:
+    """A registered kind is written with its tag, and an unknown tag names the nearest."""
+    assert registered_kinds()["test_warmth"] is Warmth
+    assert criterion_to_dict(Warmth(name="w"))["type"] == "test_warmth"
+    assert kind_of("test_warmth") is Warmth
+    with pytest.raises(ArgumentError, match="no kind of criterion 'test_warmt'; did you mean 'test_warmth'"):
+        criterion_from_dict({"type": "test_warmt", "name": "w"})
+    with pytest.raises(ArgumentError, match="@register_kind"):
+        kind_of(["no", "tag"])
+
+
+def test_a_tag_belongs_to_one_class() -> None:
+    """Another class cannot take a tag, the same class defined again may; only criteria are kinds."""
+    with pytest.raises(ArgumentError, match="belongs to Warmth; choose another"):
+        register_kind("test_warmth")(Polite)
+    assert register_kind("test_warmth")(Warmth) is Warmth
+    with pytest.raises(ArgumentError, match="not a subclass of BaseCriterion"):
+        register_kind("test_other")(int)  # type: ignore[type-var]
+
+
+def longer_than_ten(text: str) -> bool:
+    return len(text) > 10
+
+
+def test_checks_are_found_by_name() -> None:
+    """A registered check is found and named by its name, an unknown one names the nearest."""
+    assert register_check("tests.longer_than_ten", longer_than_ten) is longer_than_ten
+    assert find_check("tests.longer_than_ten") is find_check(longer_than_ten) is longer_than_ten
+    assert check_name(longer_than_ten) == check_name("tests.longer_than_ten") == "tests.longer_than_ten"
+    assert is_registered(longer_than_ten)
+    with pytest.raises(ArgumentError, match="did you mean 'tests.longer_than_ten'"):
+        find_check("tests.longer_than_tem")
+    with pytest.raises(ArgumentError, match="registered are"):
+        find_check("?")
+
+
+def test_unregistered_checks_have_qualified_names() -> None:
+    """A function is called by its module and name, an object without one by its class."""
+    assert check_name(len) == "builtins:len"
+    assert check_name(partial(len)) == "functools:partial"
+    assert not is_registered(len)
+
+
+def test_a_check_name_is_taken_once() -> None:
+    """Another function under a taken name is refused, the same again is not; names are not empty."""
+    register_check("tests.upper", str.isupper)
+    register_check("tests.upper", str.isupper)
+    with pytest.raises(ArgumentError, match="registered already"):
+        register_check("tests.upper", str.islower)
+    for name, function in (("", str.isupper), ("tests.none", None)):
+        with pytest.raises(ArgumentError, match="give a name and a function"):
+            register_check(name, function)  # type: ignore[arg-type]

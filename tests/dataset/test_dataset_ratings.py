@@ -1,0 +1,173 @@
+"""Ratings from long tables, made up and real."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.dataset import DataItem, RubricDataset, read_long_table
+from autorubric.errors import DatasetError
+from autorubric.rubric import Rubric
+
+OPTIONS = [{"label": "1", "value": 0}, {"label": "2", "value": 1}, {"label": "NA", "na": True}]
+RUBRIC = Rubric(
+    [{"name": "met", "requirement": "x"}, {"name": "scale", "requirement": "x", "options": OPTIONS}]
+)
+HEAD = "item_id,criterion,rater,rater_type,value"
+TABLE = f"""{HEAD}
+a,met,ann,human,Yes
+a,met,bob,human,INVALID
+a,met,gpt,llm,No
+a,scale,ann,human,2
+a,scale,bob,human,NA
+1,met,ann,human,NA
+1,met,bob,human,No
+elsewhere,met,ann,human,Yes
+"""
+LABELS = {"Yes": "MET", "No": "UNMET"}
+
+
+def dataset() -> RubricDataset:
+    """Two items, the second without an id."""
+    return RubricDataset(rubric=RUBRIC, items=[DataItem(submission="x", id="a"), DataItem(submission="y")])
+
+
+def table(tmp_path: Path, text: str = TABLE) -> Path:
+    """A file with this text."""
+    path = tmp_path / "labels.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_ratings_are_attached(tmp_path: Path) -> None:
+    """Human ratings come to their items, by id or position; NA and INVALID only where they are options."""
+    rated = dataset().with_ratings(table(tmp_path), labels=LABELS)
+    assert rated.item_ratings(0) == {"ann": {"met": "MET", "scale": "2"}, "bob": {"scale": "NA"}}
+    assert rated.item_ratings(1) == {"ann": {}, "bob": {"met": "UNMET"}}
+    assert rated.item_truth(0) == {"met": "MET"}
+    assert dataset().item_ratings(0) == {}
+
+
+def test_raters_and_types_are_chosen(tmp_path: Path) -> None:
+    """Raters can be chosen by name and by type; values that labels map to None are no ratings."""
+    path = table(tmp_path)
+    assert set(dataset().with_ratings(path, rater_type="llm").item_ratings(0)) == {"gpt"}
+    assert set(dataset().with_ratings(path, rater_type=None).item_ratings(0)) == {"ann", "bob", "gpt"}
+    assert set(dataset().with_ratings(path, raters=["bob"]).item_ratings(0)) == {"bob"}
+    mapped = dataset().with_ratings(path, labels={**LABELS, "INVALID": "UNMET", "2": None})
+    assert mapped.item_ratings(0) == {"ann": {"met": "MET"}, "bob": {"met": "UNMET", "scale": "NA"}}
+
+
+def test_ratings_are_added_to_those_there(tmp_path: Path) -> None:
+    """Ratings that an item has stay, and a rater's new ones join the old."""
+    items = [DataItem(submission="x", id="a", ratings={"ann": ["UNMET", "1"], "cy": {"met": "MET"}})]
+    rated = RubricDataset(rubric=RUBRIC, items=items).with_ratings(
+        table(tmp_path), labels=LABELS, raters=["ann"]
+    )
+    assert rated.item_ratings(0) == {"ann": {"met": "MET", "scale": "2"}, "cy": {"met": "MET"}}
+
+
+def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
+    """A table without types is taken whole; of several samples the first counts."""
+    text = "item_id,criterion,rater,value,sample,note\na,met,ann,yes,0,x\na,met,ann,no,1,x\na,met,bob,no,,x\n"
+    rated = dataset().with_ratings(table(tmp_path, text))
+    assert rated.item_ratings(0) == {"ann": {"met": "yes"}, "bob": {"met": "no"}}
+    assert [row.sample for row in read_long_table(table(tmp_path, text))] == ["0", "1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        ("item_id,criterion,value\na,met,yes\n", {}, "there is no column 'rater'"),
+        (
+            f"{HEAD}\na,mett,ann,human,yes\n",
+            {},
+            "(line 2): item 'a' has no criterion 'mett'; did you mean 'met'?",
+        ),
+        (f"{HEAD}\na,met,ann,human,Si\n", {}, "(line 2): item 'a': met: 'Si' is no verdict"),
+        (f"{HEAD}\na,met,ann,human,Si\n", {}, "labels={'Si': …} maps it"),
+        (
+            f"{HEAD}\na,met,ann,human,yes\na,met,ann,human,no\n",
+            {},
+            "(line 3): 'ann' rated 'met' of item 'a' twice",
+        ),
+        (
+            f"{HEAD}\nb,met,ann,human,yes\n",
+            {},
+            "no row of type 'human' is on an item of the dataset; rows are on ['b']",
+        ),
+        (TABLE, {"raters": ["anne"]}, "no rater 'anne' of type 'human'; did you mean 'ann'?"),
+    ],
+)
+def test_faulty_tables(text: str, more: dict[str, Any], message: str, tmp_path: Path) -> None:
+    """A faulty long table says what is wrong and on which line."""
+    with pytest.raises(DatasetError) as caught:
+        dataset().with_ratings(table(tmp_path, text), **more)
+    assert message in str(caught.value)
+
+
+REAL = Path(__file__).parents[3] / "shared" / "data"
+needs_data = pytest.mark.skipif(not REAL.is_dir(), reason="the real judge data (../shared/data) is not there")
+
+
+def real_rubric(criteria: list[dict[str, Any]], scale: dict[str, Any] | None = None) -> Rubric:
+    """A rubric of the real data, with weights of 1 and values from 0 to 1 by rank."""
+    made = []
+    for criterion in criteria:
+        options = (scale or criterion)["options"]
+        found = {"name": criterion["name"], "requirement": criterion["requirement"], "weight": 1}
+        if (scale or criterion)["kind"] != "binary":
+            found["options"] = [{"label": o, "value": i / (len(options) - 1)} for i, o in enumerate(options)]
+            if criterion.get("na_option"):
+                found["options"].append({"label": criterion["na_option"], "na": True})
+        made.append(found)
+    return Rubric(made)
+
+
+def real_dataset(name: str) -> RubricDataset:
+    """A set of the real data with its human ratings."""
+    given = json.loads((REAL / name / "rubric.json").read_text(encoding="utf-8"))
+    rows = [
+        json.loads(line) for line in (REAL / name / "items.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    own = {key: real_rubric(held, given["scale"]) for key, held in given.get("rubrics", {}).items()}
+    items = [
+        DataItem(
+            id=row["item_id"],
+            submission=row["submission"],
+            prompt=row["prompt"],
+            rubric=own[row["rubric_id"]] if own else None,
+        )
+        for row in rows
+    ]
+    shared = None if own else real_rubric(given["criteria"])
+    return RubricDataset(rubric=shared, items=items, name=name).with_ratings(
+        REAL / name / "labels.csv", labels={"Yes": "MET", "No": "UNMET"}
+    )
+
+
+@needs_data
+@pytest.mark.shared_data
+def test_real_experts() -> None:
+    """Three experts a story decide every cell; about a third of the cells are met, as published."""
+    stories = real_dataset("ttcw")
+    truth = [stories.item_truth(i) or {} for i in range(len(stories))]
+    counts = Counter(label for labels in truth for label in labels.values())
+    assert sum(counts.values()) == 672
+    assert round(counts["MET"] / 672, 2) == 0.34
+
+
+@needs_data
+@pytest.mark.shared_data
+@pytest.mark.parametrize(("name", "labels"), [("summhay", 1419), ("llm_rubric", None)])
+def test_other_real_data(name: str, labels: int | None, tmp_path: Path) -> None:
+    """Rubrics per item and NA answers are read, and come back from JSON lines."""
+    data = real_dataset(name)
+    found = [
+        label for i in range(len(data)) for held in data.item_ratings(i).values() for label in held.values()
+    ]
+    assert len(found) == labels if labels else "NA" in found
+    data.to_file(tmp_path / "d.jsonl")
+    assert RubricDataset.from_file(tmp_path / "d.jsonl") == data
