@@ -43,10 +43,12 @@ class ScriptedTransport:
     Attributes:
         script: The replies in order, or what makes one of a request.
         requests: What was sent, in order.
+        closed: How often it was closed.
     """
 
     script: Sequence[Line] | Callable[[ModelRequest], Line]
     requests: list[ModelRequest] = field(default_factory=list)
+    closed: int = 0
 
     async def send(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
@@ -56,7 +58,7 @@ class ScriptedTransport:
         return line if isinstance(line, ModelReply) else model_reply(line)
 
     async def aclose(self) -> None:
-        return None
+        self.closed += 1
 
     @property
     def prompts(self) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from autorubric import DataItem, RubricDataset
+from autorubric.cli._demo_blocks import accuracy_and_kappa, label_score
 from autorubric.demo import demo_dataset
 from tests.cli.conftest import Cli, Ran
 from tests.servers.fixtures import OpenAIServer
@@ -102,3 +104,10 @@ def test_a_reply_that_fails_is_told(cli: Cli, openai_server: OpenAIServer) -> No
     done = asked(cli, openai_server)
     assert done.code == 0
     assert "1 replies could not be judged" in done.err
+
+
+def test_what_has_no_label_has_no_figure() -> None:
+    """Without labels there is no score of theirs, and on levels without categories no accuracy."""
+    unlabelled = RubricDataset(rubric=demo_dataset().rubric, items=[DataItem(submission="text")])
+    assert label_score(unlabelled, 0) is None
+    assert accuracy_and_kappa(object()) == (None, None)

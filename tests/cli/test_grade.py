@@ -48,7 +48,7 @@ def test_the_text_may_come_from_a_file_or_standard_input(cli: Cli, rubric: str, 
     wanted = cli("grade", TEXT, *judged).json
     assert cli("grade", "--file", "text.txt", *judged).json == wanted
     assert cli("grade", "--file", "-", *judged, given=TEXT).json == wanted
-    assert cli("grade", *judged, "--", "-", given=TEXT).json == wanted
+    assert cli("grade", "-", *judged, given=TEXT).json == wanted
 
 
 def test_a_panel_shows_agreement_and_each_judges_score(cli: Cli, rubric: str, votes: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 import warnings
 
@@ -49,11 +50,10 @@ def test_errors_become_a_line_and_a_code(
     assert (said.out, said.err) == ("", told)
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError(), BrokenPipeError()])
-def test_other_errors_pass(error: Exception) -> None:
-    """A bug keeps its traceback, and a closed pipe is Typer's."""
-    with pytest.raises(type(error)):
-        failing(error)
+def test_a_bug_keeps_its_traceback() -> None:
+    """An error that is not meant for people passes."""
+    with pytest.raises(ZeroDivisionError):
+        failing(ZeroDivisionError())
 
 
 def test_warnings_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,12 +97,10 @@ def test_control_characters_are_written_out(text: str, shown: str) -> None:
 
 def test_json_is_ascii_without_nan(capsys: pytest.CaptureFixture[str]) -> None:
     """What is no finite number is null, on every level, and no byte depends on an encoding."""
-    print_json({"a": float("nan"), "b": [float("inf"), {"c": (1, -0.5)}], "d": "ü\x9b", 1: None})
+    print_json({"a": float("nan"), "b": [float("inf"), {"c": (1, -0.5)}], "d": "ü\x9b", "e": None})
     out = capsys.readouterr().out
     assert out.isascii()
-    import json
-
-    assert json.loads(out) == {"a": None, "b": [None, {"c": [1, -0.5]}], "d": "ü\x9b", "1": None}
+    assert json.loads(out) == {"a": None, "b": [None, {"c": [1, -0.5]}], "d": "ü\x9b", "e": None}
 
 
 def test_a_narrow_encoding_is_tolerated(monkeypatch: pytest.MonkeyPatch) -> None:

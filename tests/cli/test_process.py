@@ -80,6 +80,19 @@ def test_a_missing_file_is_no_traceback(tmp_path: Path) -> None:
     assert done.stderr.startswith("Error: nope.yaml") and "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGPIPE")
+def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:
+    """Where whoever reads stdout has gone, the process ends quietly with the code that shells give."""
+    command = [sys.executable, "-c", MAIN, "schema"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, dataset: str, openai_server: OpenAIServer) -> None:
     """Stopped in the middle, `eval` ends with 130 and says how to go on; and so it goes on."""

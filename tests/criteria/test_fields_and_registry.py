@@ -32,7 +32,7 @@ from autorubric.criteria import (
 )
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.values import Answer
-from tests.criteria.kinds import Findings, Polite, Tone, TwoMarks, Warmth
+from tests.criteria.kinds import Counts, Findings, Polite, Share, Tone, TwoMarks, Warmth
 
 
 def model_of(field: EvalField) -> type[BaseModel]:
@@ -227,3 +227,14 @@ def test_a_check_name_is_taken_once() -> None:
     for name, function in (("", str.isupper), ("tests.none", None)):
         with pytest.raises(ArgumentError, match="give a name and a function"):
             register_check(name, function)  # type: ignore[arg-type]
+
+
+def test_the_instruction_tells_what_each_field_takes() -> None:
+    """A server need not show the schema to its model, so bounds, choices and descriptions are in words."""
+    assert "rating (a whole number from 1 to 7: 1 is cold, 7 is warm)" in Warmth(name="w").instruction()
+    assert "tone (one of warm, cold, neutral)" in Tone(name="t").instruction()
+    assert "share (a number from -1 to 3)" in Share(name="s").instruction()
+    assert "polite (true or false)" in Polite(name="p").instruction()
+    assert "findings (a list of int)" in Findings(name="f").instruction()
+    assert "counts (an object from names to float)" in Counts(name="c").instruction()
+    assert Warmth(name="w").instruction().startswith("Answer with: explanation; rating")

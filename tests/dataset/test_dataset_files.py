@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundInt, TextField, register_kind
@@ -126,6 +126,7 @@ def test_round_trip_loses_nothing(suffix: str, items: Any, shared: Any, tmp_path
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 @SETTINGS
 @given(items=st.lists(ITEM, max_size=3).map(with_ids))
+@example(items=[{"submission": "x", "id": "a", "metadata": {"": "", "a": "1", "b": None}}])
 def test_tables_keep_items(suffix: str, items: Any, tmp_path: Path) -> None:
     """Items come back from a table as they were: texts, structured submissions, labels and metadata."""
     dataset = RubricDataset(rubric=RUBRIC, items=items)

@@ -49,9 +49,9 @@ BAD = [
     "Nothing done",
 ]
 PLACES = {
-    "sea": ["waves and salt", "salt and gulls"],
-    "hills": ["rocks and snow"],
-    "nowhere": ["odd thoughts"],
+    "sea": ["waves of salt", "salt, gulls, waves", "gulls over waves", "salt waves"],
+    "hills": ["rocks in snow", "snow, rocks, goats", "goats on rocks", "snowy rocks"],
+    "nowhere": ["odd odd thoughts"],
 }
 
 
@@ -83,7 +83,7 @@ def test_it_answers_by_the_words_it_learnt_and_names_them(judge: SupervisedJudge
     reply = ask(judge, REFUND, "We swear that cash comes home on Monday.")
     assert reply.answer.label == "MET"
     assert reply.reason.startswith('leans on "')
-    assert '"cash comes"' in reply.reason or '"comes home"' in reply.reason
+    assert '"cash"' in reply.reason
     assert f"(p = {reply.confidence:.2f}, 8 training texts)" in reply.reason
     assert ask(judge, REFUND, "Nothing will be done.").answer.label == "UNMET"
 

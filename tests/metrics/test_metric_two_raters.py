@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn import metrics as sk
@@ -92,7 +94,8 @@ def test_weights_use_values_and_unused_categories():
 
 def test_weights_are_refused_where_there_is_no_distance():
     """Named weights on nominal labels, matrices of the wrong shape or kind, and other names raise."""
-    for weights in ("linear", "squared", [[1, 0], [0, 1]], np.eye(3) * 2, np.zeros((3, 3))):
+    wrong: list[Any] = ["linear", "squared", [[1, 0], [0, 1]], np.eye(3) * 2, np.zeros((3, 3))]
+    for weights in wrong:
         with pytest.raises(ArgumentError):
             cohen_kappa(["x", "y", "z"], ["x", "y", "z"], weights=weights)
     assert cohen_kappa(["yes", "no"], ["yes", "no"], weights="linear") == 1.0

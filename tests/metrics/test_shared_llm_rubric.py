@@ -88,7 +88,7 @@ def test_na_answers_are_missing_by_default(result):
 
 
 def test_na_as_a_category_leaves_no_order(result):
-    """Counted as a category, NA enters accuracy and kappa, and what needs an order is None with the reason."""
+    """As a category NA enters accuracy and kappa, and what needs an order is None with the reason."""
     found = {one.name: one for one in result.compute_metrics(na_mode="as_category").per_criterion}
     assert found["Q4"].n_samples > 146
     assert found["Q4"].weighted_kappa is None

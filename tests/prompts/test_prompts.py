@@ -224,6 +224,7 @@ def size(text: str) -> int:
 
 def own_words(criterion: BaseCriterion) -> int:
     labels = [option.label for option in getattr(criterion, "options", None) or ()]
+    labels += [field.description or "" for field in criterion.eval_fields.values()]
     return size(criterion.requirement or "") + sum(map(size, labels))
 
 

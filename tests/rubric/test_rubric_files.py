@@ -85,7 +85,7 @@ MAPPING = st.builds(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(MAPPING)
 def test_dict_round_trip_and_schema(given_: dict[str, Any]) -> None:
     """A rubric comes back from its mapping as it was, and both mappings are valid under the schema."""

@@ -124,7 +124,7 @@ class _Converter:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise SyntaxFault("a key is a text, not a list or a mapping", _line(key_node), path)
             key = key_node.value
-            if key == "<<":
+            if key == "<<" and key_node.style is None:
                 raise SyntaxFault("merge keys (<<) are not supported; repeat the keys", _line(key_node), path)
             if key in found:
                 message = f"the key {key!r} stands twice, first in line {lines[key]}; keep one"

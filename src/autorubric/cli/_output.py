@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 import warnings
@@ -53,6 +54,7 @@ class Exit(IntEnum):
         USAGE: The command line or a file is faulty; nothing was judged.
         UNJUDGED: Nothing could be judged.
         STOPPED: Stopped by the user.
+        CUT: Whoever read stdout closed it, as `head` does; the code that shells give for it.
     """
 
     DONE = 0
@@ -60,6 +62,7 @@ class Exit(IntEnum):
     USAGE = 2
     UNJUDGED = 3
     STOPPED = 130
+    CUT = 141
 
 
 def exit_code(score: float | None, fail_under: float | None) -> Exit:
@@ -80,9 +83,9 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
             except AutorubricError as error:
                 notice(f"Error: {_in_flags(error)}")
                 code = _code_of(error)
-            # A pipe that was closed is no fault; Typer ends quietly on it.
             except BrokenPipeError:
-                raise
+                _let_go_of_stdout()
+                code = Exit.CUT
             except OSError as error:
                 notice(f"Error: {error.filename}: {error.strerror}" if error.filename else f"Error: {error}")
                 code = Exit.USAGE
@@ -92,6 +95,11 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
         raise typer.Exit(code)
 
     return run
+
+
+def _let_go_of_stdout() -> None:
+    """Has what is still to be written go nowhere, so that the end of the process is quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _in_flags(error: AutorubricError) -> str:

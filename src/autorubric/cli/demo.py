@@ -84,7 +84,12 @@ def demo(
     grader = autorubric.CriterionGrader(judges=_judges(train, model, api_base), seed=seed)
     # A rerun takes what is stored; what a newer version of a judge would answer differently is asked again.
     result = run_resumable(
-        test, grader, experiment_name=_run_name(model, seed), experiments_dir=runs_dir, on_mismatch="rejudge"
+        test,
+        grader,
+        how_to_go_on="the same command again",
+        experiment_name=_run_name(model, seed),
+        experiments_dir=runs_dir,
+        on_mismatch="rejudge",
     )
     if result is None:
         return Exit.STOPPED

@@ -107,12 +107,14 @@ def evaluate(  # noqa: PLR0913
     """
     items = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
     grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
+    chosen = name or made_name(dataset.stem)
     result = run_resumable(
         items,
         grader,
+        how_to_go_on=f"the same command with --name {shlex.quote(chosen)}",
         fail_fast=fail_fast,
         show_progress=not no_progress,
-        experiment_name=name or made_name(dataset.stem),
+        experiment_name=chosen,
         experiments_dir=runs_dir,
         on_mismatch=on_mismatch.value,
     )
@@ -127,12 +129,15 @@ def evaluate(  # noqa: PLR0913
     return exit_code(mean, fail_under)
 
 
-def run_resumable(dataset: RubricDataset, grader: Grader, **options: Any) -> EvalResult | None:
+def run_resumable(
+    dataset: RubricDataset, grader: Grader, *, how_to_go_on: str, **options: Any
+) -> EvalResult | None:
     """The run's result; None where it was stopped, and then stderr says how to go on.
 
     Args:
         dataset: What is graded.
         grader: By whom.
+        how_to_go_on: What to give on the command line to go on with the run.
         options: As for `EvalConfig`, with a name.
     """
     # Late, since `--help` should not wait for it.
@@ -141,15 +146,11 @@ def run_resumable(dataset: RubricDataset, grader: Grader, **options: Any) -> Eva
     # How to go on is said here, in the command line's own terms.
     logging.getLogger("autorubric.eval").addHandler(logging.NullHandler())
     config = autorubric.EvalConfig(**options)
-    runner = autorubric.EvalRunner(dataset, grader, config)
     try:
-        return runner.run_sync()
+        return autorubric.EvalRunner(dataset, grader, config).run_sync()
     except KeyboardInterrupt:
         folder = config.experiments_dir / str(config.experiment_name)
-        notice(
-            f"Stopped. What was judged is in {folder}; give the same command with "
-            f"--name {shlex.quote(str(config.experiment_name))} to go on."
-        )
+        notice(f"Stopped. What was judged is in {folder}; to go on, give {how_to_go_on}.")
         return None
 
 

@@ -179,8 +179,14 @@ class BaseCriterion(BaseModel):
 
     def instruction(self) -> str:
         """One line on how to answer, for the prompt."""
-        names = ", ".join(self.wire_schema["properties"])
-        return f"Answer with: {names}. Set cannot_assess to true only if the text gives no basis to judge."
+        wanted = "; ".join(self._wanted(name) for name in self.wire_schema["properties"])
+        return f"Answer with: {wanted} (true only if the text gives no basis to judge)."
+
+    def _wanted(self, name: str) -> str:
+        """A field of the reply, what may stand there and what it means; not every server shows the schema."""
+        field = self.eval_fields.get(name)
+        told = ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
+        return f"{name} ({told})" if told else name
 
     def value_of(self, evaluation: Any) -> float | None:
         """Where an evaluation stands on [0, 1]: by default the mean position of its measuring fields."""

@@ -56,6 +56,10 @@ class EvalField(BaseModel, ABC):
         """Where a reply stands on [0, 1]; None for a field that measures nothing."""
         return None
 
+    def allowed(self) -> str:
+        """What a judge may put there, in words; empty where anything goes."""
+        return ""
+
     def at(self, position: float) -> Json:
         """What stands at a position on [0, 1], in the field's own units; None for a field without any."""
         return None
@@ -80,6 +84,10 @@ class BoundInt(EvalField):
     def get_field(self) -> FieldSpec:
         """An `int` within the bounds."""
         return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
+
+    def allowed(self) -> str:
+        """The bounds."""
+        return f"a whole number from {self.min_val} to {self.max_val}"
 
     def position(self, given: Any) -> float | None:
         """`(given - min_val) / (max_val - min_val)`."""
@@ -108,6 +116,10 @@ class BoundFloat(EvalField):
         return float, Field(
             description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
         )
+
+    def allowed(self) -> str:
+        """The bounds."""
+        return f"a number from {self.min_val:g} to {self.max_val:g}"
 
     def position(self, given: Any) -> float | None:
         """`(given - min_val) / (max_val - min_val)`."""
@@ -143,6 +155,10 @@ class BoolField(EvalField):
         """A `bool`."""
         return bool, Field(description=self.description)
 
+    def allowed(self) -> str:
+        """True or false."""
+        return "true or false"
+
     def position(self, given: Any) -> float | None:
         """1 for true, 0 for false."""
         return 1.0 if given else 0.0
@@ -171,6 +187,10 @@ class ChoiceField(EvalField):
         """A `Literal` of the choices."""
         return Literal[self.choices], Field(description=self.description)
 
+    def allowed(self) -> str:
+        """The choices."""
+        return f"one of {', '.join(self.choices)}"
+
     def declared(self) -> tuple[Json, ...]:
         """The choices."""
         return self.choices
@@ -189,6 +209,10 @@ class DictField(EvalField):
         """A `dict` from text to `value_type`."""
         return dict[str, _element(self.value_type)], Field(description=self.description)  # type: ignore[misc]
 
+    def allowed(self) -> str:
+        """The type of the values."""
+        return f"an object from names to {self.value_type.__name__}"
+
 
 class ListField(EvalField):
     """Several values of one type.
@@ -203,6 +227,10 @@ class ListField(EvalField):
         """A `list` of `item_type`, empty where not given."""
         kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
         return kind, Field(description=self.description, default_factory=list)
+
+    def allowed(self) -> str:
+        """The type of the values."""
+        return f"a list of {self.item_type.__name__}"
 
 
 def _element(kind: type) -> Any:

@@ -19,21 +19,21 @@ LOOKED_AT: Final = 100_000
 
 _LONGEST_SENTENCE, _LONGEST_QUOTE = 1_000, 120
 _HALF, _SLOPE = 0.5, 4.0  # the curve from strength to probability
-_TOPICAL, _ABSENT = 0.25, 4.0  # strength below which a matter is not spoken of; NA's odds then
+_TOPICAL, _ABSENT = 0.1, 4.0  # strength below which a matter is not spoken of; NA's odds then
 _SPREAD, _PULL = 0.35, 1.5  # how sharply places on a scale, and option words, tell options apart
 _HOPE = 0.7  # exponent of what can be hoped for in one sentence
-_ALIKE, _NEGATED, _REACH = 0.6, 0.3, 4  # similar spelling; share of a negated word; words a negation reaches
+_ALIKE, _NEGATED, _REACH = 0.6, 0.3, 5  # similar spelling; share of a negated word; words a negation reaches
 
 _STOP_WORDS = """a about above after again all also an and any are as at be because been before being below
-    between both but by can could did do does down during each either else even every few for from further get
-    had has have he her here him his how however i if in into is it its itself just least less let like many
-    may me might more most much must my nor of off on once one only or other our out over own rather same
-    shall she should since so some something such than that the their them then there these they thing this
-    those though through to too under until up us very was we were what when where whether which while who
-    whose why will with within would yet you your not no never none neither cannot without answer author call
-    clear clearly contain cover criterion describe essay explain express far give include indicate mention
-    output paragraph provide refer reply require requirement response say sentence show speak specific state
-    student submission tell text word write writer well"""
+    between both but by can could did do does down during either else even every few for from further get had
+    has have he her here him his how however i if in into is it its itself just least less let like many may
+    me might more most much must my nor of off on once one only or other our out over same she should since so
+    some something such than that the their them then there these they thing this those though through to too
+    under until up us very was we were what when where whether which while who whose why will with within
+    would yet you your not no never none neither cannot without answer article author call clear clearly
+    contain cover criterion describe discuss essay explain express far give identify include indicate letter
+    mention name output paragraph provide refer reply report require requirement response say sentence show
+    speak specific state story student submission summary tell text well word write writer"""
 _NEGATORS = frozenset(("not", "no", "never", "none", "neither", "nor", "cannot", "without", "hardly"))
 _INVERTING = re.compile(r"\b(avoids?|lacks|without|never|no|(is|are|do|does|must) not)\b|n['’]t\b", re.I)
 _EXCLUDING = re.compile(r"\bnot (count|applicable|suffice|qualify|enough)|\bn/a\b|\bignored?\b", re.I)
@@ -122,8 +122,7 @@ class LexicalJudge:
     no calibration.
 
     It is a floor that a paid judge must beat. It knows no synonyms and no irony, takes a claim for the deed,
-    hears a negation only next to the word, reads quality and tone from nothing but words, and believes a text
-    that repeats the requirement.
+    hears a negation only close to the word, and believes a text that repeats the requirement.
 
     Attributes:
         judge_id: The judge's name in votes and metrics.
@@ -183,8 +182,9 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     weights = [place * math.exp(_PULL * min(f.strength, 2.0)) for place, f in zip(places, own, strict=True)]
     absent = _ABSENT * sum(weights) if finding.strength < _TOPICAL else 0.0
     weights = [absent if answer.na else weight for answer, weight in zip(answers, weights, strict=True)]
-    best = own[weights.index(max(weights))]
-    return _weighing(weights, finding.strength, best if best.words else finding)
+    best = weights.index(max(weights))
+    told = own[best].words and not answers[best].na
+    return _weighing(weights, finding.strength, own[best] if told else finding)
 
 
 def _places(answers: Sequence[Answer], shown: float) -> list[float]:
@@ -213,7 +213,7 @@ def quoted(text: str) -> str:
 
 def _inverted(requirement: str) -> bool:
     """Whether the requirement asks for an absence, as "contains no jargon"."""
-    return bool(_INVERTING.search(" ".join(requirement.split()[:6])))
+    return bool(_INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])))
 
 
 @lru_cache(maxsize=1024)

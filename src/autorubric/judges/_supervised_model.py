@@ -108,6 +108,7 @@ class CriterionModel:
         n_answers: Answers that the criterion declares.
         regression: The fitted logistic regression; None where only one code was seen.
         temperature: What its logits are divided by, so that probabilities fit held-out texts.
+        lexical_means: Means of the lexical features in training.
         seen: Digests of the texts that it learnt from.
     """
 
@@ -116,6 +117,7 @@ class CriterionModel:
     n_answers: int
     regression: Any = field(default=None, repr=False)
     temperature: float = 1.0
+    lexical_means: tuple[float, ...] = ()
     seen: frozenset[str] = field(default=frozenset(), repr=False)
 
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
@@ -142,7 +144,10 @@ class CriterionModel:
         coefficients = self.regression.coef_
         towards = coefficients[best] if len(coefficients) > 1 else coefficients[0] * (1 if best else -1)
         gains = {int(i): float(towards[i] * x) for i, x in zip(row.indices, row.data, strict=True)}
-        lexical = sum(gains.get(len(towards) - 1 - back, 0.0) for back in range(len(self.codes)))
+        # What the lexical judge finds is never nothing: it speaks by how far it is from its training mean.
+        usual = zip(towards[-len(self.codes) :], self.lexical_means, strict=True)
+        columns = range(len(towards) - len(self.codes), len(towards))
+        lexical = sum(gains.get(i, 0.0) for i in columns) - sum(float(t) * mean for t, mean in usual)
         ranked = sorted((i for i in gains if i < len(names) and gains[i] > 0), key=lambda i: (-gains[i], i))
         terms: list[str] = []
         for term in (names[i] for i in ranked[:12]):
@@ -191,6 +196,7 @@ def _fit_criterion(examples: Sequence[Example], text_rows: Mapping[str, Any], se
     truth = [example.code for example in examples]
     codes = tuple(sorted(set(truth)))
     regression, temperature = None, 1.0
+    means: tuple[float, ...] = ()
     if len(codes) > 1:
         rows = vstack(
             [_full_row(text_rows[one.text[:LOOKED_AT]], one.criterion, one.text, codes) for one in examples]
@@ -198,12 +204,14 @@ def _fit_criterion(examples: Sequence[Example], text_rows: Mapping[str, Any], se
         numbers = np.array([codes.index(code) for code in truth])
         regression = _fit_regression(rows, numbers)
         temperature = _temperature(rows, numbers, seed)
+        means = tuple(float(mean) for mean in rows[:, -len(codes) :].mean(axis=0).A1)
     return CriterionModel(
         codes=codes,
         n_train=len(examples),
         n_answers=max(len(example.criterion.answers()) for example in examples),
         regression=regression,
         temperature=temperature,
+        lexical_means=means,
         seen=frozenset(_digest(example.text) for example in examples),
     )
 

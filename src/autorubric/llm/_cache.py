@@ -195,8 +195,11 @@ class ReplyCache:
         # A little below the bound, so that not every further reply drops one.
         wanted = self._max_bytes * 99 // 100
         while size > wanted:
-            oldest = database.execute("SELECT key FROM replies ORDER BY used LIMIT ?", (_EVICTED_AT_ONCE,))
-            for row in oldest.fetchall():
+            found = database.execute("SELECT key FROM replies ORDER BY used LIMIT ?", (_EVICTED_AT_ONCE,))
+            oldest = found.fetchall()
+            if not oldest:
+                break
+            for row in oldest:
                 if size > wanted:
                     database.execute("DELETE FROM replies WHERE key = ?", row)
                     size = _size_of(database)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -11,15 +12,10 @@ import numpy as np
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
-from autorubric.metrics._votes_table import DECIDED, MeasuredCriterion, VotesTable
+from autorubric.metrics._votes_table import ABSTAINED, MeasuredCriterion, VotesTable
 
 CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
-
-STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable")
-"""What became of a cell; `absent` where the table has no row."""
-
-ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE = range(len(STATUSES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +83,39 @@ class Cells:
 
 def cells_of(table: VotesTable, modes: Modes) -> Cells:
     """The decisions and labels of a votes table over its cells, abstentions counted as the modes say."""
-    decided = table.sample == DECIDED
     keys = table.criterion * table.n_items + table.item
-    kinds = table.rater_kind
-    seen = np.unique(keys[decided & (kinds != "human")])
+    rows = {rater: table.rows_of(rater) for rater in table.raters if rater[0] != "human"}
+    seen = _distinct([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
     criterion, item = (seen // table.n_items, seen % table.n_items) if len(seen) else (seen, seen)
     ends = np.searchsorted(criterion, np.arange(len(table.criteria) + 1))
 
-    def column(rows: Array) -> Column:
-        return _column(table, rows, np.searchsorted(seen, keys[rows]), criterion, modes)
+    def column(rater: Rater) -> Column:
+        mine = rows.get(rater, np.zeros(0, dtype=np.int64))
+        return _column(table, mine, np.searchsorted(seen, keys[mine]), criterion, modes)
 
-    judges: dict[Rater, Column] = {
-        ("judge", judge): column(np.flatnonzero(decided & (kinds == "judge") & (table.rater == judge)))
-        for judge in table.judges
-    }
+    judges: list[Rater] = [("judge", judge) for judge in table.judges]
     return Cells(
         criteria=table.criteria,
         spans=tuple(slice(int(a), int(b)) for a, b in pairwise(ends)),
         item=item,
         n_items=table.n_items,
-        truth=column(np.flatnonzero(kinds == "truth")),
-        raters={PANEL: column(np.flatnonzero(kinds == "panel"))} | judges,
+        truth=column(TRUTH),
+        raters={rater: column(rater) for rater in (PANEL, *judges)},
         scores={TRUTH: np.full(table.n_items, np.nan), **table.scores},
     )
+
+
+_MARKED_UP_TO = 50_000_000
+
+
+def _distinct(keys: Sequence[Codes], size: int) -> Codes:
+    """The keys that occur, in order; marking them is cheaper than sorting where they are dense."""
+    if size > _MARKED_UP_TO:
+        return np.unique(np.concatenate(keys))
+    marks = np.zeros(size, dtype=bool)
+    for one in keys:
+        marks[one] = True
+    return np.flatnonzero(marks)
 
 
 def _column(table: VotesTable, rows: Array, where: Codes, criterion: Codes, modes: Modes) -> Column:
@@ -117,8 +123,7 @@ def _column(table: VotesTable, rows: Array, where: Codes, criterion: Codes, mode
     status, code = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     value, number = np.full(n, np.nan), np.full(n, np.nan)
     na = np.zeros(n, dtype=bool)
-    names = {name: place for place, name in enumerate(STATUSES)}
-    status[where] = [names[name] for name in table.status[rows].tolist()]
+    status[where] = table.status[rows]
     code[where], value[where], number[where] = table.code[rows], table.value[rows], table.number[rows]
     na[where] = table.na[rows]
     for place, measured in enumerate(table.criteria):

@@ -131,7 +131,7 @@ def counts_estimate(
 ) -> Estimate:
     """The coefficient of units × K counts; units without a rating are left out and counted as missing."""
     rated = counts.sum(1) > 0
-    units = _units(counts[rated], weights, options.cluster, rated)
+    units = _units(counts[rated], weights, options.cluster, rated, distinct=options.ci is not None)
     n_missing = int(rated.size - units.n)
     if not units.n:
         return Estimate.undefined("no_ratings", method=coefficient.name, n_missing=n_missing)
@@ -142,8 +142,13 @@ def counts_estimate(
     return estimate(_figure(coefficient, weights), units, options, n_missing=n_missing, note=note)
 
 
-def _units(counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array) -> Units:
-    """Per unit: agreement among its pairs, whether it has a pair, its shares of each category, and 1."""
+def _units(
+    counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array, *, distinct: bool
+) -> Units:
+    """Per unit: agreement among its pairs, whether it has a pair, its shares of each category, and 1.
+
+    Equal units are kept once with their count where they are to be resampled.
+    """
     total = counts.sum(1)
     paired = total >= 2
     pairs = np.where(paired, total * (total - 1), 1.0)
@@ -152,8 +157,10 @@ def _units(counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: 
     sums = np.column_stack([agreement, paired, counts / total[:, None], np.ones(len(counts))])
     members = cluster_codes(cluster, len(rated))
     if members is None:
-        alike, how_many = np.unique(sums, axis=0, return_counts=True) if len(sums) else (sums, [])
-        return Units(counts=np.asarray(how_many, dtype=np.int64), n=len(sums), sums=alike)
+        if not distinct:
+            return Units(counts=np.ones(len(sums), dtype=np.int64), n=len(sums), sums=sums)
+        alike, how_many = np.unique(sums, axis=0, return_counts=True)
+        return Units(counts=how_many.astype(np.int64), n=len(sums), sums=alike)
     members = np.unique(members[rated], return_inverse=True)[1].reshape(-1)
     by_cluster = np.zeros((int(members.max(initial=-1)) + 1, sums.shape[1]))
     np.add.at(by_cluster, members, sums)

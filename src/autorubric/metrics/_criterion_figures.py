@@ -10,7 +10,7 @@ import numpy as np
 
 from autorubric.metrics import _shares as shares
 from autorubric.metrics._bias import ConfidenceInterval, bias_of
-from autorubric.metrics._cells import ABSTAINED, FAILED, Column, Modes
+from autorubric.metrics._cells import Column, Modes
 from autorubric.metrics._chance import kappa_of, undefined_reason
 from autorubric.metrics._columns import NumberPairs
 from autorubric.metrics._correlation import (
@@ -39,7 +39,7 @@ from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._ranks import Ranked, rank_pairs, rank_table
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Ordinal
-from autorubric.metrics._votes_table import MeasuredCriterion
+from autorubric.metrics._votes_table import ABSTAINED, FAILED, MeasuredCriterion
 from autorubric.metrics._weights import weight_matrix
 
 

@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.metrics._bias import bias_of
-from autorubric.metrics._cells import (
-    ABSTAINED,
-    ANSWERED,
-    FAILED,
-    NOT_APPLICABLE,
-    NOT_ASKED,
-    Cells,
-    Column,
-    Modes,
-)
+from autorubric.metrics._cells import Cells, Column, Modes
 from autorubric.metrics._chance import kappa_of
 from autorubric.metrics._columns import NumberPairs
 from autorubric.metrics._counts import CountCoefficient, counts_estimate, fleiss_chance
@@ -41,6 +32,7 @@ from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._pooled import pooled, pooled_by_scale
 from autorubric.metrics._ranks import rank_pairs
 from autorubric.metrics._results import NaStats
+from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, NOT_ASKED
 
 _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 
@@ -201,7 +193,7 @@ def na_stats(truth: Column, rater: Column) -> NaStats:
         judge_abstained=count(ABSTAINED),
         both_abstained=int(np.count_nonzero((left == ABSTAINED) & (right == ABSTAINED))),
         failed=count(FAILED),
-        not_asked=count(NOT_ASKED) + count(0),
+        not_asked=count(NOT_ASKED) + count(ABSENT),
         not_applicable=count(NOT_APPLICABLE),
         truth_rate=abstained / n if n else None,
         judge_rate=count(ABSTAINED) / n if n else None,

@@ -12,7 +12,7 @@ from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater, ScoredItem, item_scores
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._votes_table import DECIDED, MeasuredCriterion, VotesTable
+from autorubric.metrics._votes_table import DECIDED, STATUSES, MeasuredCriterion, VotesTable
 from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
 from autorubric.values import Answer, Json
 
@@ -69,19 +69,19 @@ class LabelledDataset(Protocol):
 
 
 _NAN = float("nan")
-_COLUMNS = (
-    "item",
-    "criterion",
-    "rater",
-    "rater_kind",
-    "sample",
-    "code",
-    "label",
-    "value",
-    "number",
-    "na",
-    "status",
-)
+_COLUMNS: dict[str, type] = {
+    "item": np.int64,
+    "criterion": np.int64,
+    "rater": np.int64,
+    "sample": np.int64,
+    "code": np.int64,
+    "label": object,
+    "value": float,
+    "number": float,
+    "na": bool,
+    "status": np.int64,
+}
+_STATUS = {name: place for place, name in enumerate(STATUSES)}
 
 
 @dataclass(slots=True)
@@ -90,6 +90,7 @@ class _Builder:
 
     criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
     known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
+    raters: dict[Rater, int] = field(default_factory=dict)
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -104,6 +105,10 @@ class _Builder:
             self.known[id(criterion)] = found
         return found[1]
 
+    def number(self, rater: Rater) -> int:
+        """Position of the rater among those that occur."""
+        return self.raters.setdefault(rater, len(self.raters))
+
     def parse(self, criterion: BaseCriterion, raw: Json) -> Answer | None:
         """The answer of a label; labels repeat, so each is read once."""
         if not isinstance(raw, str | int | float | bool):
@@ -115,15 +120,15 @@ class _Builder:
 
     def add(self, item: int, place: int, rater: Rater, answer: Answer | None, status: str) -> None:
         """Adds a decision or a label."""
-        kind, name = rater
+        who, became = self.number(rater), _STATUS[status]
         if answer is None or status not in ("answered", "abstained"):
-            self.rows.append((item, place, name, kind, DECIDED, -1, None, _NAN, _NAN, False, status))
+            self.rows.append((item, place, who, DECIDED, -1, None, _NAN, _NAN, False, became))
             return
         code = -1 if answer.index is None or answer.cannot_assess else answer.index
         value = _NAN if answer.value is None or status != "answered" else answer.value
         number = _as_number(answer.code) if status == "answered" else _NAN
         label = _words(answer)
-        self.rows.append((item, place, name, kind, DECIDED, code, label, value, number, answer.na, status))
+        self.rows.append((item, place, who, DECIDED, code, label, value, number, answer.na, became))
 
     def add_vote(self, item: int, place: int, vote: JudgeVote) -> None:
         """Adds a single vote."""
@@ -137,15 +142,14 @@ class _Builder:
             (
                 item,
                 place,
-                vote.judge_id,
-                "judge",
+                self.number(("judge", vote.judge_id)),
                 vote.sample,
                 code if given else -1,
                 label if given else None,
                 _NAN if vote.value is None or not answered else vote.value,
                 _as_number(vote.answer) if answered else _NAN,
                 vote.na,
-                vote.status,
+                _STATUS[vote.status],
             )
         )
 
@@ -177,14 +181,13 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
     rows = _Builder()
     scored = [_read_item(i, reports.get(i), dataset, rows, i in reports) for i in range(len(dataset.items))]
     columns: list[Iterable[Any]] = list(zip(*rows.rows, strict=True)) or [()] * len(_COLUMNS)
-    kinds = {"item": np.int64, "criterion": np.int64, "sample": np.int64, "code": np.int64,
-             "value": float, "number": float, "na": bool}  # fmt: skip
-    arrays = {
-        name: np.array(column, dtype=kinds.get(name, object))
-        for name, column in zip(_COLUMNS, columns, strict=True)
+    arrays: dict[str, Array] = {
+        name: np.array(column, dtype=kind)
+        for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
     }
     return VotesTable(
         criteria=tuple(rows.criteria),
+        raters=tuple(rows.raters),
         item_ids=tuple(dataset.item_id(i) for i in range(len(dataset.items))),
         scores=_score_columns(scored),
         **arrays,

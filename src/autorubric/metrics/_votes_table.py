@@ -5,7 +5,7 @@ A row is one vote, one judge's decision over its samples, the panel's decision, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,11 @@ from autorubric.values import Answer, Level
 
 if TYPE_CHECKING:
     import pandas as pd
+
+STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable")
+"""What became of a vote or decision; `absent` where a table over cells has no row."""
+
+ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE = range(len(STATUSES))
 
 DECIDED = -1
 """`sample` of a row that is a decision or a label and no single vote."""
@@ -48,27 +53,27 @@ class VotesTable:
 
     Attributes:
         criteria: The criteria that occur, in order of appearance.
+        raters: Who voted, rated or labelled, in order of appearance; a rater is a kind and a name.
         item_ids: Ids of the dataset's items, by position.
         item: Position of the item.
         criterion: Position in `criteria`.
-        rater: Judge id, `panel`, a person's name, or `truth`.
-        rater_kind: `judge`, `panel`, `human` or `truth`.
+        rater: Position in `raters`.
         sample: Index of a vote's sample; -1 for decisions and labels.
         code: Position of the answer among the declared ones; -1 where there is none.
         label: The answer in words; None where there is none.
         value: The answer on [0, 1]; NaN where it has none.
         number: The answer in its own units, where it is a number; else NaN.
         na: Whether the answer is an NA option.
-        status: What became of it; answers that stand for unreadable replies alone are `failed`.
+        status: Position in `STATUSES`; answers that stand for unreadable replies alone are failed.
         scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where none.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
+    raters: tuple[Rater, ...]
     item_ids: tuple[str, ...]
     item: Array
     criterion: Array
     rater: Array
-    rater_kind: Array
     sample: Array
     code: Array
     label: Array
@@ -89,29 +94,36 @@ class VotesTable:
     @property
     def judges(self) -> tuple[str, ...]:
         """Ids of the judges that voted, in order of appearance."""
-        return tuple(dict.fromkeys(self.rater[self.rater_kind == "judge"].tolist()))
+        return tuple(name for kind, name in self.raters if kind == "judge")
+
+    def rows_of(self, rater: Rater) -> Array:
+        """Places of a rater's decisions or labels, single votes left out."""
+        if rater not in self.raters:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))
 
     def to_frame(self) -> pd.DataFrame:
         """The table as a DataFrame, `sample` and `code` missing where there is none."""
         import pandas as pd  # only for those who ask for a frame
 
+        def named(names: Sequence[str], places: Array) -> Array:
+            return np.array([*names, None], dtype=object)[places]
+
         def nullable(places: Array) -> Any:
             return pd.array([None if place < 0 else place for place in places.tolist()], dtype="Int64")
 
-        names = np.array([criterion.name for criterion in self.criteria], dtype=object)
-        ids = np.array(self.item_ids, dtype=object)
         return pd.DataFrame(
             {
                 "item": self.item,
-                "item_id": ids[self.item] if len(self) else ids[:0],
-                "criterion": names[self.criterion] if len(self) else names[:0],
-                "rater": self.rater,
-                "rater_kind": self.rater_kind,
+                "item_id": named(self.item_ids, self.item),
+                "criterion": named([criterion.name for criterion in self.criteria], self.criterion),
+                "rater": named([name for _, name in self.raters], self.rater),
+                "rater_kind": named([kind for kind, _ in self.raters], self.rater),
                 "sample": nullable(self.sample),
                 "code": nullable(self.code),
                 "label": self.label,
                 "value": self.value,
                 "number": self.number,
-                "status": self.status,
+                "status": named(STATUSES, self.status),
             }
         )

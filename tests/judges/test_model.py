@@ -1,0 +1,362 @@
+"""Language models as judges, over a scripted transport."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from autorubric.errors import (
+    ContextLengthError,
+    JudgeError,
+    ProviderConnectionError,
+    ProviderError,
+    ReplyError,
+    ServerError,
+)
+from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, ModelJudge
+from autorubric.llm import ModelRequest
+from autorubric.values import TokenUsage
+from tests.criteria.kinds import Warmth
+from tests.doubles import Line, binary, choice, model_judge, model_reply, request_for
+
+MET = {"reason": "it does", "verdict": "MET"}
+TEN = TokenUsage(prompt_tokens=10, completion_tokens=2, total_tokens=12)
+CRITERIA = [binary("a"), binary("b"), choice("c"), Warmth(name="d", requirement="How warm?")]
+
+
+def ask(judge: ModelJudge, request: JudgeRequest) -> JudgeReply:
+    return asyncio.run(asyncio.wait_for(judge.ask(request), 20))
+
+
+def ask_many(judge: ModelJudge, requests: list[JudgeRequest]) -> list[JudgeReply | JudgeError]:
+    return asyncio.run(asyncio.wait_for(judge.ask_many(requests), 20))
+
+
+# One criterion
+
+
+def test_a_reply_is_read() -> None:
+    """Answer, reason, model, tokens, cost and what was exchanged come with it."""
+    judge, transport = model_judge([MET])
+    reply = ask(judge, request_for(binary()))
+    assert (reply.answer.code, reply.reason, reply.model) == ("MET", "it does", "double")
+    assert (reply.usage, reply.cost, reply.truncated) == (TEN, 0.01, False)
+    assert reply.exchanged is not None
+    assert [role for role, _ in reply.exchanged.messages] == ["system", "user"]
+    assert "A short text." in transport.prompts[0]
+    assert transport.requests[0].schema is not None
+    assert isinstance(judge, BatchJudge)
+
+
+def test_all_parts_of_the_request_are_sent() -> None:
+    """Query, reference, guidelines and the sample's index reach the model."""
+    judge, transport = model_judge([MET])
+    request = request_for(
+        binary(), query="Why?", reference_submission="Because.", guidelines="Be kind.", sample=3
+    )
+    ask(judge, request)
+    for part in ("Why?", "Because.", "Be kind."):
+        assert part in transport.prompts[0]
+    assert transport.requests[0].sample == 3
+
+
+def test_an_unreadable_reply_is_asked_for_again_with_the_error() -> None:
+    """The model sees what was wrong; all tries are counted."""
+    judge, transport = model_judge(["sure!", {"verdict": "MAYBE", "reason": "r"}, MET])
+    reply = ask(judge, request_for(binary()))
+    assert reply.answer.code == "MET"
+    assert len(transport.requests) == 3
+    assert "'MAYBE' is no verdict; allowed: MET, UNMET, CANNOT_ASSESS" in transport.prompts[2]
+    assert reply.usage == TEN + TEN + TEN
+    assert reply.cost == pytest.approx(0.03)
+    assert reply.exchanged is not None
+    assert len(reply.exchanged.replies) == 3
+
+
+def test_a_third_unreadable_reply_is_a_reply_error() -> None:
+    """It carries what was spent and the replies."""
+    judge, _ = model_judge(["no"] * 3)
+    with pytest.raises(ReplyError) as caught:
+        ask(judge, request_for(binary()))
+    assert caught.value.usage == TEN + TEN + TEN
+    assert caught.value.replies == ("no", "no", "no")
+
+
+def test_a_refusal_is_an_abstention_with_its_reason() -> None:
+    """The model answered that it will not judge: that is no failure, and it is not asked again."""
+    judge, transport = model_judge([model_reply("", refusal="I cannot help with that")])
+    reply = ask(judge, request_for(binary()))
+    assert reply.answer.cannot_assess
+    assert reply.reason == "the model refused: I cannot help with that"
+    assert len(transport.requests) == 1
+
+
+def test_cannot_assess_is_an_abstention() -> None:
+    """On options without NA the reply has a flag for it."""
+    judge, _ = model_judge([{"reason": "empty", "cannot_assess": True, "label": ""}])
+    assert ask(judge, request_for(choice())).answer.cannot_assess
+
+
+def test_a_provider_error_is_no_reply() -> None:
+    """It comes through as itself."""
+    judge, _ = model_judge([ServerError("down")])
+    with pytest.raises(ProviderError, match="down"):
+        ask(judge, request_for(binary()))
+
+
+def test_without_a_text_nothing_is_sent() -> None:
+    """A model has nothing to judge; the error says whose item it was."""
+    judge, transport = model_judge([])
+    with pytest.raises(JudgeError, match="judge 'model': item 'i7' has no text"):
+        ask(judge, request_for(binary(), None, item_id="i7"))
+    with pytest.raises(JudgeError, match="no text"):
+        ask_many(judge, [request_for(one, None) for one in CRITERIA])
+    assert transport.requests == []
+
+
+def shown_options(prompt: str) -> list[str]:
+    return re.findall(r"^- (\w+)$", prompt, re.MULTILINE)
+
+
+def test_options_are_shuffled_by_the_seed_and_mapped_back() -> None:
+    """Seeds give different orders, the same seed the same; the label chosen is the option chosen."""
+    criterion = choice(values={"alpha": 0.0, "beta": 0.3, "gamma": 0.7, "delta": 1.0})
+    orders = set()
+    for seed in range(12):
+        judge, transport = model_judge([{"reason": "r", "label": "beta"}] * 2)
+        first = ask(judge, request_for(criterion, seed=seed))
+        again = ask(judge, request_for(criterion, seed=seed))
+        assert first.answer == again.answer
+        assert (first.answer.index, first.answer.value) == (1, 0.3)
+        assert shown_options(transport.prompts[0]) == shown_options(transport.prompts[1])
+        orders.add(tuple(shown_options(transport.prompts[0])))
+    assert len(orders) > 5
+
+
+def test_options_keep_their_order_where_asked() -> None:
+    """Without shuffling they stand as declared."""
+    judge, transport = model_judge([{"reason": "r", "label": "good"}])
+    ask(judge, request_for(choice(), seed=5, shuffle=False))
+    assert shown_options(transport.prompts[0]) == ["poor", "fair", "good"]
+
+
+def test_system_prompts() -> None:
+    """One replaces ours for all kinds; another one overrides it for criteria with options."""
+    judge, transport = model_judge(lambda request: {**MET, "label": "good"})
+    own = replace(judge, system_prompt="Be a poet.", multi_choice_system_prompt="Choose.")
+    ask(own, request_for(binary()))
+    ask(own, request_for(choice()))
+    ask(replace(judge, system_prompt="Be a poet."), request_for(choice()))
+    systems = [request.messages[0].content for request in transport.requests]
+    assert systems == ["Be a poet.", "Choose.", "Be a poet."]
+
+
+# Texts longer than the context
+
+
+def too_long(limit: int) -> Any:
+    def script(request: ModelRequest) -> Line:
+        if len(request.messages[-1].content) > limit:
+            return ContextLengthError("too long")
+        return MET
+
+    return script
+
+
+def test_a_text_too_long_is_an_error_without_a_policy() -> None:
+    """It is not tried again."""
+    judge, transport = model_judge(too_long(500))
+    with pytest.raises(ContextLengthError):
+        ask(judge, request_for(binary(), "word " * 1000))
+    assert len(transport.requests) == 1
+
+
+@pytest.mark.parametrize("policy", ["end", "middle"])
+def test_a_text_too_long_is_cut_by_the_policy_and_marked(policy: str) -> None:
+    """Its start stays, and under `middle` its end; the reply says that it was cut."""
+    judge, transport = model_judge(too_long(2000), truncate=policy)
+    text = "START " + "word " * 1000 + "END"
+    reply = ask(judge, request_for(binary(), text))
+    assert reply.truncated
+    assert reply.answer.code == "MET"
+    last = transport.prompts[-1]
+    assert "START" in last
+    assert last.count("[…]") == 1
+    assert ("END" in last) == (policy == "middle")
+    assert not ask(judge, request_for(binary(), "short")).truncated
+
+
+@pytest.mark.parametrize("policy", ["end", "middle"])
+@pytest.mark.parametrize("length", [0, 150, 201, 204, 210, 300, 5000])
+def test_cutting_ends(policy: str, length: int) -> None:
+    """A model that takes no length at all is asked a few times, never for ever."""
+    judge, transport = model_judge(lambda request: ContextLengthError("too long"), truncate=policy)
+    with pytest.raises(ContextLengthError):
+        ask(judge, request_for(binary(), "x" * length))
+    assert len(transport.requests) < 15
+
+
+def test_a_batch_is_cut_as_a_whole() -> None:
+    """All its replies are marked."""
+    judge, _ = model_judge(batch_script(truncate_above=2500), truncate="end")
+    replies = ask_many(judge, [request_for(one, "word " * 1000) for one in CRITERIA])
+    assert [reply.truncated for reply in replies if isinstance(reply, JudgeReply)] == [True] * 4
+
+
+# Several criteria in one request
+
+GOOD: dict[str, Mapping[str, Any]] = {
+    "a": {"reason": "r", "verdict": "MET"},
+    "b": {"reason": "r", "verdict": "UNMET"},
+    "c": {"reason": "r", "label": "fair"},
+    "d": {"explanation": "e", "rating": 7, "cannot_assess": False},
+}
+
+
+def keys_of(prompt: str) -> dict[str, str]:
+    """Ids by criterion name, in the order shown."""
+    return {name: key for key, name in re.findall(r"^\[(c[0-9a-f]{4})\] (\w+):", prompt, re.MULTILINE)}
+
+
+def batch_script(
+    change: Any = lambda evaluations: evaluations, truncate_above: int = 10**9
+) -> Any:
+    """Answers batches by `GOOD`, changed; single requests by the criterion named in them."""
+
+    def script(request: ModelRequest) -> Line:
+        prompt = request.messages[1].content
+        if len(prompt) > truncate_above:
+            return ContextLengthError("too long")
+        keys = keys_of(prompt)
+        if not keys:
+            return GOOD[prompt.split("Criterion:\n")[1][0]]
+        return {"evaluations": change([{"id": key, **GOOD[name]} for name, key in keys.items()])}
+
+    return script
+
+
+def codes(replies: list[JudgeReply | JudgeError]) -> list[Any]:
+    return [
+        reply.answer.code if isinstance(reply, JudgeReply) else type(reply).__name__ for reply in replies
+    ]
+
+
+def requests(seed: int = 0) -> list[JudgeRequest]:
+    return [request_for(criterion, seed=seed + i) for i, criterion in enumerate(CRITERIA)]
+
+
+def total(replies: list[JudgeReply | JudgeError]) -> tuple[TokenUsage, float]:
+    usages = [reply.usage for reply in replies if reply.usage is not None]
+    costs = [reply.cost for reply in replies if reply.cost is not None]
+    return sum(usages, TokenUsage()), pytest.approx(sum(costs))
+
+
+def test_one_request_answers_all_criteria() -> None:
+    """Replies come in the order of the requests; the spend of the one request stands once."""
+    judge, transport = model_judge(batch_script())
+    replies = ask_many(judge, requests())
+    assert codes(replies) == ["MET", "UNMET", "fair", 7]
+    assert len(transport.requests) == 1
+    assert total(replies) == (TEN, 0.01)
+
+
+def test_criteria_are_shuffled_under_opaque_ids() -> None:
+    """The order follows the seed, and no id repeats a name or a position."""
+    orders = set()
+    for seed in range(10):
+        judge, transport = model_judge(batch_script())
+        assert codes(ask_many(judge, requests(seed))) == ["MET", "UNMET", "fair", 7]
+        orders.add(tuple(keys_of(transport.prompts[0])))
+        assert sorted(keys_of(transport.prompts[0])) == list("abcd")
+    assert len(orders) > 5
+
+
+@pytest.mark.parametrize(
+    ("change", "asked_again"),
+    [
+        (lambda found: found[1:], 1),
+        (lambda found: [{**found[0], "id": "c0000"}, *found[1:]], 1),
+        (lambda found: [*found, found[0]], 1),
+        (lambda found: [*found, found[0], found[0]], 1),
+        (lambda found: [{"id": found[0]["id"], "reason": "r"}, *found[1:]], 1),
+        (lambda found: [{**found[0], "id": ["x"]}, "noise", *found[1:]], 1),
+        (lambda found: found[:1], 3),
+        (lambda found: list(reversed(found)), 0),
+    ],
+)
+def test_what_is_missing_or_unreadable_is_asked_again_alone(change: Any, asked_again: int) -> None:
+    """Missing, unknown, repeated and unreadable entries; the readable ones stay; every request is counted."""
+    judge, transport = model_judge(batch_script(change))
+    replies = ask_many(judge, requests())
+    assert codes(replies) == ["MET", "UNMET", "fair", 7]
+    assert len(transport.requests) == 1 + asked_again
+    usage, cost = total(replies)
+    assert usage.total_tokens == 12 * (1 + asked_again)
+    assert cost == pytest.approx(0.01 * (1 + asked_again))
+
+
+@pytest.mark.parametrize("change", [lambda found: [], lambda found: "none", lambda found: [{"id": "c0"}]])
+def test_a_batch_of_which_nothing_can_be_read(change: Any) -> None:
+    """It is asked for again as a whole, then each criterion alone; all of it is counted once."""
+    judge, transport = model_judge(batch_script(change))
+    replies = ask_many(judge, requests())
+    assert codes(replies) == ["MET", "UNMET", "fair", 7]
+    assert len(transport.requests) == 3 + 4
+    assert total(replies) == (TEN + TEN + TEN + TEN + TEN + TEN + TEN, 0.07)
+
+
+def test_what_is_lost_alone_is_that_criterions_failure() -> None:
+    """The other criteria keep their answers, and the lost request's tokens are not lost."""
+
+    def script(request: ModelRequest) -> Line:
+        prompt = request.messages[1].content
+        if keys_of(prompt):
+            return batch_script(lambda found: [one for one in found if one.get("verdict") != "MET"])(request)
+        return "nonsense"
+
+    judge, transport = model_judge(script)
+    replies = ask_many(judge, requests())
+    assert codes(replies) == ["ReplyError", "UNMET", "fair", 7]
+    assert len(transport.requests) == 4
+    assert total(replies) == (TEN + TEN + TEN + TEN, 0.04)
+
+
+def test_tokens_of_a_lost_batch_stand_at_its_first_error() -> None:
+    """Where nothing can be read even alone, the sum is still what was spent."""
+    judge, transport = model_judge(lambda request: "nonsense")
+    replies = ask_many(judge, requests())
+    assert codes(replies) == ["ReplyError"] * 4
+    assert len(transport.requests) == 15
+    usage, cost = total(replies)
+    assert (usage.total_tokens, cost) == (12 * 15, pytest.approx(0.15))
+
+
+def test_a_provider_error_fails_all_and_is_spent_once() -> None:
+    """Replies that came before it are counted once, not once a criterion."""
+    judge, transport = model_judge(["nonsense", ProviderConnectionError("broke")])
+    replies = ask_many(judge, requests())
+    assert codes(replies) == ["ProviderConnectionError"] * 4
+    assert len(transport.requests) == 2
+    assert total(replies) == (TEN, 0.01)
+
+
+def test_a_refused_batch_is_all_abstentions() -> None:
+    """Each with the reason."""
+    judge, _ = model_judge([model_reply("", refusal="no")])
+    replies = ask_many(judge, requests())
+    assert all(isinstance(reply, JudgeReply) and reply.answer.cannot_assess for reply in replies)
+    assert {reply.reason for reply in replies if isinstance(reply, JudgeReply)} == {"the model refused: no"}
+    assert total(replies) == (TEN, 0.01)
+
+
+def test_unknown_prices_stay_unknown() -> None:
+    """No tokens and no price are None, not zero."""
+    judge, _ = model_judge(lambda request: model_reply("nonsense", usage=None, cost=None))
+    replies = ask_many(judge, requests())
+    assert {reply.usage for reply in replies} == {None}
+    assert {reply.cost for reply in replies} == {None}

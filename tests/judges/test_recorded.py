@@ -1,0 +1,180 @@
+"""Recorded votes as judges."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric.errors import ArgumentError, FileError, ReplyError
+from autorubric.graders import CriterionGrader
+from autorubric.judges import JudgeReply, RecordedJudge
+from autorubric.rubric import Rubric
+from autorubric.values import Answer
+from tests.criteria.kinds import Warmth
+from tests.doubles import binary, choice, request_for
+
+HEAD = "item_id,criterion,rater,rater_type,value"
+
+
+def table(folder: Path, *lines: str, head: str = HEAD, encoding: str = "utf-8") -> Path:
+    path = folder / "labels.csv"
+    path.write_text("\n".join([head, *lines, ""]), encoding=encoding)
+    return path
+
+
+def ask(judge: RecordedJudge, criterion: Any = None, item_id: str = "i1", sample: int = 0) -> JudgeReply:
+    request = request_for(criterion or binary(), None, item_id=item_id, sample=sample)
+    return asyncio.run(judge.ask(request))
+
+
+def code(reply: JudgeReply) -> Any:
+    return reply.answer.code if isinstance(reply.answer, Answer) else reply.answer
+
+
+def test_votes_match_item_and_criterion(tmp_path: Path) -> None:
+    """A row answers its item and criterion, and no other; no text is needed."""
+    judge = RecordedJudge.from_csv(table(tmp_path, "i1,claim,gpt,llm,MET", "i2,claim,gpt,llm,no"))
+    assert judge.judge_id == "gpt"
+    assert code(ask(judge)) == "MET"
+    assert code(ask(judge, item_id="i2")) == "UNMET"
+    assert not ask(judge, item_id="i3").asked
+    assert not ask(judge, binary("other")).asked
+
+
+def test_labels_are_mapped(tmp_path: Path) -> None:
+    """`labels` turns raw values into the criterion's own, `INVALID` too where it is named."""
+    path = table(tmp_path, "i1,claim,gpt,llm,Ja", "i2,claim,gpt,llm,INVALID")
+    judge = RecordedJudge.from_csv(path, labels={"Ja": "MET", "INVALID": "UNMET"})
+    assert code(ask(judge)) == "MET"
+    assert code(ask(judge, item_id="i2")) == "UNMET"
+
+
+def test_an_unmapped_invalid_is_a_failed_vote(tmp_path: Path) -> None:
+    """It is unreadable, on every kind of criterion."""
+    path = table(tmp_path, "i1,claim,gpt,llm,INVALID", "i1,scale,gpt,llm,INVALID", "i1,w,gpt,llm,INVALID")
+    judge = RecordedJudge.from_csv(path)
+    for criterion in (binary(), choice(), Warmth(name="w")):
+        with pytest.raises(ReplyError, match="INVALID|integer"):
+            ask(judge, criterion)
+
+
+def test_na_is_the_na_option_or_an_abstention(tmp_path: Path) -> None:
+    """`NA` chooses the criterion's NA option; without one it is CANNOT_ASSESS."""
+    judge = RecordedJudge.from_csv(table(tmp_path, "i1,claim,r,human,NA", "i1,scale,r,human,NA"))
+    assert ask(judge).answer is None
+    assert ask(judge, choice()).answer is None
+    assert ask(judge, choice(na="does not apply")).answer.label == "does not apply"
+    assert ask(judge, choice(na="na")).answer.na
+
+
+def test_missing_rows_may_be_filled(tmp_path: Path) -> None:
+    """By default a missing row was not asked; a label may stand in for it."""
+    path = table(tmp_path, "i1,claim,gpt,llm,MET")
+    assert not ask(RecordedJudge.from_csv(path), item_id="i9").asked
+    filled = ask(RecordedJudge.from_csv(path, missing="UNMET"), item_id="i9")
+    assert (filled.asked, filled.answer) == (True, "UNMET")
+
+
+def test_samples_reasons_and_confidences(tmp_path: Path) -> None:
+    """Further columns are read; a sample answers its own index; a byte order mark does not matter."""
+    path = table(
+        tmp_path,
+        'i1,claim,gpt,llm,MET,0,"sure, yes",0.75',
+        "i1,claim,gpt,llm,UNMET,1,,",
+        head=HEAD + ",sample,reason,confidence",
+        encoding="utf-8-sig",
+    )
+    judge = RecordedJudge.from_csv(path)
+    first, second = ask(judge), ask(judge, sample=1)
+    assert (code(first), first.reason, first.confidence) == ("MET", "sure, yes", 0.75)
+    assert (code(second), second.reason, second.confidence) == ("UNMET", "", None)
+    assert not ask(judge, sample=2).asked
+
+
+def test_one_of_several_raters_must_be_named(tmp_path: Path) -> None:
+    """The error lists them; the one named gives the judge its id unless another is given."""
+    path = table(tmp_path, "i1,claim,a,llm,MET", "i1,claim,b,human,UNMET")
+    with pytest.raises(ArgumentError, match="has 2 raters: a, b; name one with rater="):
+        RecordedJudge.from_csv(path)
+    with pytest.raises(ArgumentError, match="'c'|: a, b|c"):
+        RecordedJudge.from_csv(path, "c")
+    assert RecordedJudge.from_csv(path, "b").judge_id == "b"
+    assert RecordedJudge.from_csv(path, "b", judge_id="expert").judge_id == "expert"
+
+
+def test_a_panel_is_a_judge_for_each_rater(tmp_path: Path) -> None:
+    """By default the models, in the order of their rows; others by type or name."""
+    path = table(tmp_path, "i1,claim,b,llm,MET", "i1,claim,a,llm,UNMET", "i1,claim,h,human,MET")
+    assert [judge.judge_id for judge in RecordedJudge.panel_from_csv(path)] == ["b", "a"]
+    everyone = RecordedJudge.panel_from_csv(path, rater_type=None)
+    assert [judge.judge_id for judge in everyone] == ["b", "a", "h"]
+    named = RecordedJudge.panel_from_csv(path, raters=["a"], labels={"UNMET": "MET"})
+    assert [code(ask(judge)) for judge in named] == ["MET"]
+    with pytest.raises(ArgumentError, match="no llm rater h; it has: b, a"):
+        RecordedJudge.panel_from_csv(path, raters=["h"])
+    with pytest.raises(ArgumentError, match="no robot rater"):
+        RecordedJudge.panel_from_csv(path, rater_type="robot")
+
+
+def test_a_rater_has_one_value_a_sample(tmp_path: Path) -> None:
+    """Duplicates are told, all of them."""
+    rows = ["i1,claim,a,llm,MET"] * 2 + ["i2,claim,a,llm,MET"] * 2
+    with pytest.raises(FileError) as caught:
+        RecordedJudge.from_csv(table(tmp_path, *rows))
+    assert [fault.path for fault in caught.value.faults] == ["i1/claim/a", "i2/claim/a"]
+
+
+@pytest.mark.parametrize(
+    ("head", "lines", "told"),
+    [
+        ("item_id,criterion,value", ["i1,claim,MET"], "no column rater, rater_type; columns are item_id"),
+        (HEAD, ["i1,claim,a"], r"row \(line 2\): no value for rater_type, value"),
+        (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"sample \(line 2\): 'x' is no sample; give its index"),
+        (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is no sample"),
+        (HEAD + ",confidence", ["i1,claim,a,llm,MET,sure"], "'sure' is no confidence; give a number from 0 to 1"),
+        (HEAD + ",confidence", ["i1,claim,a,llm,MET,7"], "'7' is no confidence"),
+    ],
+)
+def test_faulty_tables_are_told(tmp_path: Path, head: str, lines: list[str], told: str) -> None:
+    """Each fault with its line, what was given and what is allowed."""
+    with pytest.raises(FileError, match=told):
+        RecordedJudge.from_csv(table(tmp_path, *lines, head=head))
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    """One reading of the error is enough to mend the file."""
+    path = table(tmp_path, "i1,claim,a", "i2,claim,a,llm,MET,x", head=HEAD + ",sample")
+    with pytest.raises(FileError) as caught:
+        RecordedJudge.from_csv(path)
+    assert [fault.line for fault in caught.value.faults] == [2, 3]
+
+
+def test_unreadable_files_are_told(tmp_path: Path) -> None:
+    """No file, and bytes that are no UTF-8."""
+    with pytest.raises(FileError, match="cannot be read"):
+        RecordedJudge.from_csv(tmp_path / "absent.csv")
+    path = tmp_path / "latin.csv"
+    path.write_bytes(HEAD.encode() + b"\ni1,claim,M\xfcller,human,MET\n")
+    with pytest.raises(FileError, match="cannot be read"):
+        RecordedJudge.from_csv(path)
+
+
+def test_equal_votes_describe_alike(tmp_path: Path) -> None:
+    """The order of rows does not count, a value does."""
+    rows = ["i1,claim,a,llm,MET", "i2,claim,a,llm,UNMET"]
+    one = RecordedJudge.from_csv(table(tmp_path, *rows)).describe()
+    assert RecordedJudge.from_csv(table(tmp_path, *reversed(rows))).describe() == one
+    assert RecordedJudge.from_csv(table(tmp_path, rows[0])).describe() != one
+
+
+def test_recorded_votes_grade(tmp_path: Path) -> None:
+    """A panel of recorded raters is a panel like any other: failed, unasked and answered votes."""
+    path = table(tmp_path, "i1,claim,a,llm,MET", "i1,claim,b,llm,INVALID", "i2,claim,c,llm,MET")
+    grader = CriterionGrader(judges=RecordedJudge.panel_from_csv(path), on_failure="exclude")
+    report = Rubric([binary()]).grade_sync(None, grader, item_id="i1")
+    assert [vote.status for vote in report.report[0].votes] == ["answered", "failed", "not_asked"]
+    assert report.score == 1.0
+    assert report.judge_scores == {"a": 1.0, "b": None, "c": None}
