@@ -143,7 +143,11 @@ def binary(name: str | None = "claim", weight: float = 10.0, **fields: Any) -> C
 
 
 def choice(
-    name: str | None = "scale", values: Mapping[str, float] | None = None, *, na: str | None = None, **fields: Any
+    name: str | None = "scale",
+    values: Mapping[str, float] | None = None,
+    *,
+    na: str | None = None,
+    **fields: Any,
 ) -> Criterion:
     """A criterion with options; by default three on an ordered scale."""
     named = values if values is not None else {"poor": 0.0, "fair": 0.5, "good": 1.0}

@@ -49,7 +49,10 @@ def test_each_block_renders() -> None:
         "Note\nAll is well.",
         "  kappa  0.500\n  n      12",
         "Votes\n  judge    n\n  ------  --\n  a        1\n  longer  20",
-        "  truth \\ judge  no  yes\n  -------------  --  ---\n  no              3    1\n  yes             0    4",
+        "  truth \\ judge  no  yes\n"
+        "  -------------  --  ---\n"
+        "  no              3    1\n"
+        "  yes             0    4",
         "Risk\n  coverage   risk\n  --------  -----\n     0.500  0.100\n     1.000  0.250",
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -36,9 +36,7 @@ def answered(value: float) -> Decision:
 
 
 def near(one: float | None, other: float | None) -> bool:
-    return one == other or (
-        one is not None and other is not None and math.isclose(one, other, abs_tol=1e-9)
-    )
+    return one == other or (one is not None and other is not None and math.isclose(one, other, abs_tol=1e-9))
 
 
 def test_the_formulas_by_hand() -> None:

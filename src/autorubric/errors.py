@@ -1,5 +1,6 @@
 """Every error that the library raises on purpose, as one tree.
 
+```text
 AutorubricError
 ├── ArgumentError (ValueError)         an argument, or a combination of them, that cannot work
 ├── FileError (ValueError)             a file with faults; all of them at once, in `faults`
@@ -21,8 +22,10 @@ AutorubricError
 ├── RunError                           a run folder that cannot be used as asked
 │   ├── RunMismatchError               … because what it depends on has changed
 │   ├── RunLockedError                 … because another process writes to it
-│   └── RunFormatError                 … because a newer version wrote it, or it is damaged
+│   ├── RunFormatError                 … because a newer version wrote it, or it is damaged
+│   └── ItemFailedError                … because an item failed and the run was to end there
 └── MissingDependencyError (ImportError)  an optional package is not installed
+```
 """
 
 from __future__ import annotations
@@ -191,6 +194,10 @@ class RunLockedError(RunError):
 
 class RunFormatError(RunError):
     """A run folder of a newer format, or a damaged one."""
+
+
+class ItemFailedError(RunError):
+    """An item could not be judged, and the run was to end at the first that could not."""
 
 
 class MissingDependencyError(AutorubricError, ImportError):

@@ -26,9 +26,7 @@ from tests.criteria.kinds import KINDS, NOMINAL, Findings, Polite, Share, Tone, 
 from tests.doubles import binary, choice, lost_vote, open_vote, vote
 
 
-def panel(
-    criterion: BaseCriterion, votes: Sequence[JudgeVote], **policy: Any
-) -> Decision:
+def panel(criterion: BaseCriterion, votes: Sequence[JudgeVote], **policy: Any) -> Decision:
     """What the panel decides."""
     chosen = AggregationPolicy(**policy)
     return decide_panel(criterion, votes, decide_by_judge(criterion, votes, chosen), chosen)
@@ -329,7 +327,9 @@ def test_stored_votes_are_valued_anew() -> None:
 def test_a_criterion_may_name_its_own_aggregation() -> None:
     """It wins over the grader's; one that its level does not have is told with those it has."""
     assert said(of(binary(aggregation="any"), "MET", "UNMET", "UNMET")) == ("MET", False)
-    with pytest.raises(ArgumentError, match="no aggregation 'mean' for the level 'binary'; allowed: majority"):
+    with pytest.raises(
+        ArgumentError, match="no aggregation 'mean' for the level 'binary'; allowed: majority"
+    ):
         of(binary(aggregation="mean"), "MET")
 
 

@@ -13,7 +13,7 @@ import typer
 from autorubric._blocks import Block, ConfusionBlock, CurveBlock, ScalarBlock, TableBlock, TextBlock
 from autorubric.cli._output import Exit, exit_code, guarded, print_json, printable, tolerate_narrow_encodings
 from autorubric.cli._tables import print_blocks
-from autorubric.errors import ArgumentError, JudgeError, MissingDependencyError, RunError, RunMismatchError
+from autorubric.errors import ArgumentError, ItemFailedError, JudgeError, MissingDependencyError, RunMismatchError
 
 
 def failing(error: BaseException) -> int:
@@ -34,7 +34,7 @@ def failing(error: BaseException) -> int:
         (ArgumentError("wrong"), 2, "Error: wrong\n"),
         (MissingDependencyError("install it"), 2, "Error: install it\n"),
         (RunMismatchError("choose another experiment_name"), 2, "Error: choose another --name\n"),
-        (RunError("an item failed"), 3, "Error: an item failed\n"),
+        (ItemFailedError("an item failed"), 3, "Error: an item failed\n"),
         (JudgeError("no answer \x1b[0m"), 3, "Error: no answer \\x1b[0m\n"),
         (PermissionError(13, "Permission denied", "there"), 2, "Error: there: Permission denied\n"),
         (OSError("no space"), 2, "Error: no space\n"),

@@ -205,7 +205,7 @@ def test_checks_are_found_by_name() -> None:
     assert find_check("tests.longer_than_ten") is find_check(longer_than_ten) is longer_than_ten
     assert check_name(longer_than_ten) == check_name("tests.longer_than_ten") == "tests.longer_than_ten"
     assert is_registered(longer_than_ten)
-    with pytest.raises(ArgumentError, match="did you mean 'tests.longer_than_ten'"):
+    with pytest.raises(ArgumentError, match=r"did you mean 'tests\.longer_than_ten'"):
         find_check("tests.longer_than_tem")
     with pytest.raises(ArgumentError, match="registered are"):
         find_check("?")
@@ -238,3 +238,11 @@ def test_the_instruction_tells_what_each_field_takes() -> None:
     assert "findings (a list of int)" in Findings(name="f").instruction()
     assert "counts (an object from names to float)" in Counts(name="c").instruction()
     assert Warmth(name="w").instruction().startswith("Answer with: explanation; rating")
+
+
+def test_a_field_that_measures_nothing_has_no_positions() -> None:
+    """Texts, choices, lists and dicts stand nowhere and have no units."""
+    for field in (TextField(), ChoiceField(choices=("a", "b")), ListField(), DictField()):
+        assert not field.measures
+        assert field.position("a") is None
+        assert field.at(0.5) is None

@@ -100,6 +100,12 @@ def test_a_number_in_a_judges_reply_is_never_read_as_a_value() -> None:
     assert choice(values={"1": 0.0, "2": 1.0}).read({"label": 1}).value == 0.0
 
 
+def test_a_scale_may_be_left_open() -> None:
+    """The words CANNOT_ASSESS abstain on a scale too, where no option is called so."""
+    assert choice().read("cannot_assess").cannot_assess
+    assert choice().read({"label": "CANNOT_ASSESS"}).cannot_assess
+
+
 def test_an_na_option_has_no_value() -> None:
     """Choosing it is an abstention, and it needs no value of its own."""
     answer = choice(na="none").read("none")

@@ -149,10 +149,10 @@ def test_stored_items_open_without_their_checks() -> None:
     item = DataItem(submission="x", rubric=Rubric([{"name": "a", "requirement": "b", "check": is_short}]))
     with pytest.raises(ArgumentError, match="register it first"):
         item.to_dict()
-    stored = json.loads(json.dumps(item._snapshot()))
-    again = DataItem._restore(stored)
-    assert again._snapshot() == stored
-    assert DataItem._restore(DataItem(submission=None)._snapshot()) == DataItem(submission=None)
+    stored = json.loads(json.dumps(item.snapshot()))
+    again = DataItem.restore(stored)
+    assert again.snapshot() == stored
+    assert DataItem.restore(DataItem(submission=None).snapshot()) == DataItem(submission=None)
 
 
 # Datasets

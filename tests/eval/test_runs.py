@@ -25,6 +25,7 @@ from autorubric import (
     LengthPenalty,
     Rubric,
     RubricDataset,
+    ItemFailedError,
     RunError,
     RunFormatError,
     RunLockedError,
@@ -346,7 +347,7 @@ def test_an_interrupt_leaves_a_resumable_run(tmp_path: Path) -> None:
 
 def test_fail_fast_ends_the_run_with_the_item_named(tmp_path: Path) -> None:
     """The first failed item ends the run; what was judged is stored."""
-    with pytest.raises(RunError, match="item 'i1' failed: every judgment failed"):
+    with pytest.raises(ItemFailedError, match="item 'i1' failed: every judgment failed"):
         run(tmp_path, CountingJudge(down={"i1"}), fail_fast=True, max_concurrent_items=1)
     assert (tmp_path / "run" / "votes.jsonl").exists()
 
@@ -480,3 +481,50 @@ def test_items_are_bounded(tmp_path: Path) -> None:
 
     run(tmp_path, judge, small_dataset(*"abcdefgh"), max_concurrent_items=2)
     assert most == 2
+
+
+def test_a_check_need_not_be_registered_to_run_or_reopen(tmp_path: Path) -> None:
+    """A plain function as a check is stored by its name; reopening needs no such function."""
+
+    def short(text: str) -> tuple[bool, str]:
+        return len(text) < 6, f"{len(text)} characters"
+
+    rubric = Rubric([Criterion(name="short", requirement="It is short.", check=short)])
+    dataset = small_dataset(*TEXTS, rubric=rubric)
+    result = run(tmp_path, CountingJudge(), dataset)
+    assert result.get_scores() == [0.0, 1.0, 1.0, 0.0]
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert reopened.get_scores() == result.get_scores()
+    assert reopened.get_reports()[1].report[0].final_reason == "5 characters"
+    assert run(tmp_path, CountingJudge(), dataset).get_scores() == result.get_scores()
+
+
+def test_a_damaged_copy_of_the_dataset_says_so(tmp_path: Path) -> None:
+    """A copy that is no dataset any more is a typed error."""
+    run(tmp_path, CountingJudge())
+    for content in ("{", "{}", '{"format": 99, "items": []}', '{"items": [1]}'):
+        (tmp_path / "run" / "dataset.json").write_text(content, encoding="utf-8")
+        with pytest.raises(RunFormatError):
+            EvalResult.from_experiment(tmp_path / "run")
+
+
+def test_reopening_leaves_out_votes_that_no_longer_stand(tmp_path: Path) -> None:
+    """A judge that left the panel, a dropped sample and an old text have no say in a reopened run."""
+    texts = ("nothing", *TEXTS[1:])
+    larger = CriterionGrader(judges=[JudgeSpec(CountingJudge(), samples=2), CountingJudge("leaver")])
+    run(tmp_path, None, small_dataset(*texts), grader=larger)
+    result = run(tmp_path, CountingJudge(), on_mismatch="rejudge")
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert reopened.get_scores() == result.get_scores()
+    assert [r.to_dict() for r in reopened.get_reports() if r] == [r.to_dict() for r in result.get_reports() if r]
+
+
+def test_reopening_leaves_out_votes_that_no_longer_stand(tmp_path: Path) -> None:
+    """A judge that left the panel, a dropped sample and an old text have no say in a reopened run."""
+    texts = ("nothing", *TEXTS[1:])
+    larger = CriterionGrader(judges=[JudgeSpec(CountingJudge(), samples=2), CountingJudge("leaver")])
+    run(tmp_path, None, small_dataset(*texts), grader=larger)
+    result = run(tmp_path, CountingJudge(), on_mismatch="rejudge")
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert reopened.get_scores() == result.get_scores()
+    assert [r.to_dict() for r in reopened.get_reports() if r] == [r.to_dict() for r in result.get_reports() if r]

@@ -145,7 +145,7 @@ def test_a_share_is_a_value_where_nothing_is_ordered() -> None:
     nominal = {"values": {"a": 0.0, "b": 0.5, "c": 0.5}, "scale_type": "nominal"}
     assert code(check(0.0, choice, **nominal)) == "a"
     for share in (0.4, 0.5):
-        with pytest.raises(ReplyError, match="allowed: 0 \\(a\\), 0.5 \\(b\\)"):
+        with pytest.raises(ReplyError, match=r"allowed: 0 \(a\), 0\.5 \(b\)"):
             check(share, choice, **nominal)
     assert code(check(4, Warmth, name="w")) == 4
 
@@ -194,7 +194,7 @@ async def test_checks_by_name() -> None:
     register_check("tests.has_digit", lambda text: any(map(str.isdigit, text)))
     reply = await CheckJudge().ask(request_for(binary(check="tests.has_digit"), "in 1848"))
     assert reply.answer is True
-    with pytest.raises(ArgumentError, match="no check 'tests.has_digits'"):
+    with pytest.raises(ArgumentError, match=r"no check 'tests\.has_digits'"):
         await CheckJudge().ask(request_for(binary(check="tests.has_digits")))
 
 

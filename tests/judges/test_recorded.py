@@ -57,7 +57,7 @@ def test_an_unmapped_invalid_is_a_failed_vote(tmp_path: Path) -> None:
     path = table(tmp_path, "i1,claim,gpt,llm,INVALID", "i1,scale,gpt,llm,INVALID", "i1,w,gpt,llm,INVALID")
     judge = RecordedJudge.from_csv(path)
     for criterion in (binary(), choice(), Warmth(name="w")):
-        with pytest.raises(ReplyError, match="INVALID|integer"):
+        with pytest.raises(ReplyError, match=r"INVALID|integer"):
             ask(judge, criterion)
 
 
@@ -99,7 +99,7 @@ def test_one_of_several_raters_must_be_named(tmp_path: Path) -> None:
     path = table(tmp_path, "i1,claim,a,llm,MET", "i1,claim,b,human,UNMET")
     with pytest.raises(ArgumentError, match="has 2 raters: a, b; name one with rater="):
         RecordedJudge.from_csv(path)
-    with pytest.raises(ArgumentError, match="'c'|: a, b|c"):
+    with pytest.raises(ArgumentError, match="has no rater 'c'; it has: a, b"):
         RecordedJudge.from_csv(path, "c")
     assert RecordedJudge.from_csv(path, "b").judge_id == "b"
     assert RecordedJudge.from_csv(path, "b", judge_id="expert").judge_id == "expert"
@@ -134,7 +134,11 @@ def test_a_rater_has_one_value_a_sample(tmp_path: Path) -> None:
         (HEAD, ["i1,claim,a"], r"row \(line 2\): no value for rater_type, value"),
         (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"sample \(line 2\): 'x' is no sample; give its index"),
         (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is no sample"),
-        (HEAD + ",confidence", ["i1,claim,a,llm,MET,sure"], "'sure' is no confidence; give a number from 0 to 1"),
+        (
+            HEAD + ",confidence",
+            ["i1,claim,a,llm,MET,sure"],
+            "'sure' is no confidence; give a number from 0 to 1",
+        ),
         (HEAD + ",confidence", ["i1,claim,a,llm,MET,7"], "'7' is no confidence"),
     ],
 )

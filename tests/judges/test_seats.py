@@ -98,7 +98,9 @@ def test_samples_are_whole_numbers_from_one_up(samples: Any) -> None:
 
 def test_what_identifies_a_seat() -> None:
     """A model by its config, a function by its name, any other judge by its class; nothing secret."""
-    config = LLMConfig(model="openai/gpt-x", temperature=0.5, api_key="sk-secret", extra_headers={"X": "hush"})
+    config = LLMConfig(
+        model="openai/gpt-x", temperature=0.5, api_key="sk-secret", extra_headers={"X": "hush"}
+    )
     said = seat(config).to_dict()
     assert (said["model"], said["temperature"], said["judge_id"]) == ("openai/gpt-x", 0.5, "openai/gpt-x")
     assert "secret" not in json.dumps(said)
@@ -162,4 +164,7 @@ def test_a_seat_closes_its_model() -> None:
 def test_prompts_of_the_panel_reach_its_models() -> None:
     """System prompts are the grader's to give."""
     one = seat("openai/gpt-x", system_prompt="A", multi_choice_system_prompt="B").judge
-    assert (getattr(one, "system_prompt", None), getattr(one, "multi_choice_system_prompt", None)) == ("A", "B")
+    assert (getattr(one, "system_prompt", None), getattr(one, "multi_choice_system_prompt", None)) == (
+        "A",
+        "B",
+    )

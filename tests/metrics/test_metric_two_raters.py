@@ -55,7 +55,7 @@ def test_landis_koch_1977_winnipeg():
 
 
 def test_analytic_kappa_interval_is_fleiss_cohen_everitt():
-    """The non-null variance of Fleiss, Cohen and Everitt (1969, eq. 13), written out, has this error."""
+    """The non-null variance of Fleiss, Cohen and Everitt (1969), written out, has this error."""
     p = np.array(COHEN_1960) / 200
     rows, columns = p.sum(1), p.sum(0)
     po, pe = np.trace(p), rows @ columns

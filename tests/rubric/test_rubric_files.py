@@ -361,10 +361,10 @@ def test_registered_functions_are_written_by_name() -> None:
 def test_stored_rubrics_open_without_their_checks() -> None:
     """A run that was stored can be opened where its checks are not registered."""
     rubric = Rubric([{"name": "short", "requirement": "x", "check": is_short}], guidelines="g")
-    stored = json.loads(json.dumps(rubric._snapshot()))
-    again = Rubric._restore(stored)
+    stored = json.loads(json.dumps(rubric.snapshot()))
+    again = Rubric.restore(stored)
     assert again.names == ("short",)
-    assert again._snapshot() == stored
+    assert again.snapshot() == stored
     with pytest.raises(RubricError, match=r"criteria\[0\]\.check: no check"):
         Rubric.from_dict(stored)
 

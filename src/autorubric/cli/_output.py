@@ -16,7 +16,7 @@ from typing import Annotated, Any, ParamSpec, TextIO
 
 import typer
 
-from autorubric.errors import AutorubricError, JudgeError, RunError
+from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError
 
 P = ParamSpec("P")
 
@@ -112,8 +112,7 @@ def _in_flags(error: AutorubricError) -> str:
 
 
 def _code_of(error: AutorubricError) -> Exit:
-    # A plain RunError is an item that failed under --fail-fast; its subclasses are unusable folders.
-    if isinstance(error, JudgeError) or type(error) is RunError:
+    if isinstance(error, (JudgeError, ItemFailedError)):
         return Exit.UNJUDGED
     return Exit.USAGE
 

@@ -13,7 +13,7 @@ from autorubric.cli._demo_blocks import demo_blocks, label_score
 from autorubric.cli._judges import ApiBase, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.eval import mean_score, run_resumable
+from autorubric.cli.eval import RunsDir, mean_score, run_resumable
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
@@ -24,40 +24,35 @@ if TYPE_CHECKING:
 _TRAIN = 40
 
 
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="M",
+        envvar="AUTORUBRIC_MODEL",
+        show_envvar=False,
+        help="A model that judges alone, in place of the two offline judges.  [env var: AUTORUBRIC_MODEL]",
+        show_default=False,
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        help="Decides which replies train and which are graded.  [default: 0]",
+        show_default=False,
+    ),
+]
+
+
 @guarded
 def demo(
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="M",
-            envvar="AUTORUBRIC_MODEL",
-            show_envvar=False,
-            help="A model that judges alone, in place of the two offline judges.  "
-            "[env var: AUTORUBRIC_MODEL]",
-            show_default=False,
-        ),
-    ] = None,
+    model: Model = None,
     api_base: ApiBase = None,
-    runs_dir: Annotated[
-        Path,
-        typer.Option(
-            "--runs-dir",
-            metavar="DIR",
-            help="The folder of runs.  [default: experiments]",
-            show_default=False,
-        ),
-    ] = Path("experiments"),
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            min=0,
-            help="Decides which replies train and which are graded.  [default: 0]",
-            show_default=False,
-        ),
-    ] = 0,
+    runs_dir: RunsDir = Path("experiments"),
+    seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Do the whole job on a small dataset, offline: no key, no network, no model.

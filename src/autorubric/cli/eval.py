@@ -33,59 +33,66 @@ class OnMismatch(StrEnum):
     fork = "fork"
 
 
+DatasetFile = Annotated[
+    Path,
+    typer.Argument(metavar="DATASET", help="A JSON, JSONL, YAML, CSV or Parquet file.", show_default=False),
+]
+RubricFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rubric",
+        metavar="R",
+        help="A rubric file, in place of the dataset's rubric.",
+        show_default=False,
+    ),
+]
+RunName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="The run's name; a run of that name is gone on with. Left out, it is made from the "
+        "dataset's name and the time.",
+        show_default=False,
+    ),
+]
+RunsDir = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir",
+        metavar="DIR",
+        help="The folder of runs.  [default: experiments]",
+        show_default=False,
+    ),
+]
+Mismatch = Annotated[
+    OnMismatch,
+    typer.Option(
+        "--on-mismatch",
+        metavar="HOW",
+        help="Where the run of that name was made with something else: refuse and say what; rejudge what "
+        "changed; or fork, which goes on in a new folder.  [default: refuse]",
+        show_default=False,
+    ),
+]
+FailFast = Annotated[
+    bool, typer.Option("--fail-fast", help="End with the first item that fails.", show_default=False)
+]
+NoProgress = Annotated[
+    bool, typer.Option("--no-progress", help="Show no progress on stderr.", show_default=False)
+]
+
+
 @guarded
 def evaluate(  # noqa: PLR0913
-    dataset: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATASET", help="A JSON, JSONL, YAML, CSV or Parquet file.", show_default=False
-        ),
-    ],
+    dataset: DatasetFile,
     judge: JudgeNames,
-    rubric: Annotated[
-        Path | None,
-        typer.Option(
-            "--rubric",
-            metavar="R",
-            help="A rubric file, in place of the dataset's rubric.",
-            show_default=False,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="The run's name; a run of that name is gone on with. Left out, it is made from the "
-            "dataset's name and the time.",
-            show_default=False,
-        ),
-    ] = None,
-    runs_dir: Annotated[
-        Path,
-        typer.Option(
-            "--runs-dir",
-            metavar="DIR",
-            help="The folder of runs.  [default: experiments]",
-            show_default=False,
-        ),
-    ] = Path("experiments"),
-    on_mismatch: Annotated[
-        OnMismatch,
-        typer.Option(
-            "--on-mismatch",
-            metavar="HOW",
-            help="Where the run of that name was made with something else: refuse and say what; rejudge what "
-            "changed; or fork, which goes on in a new folder.  [default: refuse]",
-            show_default=False,
-        ),
-    ] = OnMismatch.refuse,
-    fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="End with the first item that fails.", show_default=False)
-    ] = False,
-    no_progress: Annotated[
-        bool, typer.Option("--no-progress", help="Show no progress on stderr.", show_default=False)
-    ] = False,
+    rubric: RubricFile = None,
+    name: RunName = None,
+    runs_dir: RunsDir = Path("experiments"),
+    on_mismatch: Mismatch = OnMismatch.refuse,
+    fail_fast: FailFast = False,
+    no_progress: NoProgress = False,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     fail_under: MeanFailUnder = None,

@@ -21,43 +21,49 @@ if TYPE_CHECKING:
     from autorubric.types import EnsembleEvaluationReport
 
 
+RubricFile = Annotated[
+    Path, typer.Option("--rubric", metavar="R", help="The rubric: a YAML, JSON or TOML file.")
+]
+Text = Annotated[
+    str | None,
+    typer.Argument(metavar="TEXT", help="The text; - reads standard input.", show_default=False),
+]
+TextFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--file",
+        metavar="F",
+        help="Read the text from this file; - is standard input.",
+        show_default=False,
+    ),
+]
+Query = Annotated[
+    str | None, typer.Option("--query", metavar="Q", help="What the text answers.", show_default=False)
+]
+Reference = Annotated[
+    str | None,
+    typer.Option("--reference", metavar="TEXT", help="A good answer to compare with.", show_default=False),
+]
+ItemId = Annotated[
+    str | None,
+    typer.Option(
+        "--item-id",
+        metavar="ID",
+        help="The text's id, by which recorded votes are found.",
+        show_default=False,
+    ),
+]
+
+
 @guarded
 def grade(  # noqa: PLR0913
-    rubric: Annotated[
-        Path, typer.Option("--rubric", metavar="R", help="The rubric: a YAML, JSON or TOML file.")
-    ],
+    rubric: RubricFile,
     judge: JudgeNames,
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="The text; - reads standard input.", show_default=False),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--file",
-            metavar="F",
-            help="Read the text from this file; - is standard input.",
-            show_default=False,
-        ),
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option("--query", metavar="Q", help="What the text answers.", show_default=False)
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            "--reference", metavar="TEXT", help="A good answer to compare with.", show_default=False
-        ),
-    ] = None,
-    item_id: Annotated[
-        str | None,
-        typer.Option(
-            "--item-id",
-            metavar="ID",
-            help="The text's id, by which recorded votes are found.",
-            show_default=False,
-        ),
-    ] = None,
+    text: Text = None,
+    file: TextFile = None,
+    query: Query = None,
+    reference: Reference = None,
+    item_id: ItemId = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     fail_under: FailUnder = None,

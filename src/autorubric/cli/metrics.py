@@ -12,26 +12,31 @@ from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 from autorubric.errors import ArgumentError
 
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)]
+LabelledFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--dataset",
+        metavar="D",
+        help="The graded dataset with other labels; those stored with the run if left out.",
+        show_default=False,
+    ),
+]
+Bootstrap = Annotated[
+    bool, typer.Option("--bootstrap", help="Give intervals by resampling items.", show_default=False)
+]
+PerJudge = Annotated[
+    bool,
+    typer.Option("--per-judge", help="Give each judge's figures beside the panel's.", show_default=False),
+]
+
 
 @guarded
 def metrics(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)],
-    dataset: Annotated[
-        Path | None,
-        typer.Option(
-            "--dataset",
-            metavar="D",
-            help="The graded dataset with other labels; those stored with the run if left out.",
-            show_default=False,
-        ),
-    ] = None,
-    bootstrap: Annotated[
-        bool, typer.Option("--bootstrap", help="Give intervals by resampling items.", show_default=False)
-    ] = False,
-    per_judge: Annotated[
-        bool,
-        typer.Option("--per-judge", help="Give each judge's figures beside the panel's.", show_default=False),
-    ] = False,
+    run: RunFolder,
+    dataset: LabelledFile = None,
+    bootstrap: Bootstrap = False,
+    per_judge: PerJudge = False,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Measure a run's judges against the labels that people gave.

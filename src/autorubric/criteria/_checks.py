@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -54,8 +55,10 @@ def check_name(check: str | Check) -> str:
     for name, function in _registered.items():
         if function is check:
             return name
-    kind = check if hasattr(check, "__qualname__") else type(check)
-    return f"{kind.__module__}:{kind.__qualname__}"
+    named = check if inspect.isroutine(check) or inspect.isclass(check) else type(check)
+    # Methods of built-in types, as str.isupper, name no module.
+    module = getattr(named, "__module__", None) or "builtins"
+    return f"{module}:{named.__qualname__}"
 
 
 def is_registered(check: str | Check) -> bool:

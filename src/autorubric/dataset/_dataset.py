@@ -276,6 +276,26 @@ class RubricDataset:
         """The dataset of a mapping, or of a list of items, as JSON files hold it."""
         return cls._of(_store.contents_of_mapping(given))
 
+    def snapshot(self) -> dict[str, Json]:
+        """The dataset as a mapping for a store, unregistered checks by their qualified names; see `restore`."""
+        return _store.snapshot_of(self._contents())
+
+    @classmethod
+    def restore(cls, given: Mapping[str, Any]) -> Self:
+        """The dataset that `snapshot` stored; its checks need not be registered in this process."""
+        return cls._of(_store.contents_of_snapshot(given))
+
+    def with_items(self, items: Iterable[DataItem]) -> Self:
+        """The dataset with other items.
+
+        Raises:
+            DatasetError: Ids occur twice or labels do not fit their rubric.
+        """
+        placed = ((("items", position), item) for position, item in enumerate(items))
+        header = {**self._contents()._asdict()}
+        del header["items"]
+        return self._of(DatasetReader(Faults("RubricDataset.with_items")).contents(header, placed))
+
     def to_json(self) -> str:
         """The dataset as JSON text; nothing is lost."""
         return dump_structured(self.to_dict(), "json")

@@ -95,15 +95,15 @@ class DataItem(BaseModel):
         """
         return self._dump(self.rubric.to_dict() if self.rubric is not None else None)
 
-    def _snapshot(self) -> dict[str, Json]:
-        """The item for a store, unregistered checks by their qualified names; see `_restore`."""
-        return self._dump(self.rubric._snapshot() if self.rubric is not None else None)
+    def snapshot(self) -> dict[str, Json]:
+        """The item for a store, unregistered checks by their qualified names; see `restore`."""
+        return self._dump(self.rubric.snapshot() if self.rubric is not None else None)
 
     @classmethod
-    def _restore(cls, given: Mapping[str, Any]) -> Self:
-        """The item that `_snapshot` stored; its checks need not be registered in this process."""
+    def restore(cls, given: Mapping[str, Any]) -> Self:
+        """The item that `snapshot` stored; its checks need not be registered in this process."""
         rubric = given.get("rubric")
-        return cls.model_validate({**given, "rubric": None if rubric is None else Rubric._restore(rubric)})
+        return cls.model_validate({**given, "rubric": None if rubric is None else Rubric.restore(rubric)})
 
     def _dump(self, rubric: Json) -> dict[str, Json]:
         head = {"id": self.id, "submission": self.submission}

@@ -40,14 +40,7 @@ async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bo
             items[position] = items[position].model_copy(update={"ground_truth": {**labels, **known}})
     finally:
         await grader.aclose()
-    return RubricDataset(
-        prompt=dataset.prompt,
-        rubric=dataset.rubric,
-        items=items,
-        name=dataset.name,
-        reference_submission=dataset.reference_submission,
-        metadata=dataset.metadata,
-    )
+    return dataset.with_items(items)
 
 
 def _lacks_truth(dataset: RubricDataset, position: int) -> bool:

@@ -43,6 +43,11 @@ class VoteDigests:
         parts = [self._items[position], self._criterion(position, criterion), self._judge(judge_id)]
         return digest(parts)
 
+    def fits(self, position: int, criterion: str, judge_id: str, stored: str) -> bool:
+        """Whether a stored digest is that of this item, criterion and judge as they are now."""
+        rubric = self.dataset.get_item_rubric(position)
+        return criterion in rubric.names and self.of(position, rubric.by_name(criterion), judge_id) == stored
+
     def _criterion(self, position: int, criterion: BaseCriterion) -> str:
         rubric = self.dataset.get_item_rubric(position)
         key = (id(rubric), criterion.name or "")

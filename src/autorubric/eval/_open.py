@@ -15,7 +15,6 @@ from autorubric.eval._config import EvalConfig
 from autorubric.eval._fingerprint import VoteDigests, asking_differences, deciding_differences
 from autorubric.eval._reopen import stored_dataset
 from autorubric.eval._store import (
-    DATASET,
     MANIFEST,
     RunContents,
     RunStore,
@@ -93,7 +92,7 @@ def _begin(
         "asking": dict(described.asking),
         "deciding": dict(described.deciding),
     }
-    dataset.to_file(store.path / DATASET)
+    store.write_dataset(dataset.snapshot())
     store.write_manifest(manifest)
     opened = OpenRun(
         name=name,
@@ -129,7 +128,7 @@ def _go_on(name: str, store: RunStore, dataset: RubricDataset, grader: Grader, c
         "n_items": len(dataset.items),
         "fingerprint": dataset.fingerprint,
     }
-    dataset.to_file(store.path / DATASET)
+    store.write_dataset(dataset.snapshot())
     store.write_manifest(manifest)
     return OpenRun(
         name=name,

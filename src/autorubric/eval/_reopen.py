@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import RunFormatError
+from autorubric.errors import AutorubricError, RunFormatError
+from autorubric.eval._fingerprint import VoteDigests
 from autorubric.eval._items import EvalTimingStats, ItemResult
-from autorubric.eval._store import DATASET, RunContents, StoredVote, read_run
+from autorubric.eval._store import RunContents, StoredVote, read_dataset, read_run
 from autorubric.graders import GradingPolicy, GradingTask, build_report
 from autorubric.types import JudgeVote
 from autorubric.values import Json, Submission
@@ -49,7 +50,7 @@ def reopen(path: Path) -> StoredRun:
     contents = read_run(path)
     dataset = stored_dataset(path)
     policy = _policy(path, contents.manifest)
-    votes = votes_by_item(latest_votes(contents.votes))
+    votes = votes_by_item(_standing(contents, dataset))
     weights = _weights(contents.manifest)
     results = []
     for position, item in enumerate(dataset.items):
@@ -93,10 +94,11 @@ def stored_dataset(path: Path) -> RubricDataset:
     Raises:
         RunFormatError: It is not there, or damaged.
     """
-    file = path / DATASET
-    if not file.exists():
-        raise RunFormatError(f"{path} has no {DATASET}; it is damaged")
-    return RubricDataset.from_file(file)
+    stored = read_dataset(path)
+    try:
+        return RubricDataset.restore(stored)
+    except (AutorubricError, ValidationError, KeyError, TypeError, AttributeError) as error:
+        raise RunFormatError(f"{path}: the copy of the dataset is damaged: {error}") from error
 
 
 def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
@@ -113,6 +115,23 @@ def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
 def latest_votes(votes: Sequence[StoredVote]) -> list[StoredVote]:
     """The last vote of each item, criterion, judge and sample, in the order first cast."""
     return list({stored.key: stored for stored in votes}.values())
+
+
+def _standing(contents: RunContents, dataset: RubricDataset) -> list[StoredVote]:
+    """The votes that depend on nothing that has changed since, of judges and samples still asked for."""
+    asking = contents.manifest.get("asking") or {}
+    digests = VoteDigests(dataset, asking)
+    places = {dataset.item_id(position): position for position in range(len(dataset.items))}
+    samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
+    return latest_votes(
+        [
+            stored
+            for stored in contents.votes
+            if stored.item_id in places
+            and stored.vote.sample < samples.get(stored.vote.judge_id, 1)
+            and digests.fits(places[stored.item_id], stored.criterion, stored.vote.judge_id, stored.digest)
+        ]
+    )
 
 
 def votes_by_item(votes: Sequence[StoredVote]) -> dict[str, dict[str, list[JudgeVote]]]:

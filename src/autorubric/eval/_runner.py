@@ -15,7 +15,7 @@ from typing import Any
 from autorubric._events import VoteCast
 from autorubric._sync import run_sync
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ArgumentError, AutorubricError, RunError
+from autorubric.errors import ArgumentError, AutorubricError, ItemFailedError
 from autorubric.eval._config import EvalConfig, OnMismatch, ProgressStyle
 from autorubric.eval._executor import run_bounded
 from autorubric.eval._items import EvalTimingStats, ItemResult
@@ -62,7 +62,8 @@ class EvalRunner:
         A run that is interrupted can be gone on with under the same name: stored votes are not cast again.
 
         Raises:
-            RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on.
+            RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on
+                (`ItemFailedError`).
         """
         opened = open_run(self.dataset, self.grader, self.config)
         try:
@@ -114,7 +115,9 @@ class EvalRunner:
     def _maybe_fail_fast(self, opened: OpenRun, done: ItemResult) -> None:
         if done.error is not None and self.config.fail_fast:
             item_id = self.dataset.item_id(done.item_idx)
-            raise RunError(f"item {item_id!r} failed: {done.error}. {self._how_to_resume(opened)}")
+            raise ItemFailedError(
+                f"item {item_id!r} failed: {done.error}. {self._how_to_resume(opened)}"
+            )
 
     def _reusable(self, opened: OpenRun) -> dict[int, dict[str, list[JudgeVote]]]:
         """Stored votes that depend on nothing that changed, by position and criterion.
@@ -129,11 +132,7 @@ class EvalRunner:
             lost = stored.vote.status == "failed" and not stored.vote.unreadable
             if position is None or lost:
                 continue
-            rubric = self.dataset.get_item_rubric(position)
-            if stored.criterion not in rubric.names:
-                continue
-            criterion = rubric.by_name(stored.criterion)
-            if opened.digests.of(position, criterion, stored.vote.judge_id) != stored.digest:
+            if not opened.digests.fits(position, stored.criterion, stored.vote.judge_id, stored.digest):
                 continue
             cast = found.setdefault(position, {}).setdefault(stored.criterion, [])
             cast.extend(weighted([stored.vote], weights))
@@ -226,7 +225,8 @@ async def evaluate(
 
     Raises:
         ArgumentError: The dataset is empty, or an item has no rubric.
-        RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on.
+        RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on
+                (`ItemFailedError`).
     """
     config = EvalConfig(
         fail_fast=fail_fast,

@@ -148,6 +148,22 @@ def read_manifest(path: Path) -> dict[str, Json]:
     return dict(manifest)
 
 
+def read_dataset(path: Path) -> dict[str, Json]:
+    """The copy of the dataset in a run folder, as it was written.
+
+    Raises:
+        RunFormatError: There is none, or it is damaged.
+    """
+    file = path / DATASET
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunFormatError(f"{path} has no {DATASET}; it is damaged") from None
+    except (OSError, ValueError) as error:
+        raise RunFormatError(f"{file} cannot be read: {error}") from error
+    return dict(content)
+
+
 def _parse_vote(raw: Mapping[str, Any]) -> StoredVote:
     return StoredVote(
         item_id=raw["item"],
@@ -197,6 +213,10 @@ class RunStore:
         content = {"format": RUN_FORMAT, **manifest}
         text = json.dumps(content, indent=2, ensure_ascii=False)
         write_text_atomic(self.path / MANIFEST, text + "\n")
+
+    def write_dataset(self, dataset: Mapping[str, Json]) -> None:
+        """Replaces the copy of the dataset atomically."""
+        write_text_atomic(self.path / DATASET, json.dumps(dataset, ensure_ascii=True) + "\n")
 
     def add_vote(self, stored: StoredVote, exchanged: Exchanged | None = None) -> None:
         """Appends a vote and, where they are kept, its prompt and replies."""

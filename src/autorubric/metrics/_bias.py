@@ -62,7 +62,7 @@ class BiasResult:
 
     References:
         [1] Student (1908), The probable error of a mean, Biometrika 6(1), 1-25.
-        [2] D. Lakens (2013), Calculating and reporting effect sizes, Frontiers in Psychology 4, 863, eq. 6.
+        [2] D. Lakens (2013), Calculating and reporting effect sizes, Frontiers in Psychology 4, 863.
         [3] J. M. Bland, D. G. Altman (1986), Statistical methods for assessing agreement between two methods
             of clinical measurement, Lancet 327, 307-310.
     """

@@ -132,7 +132,7 @@ def cohen_kappa(
             Measurement 20(1), 37-46, eq. 1.
         [2] J. Cohen (1968), Weighted kappa, Psychological Bulletin 70(4), 213-220.
         [3] J. L. Fleiss, J. Cohen, B. S. Everitt (1969), Large sample standard errors of kappa and weighted
-            kappa, Psychological Bulletin 72(5), 323-327, eq. 13.
+            kappa, Psychological Bulletin 72(5), 323-327.
     """
     options = IntervalOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
@@ -188,7 +188,7 @@ def gwet_ac(
 
     References:
         [1] K. L. Gwet (2008), Computing inter-rater reliability and its variance in the presence of high
-            agreement, British Journal of Mathematical and Statistical Psychology 61, 29-48, eq. 7-8.
+            agreement, British Journal of Mathematical and Statistical Psychology 61, 29-48.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 4-5.
     """
     options = IntervalOptions(**interval)

@@ -107,7 +107,7 @@ def mcc(
         [1] B. W. Matthews (1975), Comparison of the predicted and observed secondary structure of T4 phage
             lysozyme, Biochimica et Biophysica Acta 405, 442-451.
         [2] J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient,
-            Computational Biology and Chemistry 28, 367-374, eq. 8.
+            Computational Biology and Chemistry 28, 367-374.
     """
     options = IntervalOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)

@@ -136,7 +136,7 @@ def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
 
     References:
         [1] L. I.-K. Lin (1989), A concordance correlation coefficient to evaluate reproducibility,
-            Biometrics 45(1), 255-268, eq. 2.
+            Biometrics 45(1), 255-268.
     """
     options = IntervalOptions(**interval)
     return ccc_estimate(_pairs(truth, pred, options), options)

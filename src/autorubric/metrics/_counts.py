@@ -34,10 +34,8 @@ def fleiss_chance(shares: Array, weights: Array) -> Array:
 
 
 def ac_chance(shares: Array, weights: Array) -> Array:
-    """Σ w · Σ π_k (1 - π_k) / (q (q - 1)); NaN with one category."""
+    """Σ w · Σ π_k (1 - π_k) / (q (q - 1)), for two categories or more."""
     size = len(weights)
-    if size < 2:
-        return np.full(shares.shape[:-1], np.nan)
     return np.asarray(weights.sum() * (shares * (1 - shares)).sum(-1) / (size * (size - 1)))
 
 

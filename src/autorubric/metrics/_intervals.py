@@ -106,7 +106,7 @@ def clustered_se(
 ) -> Estimate:
     """The mean of the values with its standard error over clusters [1].
 
-    `se = √(Σ_c (Σ_{i∈c} (x_i - x̄))²) / n`, Miller's equation 4, without a small-sample factor; the interval
+    `se = √(Σ_c (Σ_{i∈c} (x_i - x̄))²) / n`, Miller's formula, without a small-sample factor; the interval
     takes `C/(C-1)` into the variance and t with C - 1 degrees of freedom, for few clusters. Without
     `cluster` each value is its own. One cluster: the mean stands, the error does not (`too_few_units`).
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import numbers
+from abc import ABC, abstractmethod
 from typing import Any, SupportsFloat
 
 from autorubric.errors import ArgumentError
 
 
-class NumberLike:
+class NumberLike(ABC):
     """Compares, formats and calculates as `_number`; where that is None, arithmetic raises."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def _number(self) -> float | None:
-        raise NotImplementedError
+        """The number; None where there is none."""
+        ...
 
+    @abstractmethod
     def _undefined(self) -> ArgumentError:
         """The error of asking for a number that is not there."""
-        raise NotImplementedError
+        ...
 
     def __float__(self) -> float:
         number = self._number
@@ -118,4 +122,4 @@ class NumberLike:
 
 
 # `pytest.approx` and `isinstance(x, numbers.Real)` then take such a value for the number it is.
-numbers.Real.register(NumberLike)
+numbers.Real.register(NumberLike)  # type: ignore[type-abstract]

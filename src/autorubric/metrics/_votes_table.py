@@ -97,9 +97,7 @@ class VotesTable:
         return tuple(name for kind, name in self.raters if kind == "judge")
 
     def rows_of(self, rater: Rater) -> Array:
-        """Places of a rater's decisions or labels, single votes left out."""
-        if rater not in self.raters:
-            return np.zeros(0, dtype=np.int64)
+        """Places of the decisions or labels of one of `raters`, single votes left out."""
         return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))
 
     def to_frame(self) -> pd.DataFrame:

@@ -146,8 +146,8 @@ class Rubric(Sequence[BaseCriterion]):
         return None if parts is None else cls._of(parts)
 
     @classmethod
-    def _restore(cls, given: Mapping[str, Any]) -> Self:
-        """The rubric that `_snapshot` stored; its checks need not be registered in this process."""
+    def restore(cls, given: Mapping[str, Any]) -> Self:
+        """The rubric that `snapshot` stored; its checks need not be registered in this process."""
         return cls._of(_read(given, Faults("stored rubric"), demand_checks=False))
 
     def to_dict(self) -> dict[str, Json]:
@@ -162,10 +162,10 @@ class Rubric(Sequence[BaseCriterion]):
                     f"the check of {criterion.name!r}, {check_name(criterion.check)}, has no name that a "
                     "file can hold; register it first: register_check(name, function)"
                 )
-        return self._snapshot()
+        return self.snapshot()
 
-    def _snapshot(self) -> dict[str, Json]:
-        """The rubric as a mapping, unregistered checks by their qualified names; see `_restore`."""
+    def snapshot(self) -> dict[str, Json]:
+        """The rubric as a mapping, unregistered checks by their qualified names; see `restore`."""
         head: dict[str, Json] = {"format": FORMAT}
         if self.guidelines is not None:
             head["guidelines"] = self.guidelines
