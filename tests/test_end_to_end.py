@@ -66,9 +66,7 @@ def _dataset(count: int) -> RubricDataset:
 
 
 def _run(folder: Path, grader: CriterionGrader, dataset: RubricDataset) -> EvalResult:
-    return evaluate_sync(
-        dataset, grader, experiment_name="run", experiments_dir=folder, show_progress=False
-    )
+    return evaluate_sync(dataset, grader, experiment_name="run", experiments_dir=folder, show_progress=False)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -108,7 +106,9 @@ def test_faults_lose_no_item_and_judge_none_twice(
     openai_server.script(met, repeat="last")
     openai_server.script(*FAULTS)
     config = _config(openai_server, transport, timeout=2.0, max_retries=6, max_parallel_requests=8)
-    rubric = Rubric([Criterion(name=name, requirement=f"It is {name}.") for name in ("kind", "clear", "short")])
+    rubric = Rubric(
+        [Criterion(name=name, requirement=f"It is {name}.") for name in ("kind", "clear", "short")]
+    )
     dataset = RubricDataset(rubric=rubric, items=_dataset(12).items)
     result = _run(tmp_path, CriterionGrader(llm_config=config), dataset)
     assert result.get_scores() == [1.0] * 12
@@ -132,9 +132,7 @@ def test_a_refusal_is_an_abstention_with_its_reason(transport: str, openai_serve
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_what_cannot_be_read_or_reached_is_a_failed_vote(
-    transport: str, openai_server: OpenAIServer
-) -> None:
+def test_what_cannot_be_read_or_reached_is_a_failed_vote(transport: str, openai_server: OpenAIServer) -> None:
     """An unreadable reply counts as the conservative verdict, a missing one as none; both stay failed."""
     _answering(openai_server)
     for needle in ("apology:", "could not be used"):
@@ -162,10 +160,9 @@ def test_one_request_an_item_asks_again_only_for_what_is_missing(openai_server: 
     # The ids are opaque but depend on the seed alone: ask once to learn them, then script the reply.
     rubric.grade_sync("text", grader)
     batch = next(r["body"] for r in openai_server.log() if "Criteria, each" in str(r["body"]["messages"][-1]))
-    ids = dict(
-        (name, key)
-        for key, name in re.findall(r"\[(c[0-9a-f]{4})\] (\w+):", batch["messages"][-1]["content"])
-    )
+    ids = {
+        name: key for key, name in re.findall(r"\[(c[0-9a-f]{4})\] (\w+):", batch["messages"][-1]["content"])
+    }
     openai_server.reset()
     _answering(openai_server)
     evaluations = [
@@ -195,7 +192,9 @@ def test_a_panel_of_models_with_samples(openai_server: OpenAIServer, tmp_path: P
     )
     grader = CriterionGrader(
         judges=[
-            JudgeSpec(_config(openai_server, "openai_compatible", "mild", temperature=0.7), "mild", samples=3),
+            JudgeSpec(
+                _config(openai_server, "openai_compatible", "mild", temperature=0.7), "mild", samples=3
+            ),
             JudgeSpec(_config(openai_server, "openai_compatible", "strict"), "strict"),
         ]
     )

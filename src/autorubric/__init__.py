@@ -11,92 +11,224 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autorubric.criteria import (
         BaseCriterion as BaseCriterion,
+    )
+    from autorubric.criteria import (
         BoolField as BoolField,
+    )
+    from autorubric.criteria import (
         BoundFloat as BoundFloat,
+    )
+    from autorubric.criteria import (
         BoundInt as BoundInt,
+    )
+    from autorubric.criteria import (
         ChoiceField as ChoiceField,
+    )
+    from autorubric.criteria import (
         Criterion as Criterion,
+    )
+    from autorubric.criteria import (
         CriterionOption as CriterionOption,
+    )
+    from autorubric.criteria import (
         DictField as DictField,
+    )
+    from autorubric.criteria import (
         EvalField as EvalField,
+    )
+    from autorubric.criteria import (
         ListField as ListField,
+    )
+    from autorubric.criteria import (
         TextField as TextField,
+    )
+    from autorubric.criteria import (
         register_check as register_check,
+    )
+    from autorubric.criteria import (
         register_kind as register_kind,
     )
     from autorubric.dataset import (
         DataItem as DataItem,
+    )
+    from autorubric.dataset import (
         RubricDataset as RubricDataset,
     )
     from autorubric.errors import (
         ArgumentError as ArgumentError,
+    )
+    from autorubric.errors import (
         AuthenticationError as AuthenticationError,
+    )
+    from autorubric.errors import (
         AutorubricError as AutorubricError,
+    )
+    from autorubric.errors import (
         ContextLengthError as ContextLengthError,
+    )
+    from autorubric.errors import (
         DatasetError as DatasetError,
+    )
+    from autorubric.errors import (
         Fault as Fault,
+    )
+    from autorubric.errors import (
         FileError as FileError,
+    )
+    from autorubric.errors import (
         ItemFailedError as ItemFailedError,
+    )
+    from autorubric.errors import (
         JudgeError as JudgeError,
+    )
+    from autorubric.errors import (
         MissingDependencyError as MissingDependencyError,
+    )
+    from autorubric.errors import (
         ModelNotFoundError as ModelNotFoundError,
+    )
+    from autorubric.errors import (
         ProviderConnectionError as ProviderConnectionError,
+    )
+    from autorubric.errors import (
         ProviderError as ProviderError,
+    )
+    from autorubric.errors import (
         ProviderTimeoutError as ProviderTimeoutError,
+    )
+    from autorubric.errors import (
         RateLimitError as RateLimitError,
+    )
+    from autorubric.errors import (
         ReplyError as ReplyError,
+    )
+    from autorubric.errors import (
         RequestRefusedError as RequestRefusedError,
+    )
+    from autorubric.errors import (
         RubricError as RubricError,
+    )
+    from autorubric.errors import (
         RunError as RunError,
+    )
+    from autorubric.errors import (
         RunFormatError as RunFormatError,
+    )
+    from autorubric.errors import (
         RunLockedError as RunLockedError,
+    )
+    from autorubric.errors import (
         RunMismatchError as RunMismatchError,
+    )
+    from autorubric.errors import (
         SchemaRefusedError as SchemaRefusedError,
+    )
+    from autorubric.errors import (
         ServerError as ServerError,
+    )
+    from autorubric.errors import (
         TransientError as TransientError,
     )
     from autorubric.eval import (
         EvalConfig as EvalConfig,
+    )
+    from autorubric.eval import (
         EvalResult as EvalResult,
+    )
+    from autorubric.eval import (
         EvalRunner as EvalRunner,
+    )
+    from autorubric.eval import (
         EvalTimingStats as EvalTimingStats,
+    )
+    from autorubric.eval import (
         ItemResult as ItemResult,
+    )
+    from autorubric.eval import (
         evaluate as evaluate,
+    )
+    from autorubric.eval import (
         evaluate_sync as evaluate_sync,
+    )
+    from autorubric.eval import (
         fill_ground_truth as fill_ground_truth,
+    )
+    from autorubric.eval import (
         fill_ground_truth_sync as fill_ground_truth_sync,
     )
     from autorubric.graders import (
         CriterionGrader as CriterionGrader,
+    )
+    from autorubric.graders import (
         FewShotConfig as FewShotConfig,
+    )
+    from autorubric.graders import (
         Grader as Grader,
     )
     from autorubric.judges import (
         Judge as Judge,
+    )
+    from autorubric.judges import (
         JudgeReply as JudgeReply,
+    )
+    from autorubric.judges import (
         JudgeRequest as JudgeRequest,
+    )
+    from autorubric.judges import (
         JudgeSpec as JudgeSpec,
+    )
+    from autorubric.judges import (
         LexicalJudge as LexicalJudge,
+    )
+    from autorubric.judges import (
         RecordedJudge as RecordedJudge,
+    )
+    from autorubric.judges import (
         SupervisedJudge as SupervisedJudge,
     )
     from autorubric.llm import (
         LLMClient as LLMClient,
+    )
+    from autorubric.llm import (
         LLMConfig as LLMConfig,
+    )
+    from autorubric.llm import (
         ThinkingConfig as ThinkingConfig,
+    )
+    from autorubric.llm import (
         ThinkingLevel as ThinkingLevel,
+    )
+    from autorubric.llm import (
         generate as generate,
     )
     from autorubric.metrics import (
         BiasResult as BiasResult,
+    )
+    from autorubric.metrics import (
         BootstrapResults as BootstrapResults,
+    )
+    from autorubric.metrics import (
         ConfidenceInterval as ConfidenceInterval,
+    )
+    from autorubric.metrics import (
         CorrelationResult as CorrelationResult,
+    )
+    from autorubric.metrics import (
         CriterionMetrics as CriterionMetrics,
+    )
+    from autorubric.metrics import (
         JudgeMetrics as JudgeMetrics,
+    )
+    from autorubric.metrics import (
         MetricsResult as MetricsResult,
+    )
+    from autorubric.metrics import (
         NominalCriterionMetrics as NominalCriterionMetrics,
+    )
+    from autorubric.metrics import (
         OrdinalCriterionMetrics as OrdinalCriterionMetrics,
+    )
+    from autorubric.metrics import (
         compute_metrics as compute_metrics,
     )
     from autorubric.rubric import (
@@ -107,24 +239,56 @@ if TYPE_CHECKING:
     )
     from autorubric.types import (
         CannotAssessConfig as CannotAssessConfig,
+    )
+    from autorubric.types import (
         CannotAssessStrategy as CannotAssessStrategy,
+    )
+    from autorubric.types import (
         CriterionReport as CriterionReport,
+    )
+    from autorubric.types import (
         Decision as Decision,
+    )
+    from autorubric.types import (
         EnsembleCriterionReport as EnsembleCriterionReport,
+    )
+    from autorubric.types import (
         EnsembleEvaluationReport as EnsembleEvaluationReport,
+    )
+    from autorubric.types import (
         EvaluationReport as EvaluationReport,
+    )
+    from autorubric.types import (
         JudgeVote as JudgeVote,
+    )
+    from autorubric.types import (
         LengthPenalty as LengthPenalty,
+    )
+    from autorubric.types import (
         MultiChoiceJudgeVote as MultiChoiceJudgeVote,
+    )
+    from autorubric.types import (
         MultiChoiceVerdict as MultiChoiceVerdict,
+    )
+    from autorubric.types import (
         PenaltyType as PenaltyType,
     )
     from autorubric.values import (
         Answer as Answer,
+    )
+    from autorubric.values import (
         CriterionVerdict as CriterionVerdict,
+    )
+    from autorubric.values import (
         Level as Level,
+    )
+    from autorubric.values import (
         ScaleType as ScaleType,
+    )
+    from autorubric.values import (
         Submission as Submission,
+    )
+    from autorubric.values import (
         TokenUsage as TokenUsage,
     )
 

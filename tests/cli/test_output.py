@@ -13,7 +13,13 @@ import typer
 from autorubric._blocks import Block, ConfusionBlock, CurveBlock, ScalarBlock, TableBlock, TextBlock
 from autorubric.cli._output import Exit, exit_code, guarded, print_json, printable, tolerate_narrow_encodings
 from autorubric.cli._tables import print_blocks
-from autorubric.errors import ArgumentError, ItemFailedError, JudgeError, MissingDependencyError, RunMismatchError
+from autorubric.errors import (
+    ArgumentError,
+    ItemFailedError,
+    JudgeError,
+    MissingDependencyError,
+    RunMismatchError,
+)
 
 
 def failing(error: BaseException) -> int:

@@ -195,6 +195,10 @@ def test_a_tag_belongs_to_one_class() -> None:
         register_kind("test_other")(int)  # type: ignore[type-var]
 
 
+def longer_than_five(text: str) -> bool:
+    return len(text) > 5
+
+
 def longer_than_ten(text: str) -> bool:
     return len(text) > 10
 
@@ -214,6 +218,9 @@ def test_checks_are_found_by_name() -> None:
 def test_unregistered_checks_have_qualified_names() -> None:
     """A function is called by its module and name, an object without one by its class."""
     assert check_name(len) == "builtins:len"
+    assert check_name(str.isupper) == "builtins:str.isupper"
+    assert check_name(longer_than_five) == f"{__name__}:longer_than_five"
+    assert check_name("text".startswith) == "builtins:str.startswith"
     assert check_name(partial(len)) == "functools:partial"
     assert not is_registered(len)
 

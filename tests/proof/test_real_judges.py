@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import CriterionGrader, EvalResult, RecordedJudge, RubricDataset, evaluate_sync
+from autorubric import (
+    CriterionGrader,
+    EvalResult,
+    OrdinalCriterionMetrics,
+    RecordedJudge,
+    RubricDataset,
+    evaluate_sync,
+)
 from tests.proof.real_data import llm_rubric, reference, summhay, ttcw
 
 pytestmark = pytest.mark.shared_data
@@ -148,7 +155,10 @@ def test_llm_rubric_constant_answers_have_no_correlation(shared_data: Path, tmp_
     judge = RecordedJudge.from_csv(folder / "labels.csv", "gpt-3.5-turbo-16k:argmax")
     figures = {f.name: f for f in _run(real, [judge], tmp_path).compute_metrics(real).per_criterion}
     for constant in ("Q4", "Q5"):
-        found = figures[constant].spearman
-        assert found.coefficient is None
-        assert found.reason == "no_variance"
-    assert figures["Q3"].spearman.coefficient is not None
+        found = figures[constant]
+        assert isinstance(found, OrdinalCriterionMetrics)
+        assert found.spearman.coefficient is None
+        assert found.spearman.reason == "no_variance"
+    varied = figures["Q3"]
+    assert isinstance(varied, OrdinalCriterionMetrics)
+    assert varied.spearman.coefficient is not None

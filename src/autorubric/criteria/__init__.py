@@ -1,7 +1,14 @@
 """Criteria: what is judged, and what an answer looks like."""
 
 from autorubric.criteria._base import BaseCriterion, Shown, object_schema
-from autorubric.criteria._checks import Check, check_name, find_check, is_registered, register_check
+from autorubric.criteria._checks import (
+    Check,
+    check_name,
+    find_check,
+    is_registered,
+    qualified_name,
+    register_check,
+)
 from autorubric.criteria._fields import (
     BoolField,
     BoundFloat,
@@ -42,6 +49,7 @@ __all__ = [
     "is_registered",
     "kind_of",
     "object_schema",
+    "qualified_name",
     "register_check",
     "register_kind",
     "registered_kinds",

@@ -55,7 +55,12 @@ def check_name(check: str | Check) -> str:
     for name, function in _registered.items():
         if function is check:
             return name
-    named = check if inspect.isroutine(check) or inspect.isclass(check) else type(check)
+    return qualified_name(check)
+
+
+def qualified_name(function: Callable[..., Any]) -> str:
+    """`module:qualified name` of a function; of its class for an object without a name, as a partial."""
+    named = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
     # Methods of built-in types, as str.isupper, name no module.
     module = getattr(named, "__module__", None) or "builtins"
     return f"{module}:{named.__qualname__}"

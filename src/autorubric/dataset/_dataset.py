@@ -277,7 +277,7 @@ class RubricDataset:
         return cls._of(_store.contents_of_mapping(given))
 
     def snapshot(self) -> dict[str, Json]:
-        """The dataset as a mapping for a store, unregistered checks by their qualified names; see `restore`."""
+        """The dataset as a mapping for a store, unregistered checks by qualified name; see `restore`."""
         return _store.snapshot_of(self._contents())
 
     @classmethod

@@ -157,8 +157,8 @@ def _refusal(path: Path, changed: list[str]) -> str:
     more = f"\n  - and {len(changed) - _MOST_TOLD} more" if len(changed) > _MOST_TOLD else ""
     return (
         f"{path} was made with something else than what is given now:\n{told}{more}\n"
-        "Choose another experiment_name, or on_mismatch='rejudge' to ask again for what changed, or 'fork' to "
-        "go on in a new folder."
+        "Choose another experiment_name, or on_mismatch='rejudge' to ask again for what changed, or 'fork' "
+        "to go on in a new folder."
     )
 
 

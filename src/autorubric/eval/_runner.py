@@ -115,9 +115,7 @@ class EvalRunner:
     def _maybe_fail_fast(self, opened: OpenRun, done: ItemResult) -> None:
         if done.error is not None and self.config.fail_fast:
             item_id = self.dataset.item_id(done.item_idx)
-            raise ItemFailedError(
-                f"item {item_id!r} failed: {done.error}. {self._how_to_resume(opened)}"
-            )
+            raise ItemFailedError(f"item {item_id!r} failed: {done.error}. {self._how_to_resume(opened)}")
 
     def _reusable(self, opened: OpenRun) -> dict[int, dict[str, list[JudgeVote]]]:
         """Stored votes that depend on nothing that changed, by position and criterion.
@@ -180,7 +178,10 @@ class EvalRunner:
         _log.warning("run %s %s. %s", opened.name, status, self._how_to_resume(opened))
 
     def _how_to_resume(self, opened: OpenRun) -> str:
-        return f"What was judged is in {opened.store.path}; run again with experiment_name={opened.name!r} to go on"
+        return (
+            f"What was judged is in {opened.store.path}; run again with experiment_name={opened.name!r} "
+            "to go on"
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -207,7 +208,7 @@ class _VoteWriter:
         self.progress.vote()
 
 
-async def evaluate(
+async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its options object at once
     dataset: RubricDataset,
     grader: Grader,
     *,

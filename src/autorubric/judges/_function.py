@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from autorubric.criteria import qualified_name
 from autorubric.errors import JudgeError
 from autorubric.judges._base import JudgeReply, JudgeRequest
 
@@ -56,5 +57,4 @@ class FunctionJudge:
 
     def describe(self) -> dict[str, str]:
         """The function's module and qualified name."""
-        named = self.function if hasattr(self.function, "__qualname__") else type(self.function)
-        return {"judge": "function", "function": f"{named.__module__}:{named.__qualname__}"}
+        return {"judge": "function", "function": qualified_name(self.function)}

@@ -16,6 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from autorubric.criteria import qualified_name
+
 PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
 
@@ -25,15 +27,10 @@ def _function(given: Any) -> Any:
     return given
 
 
-def _qualified_name(function: Any) -> str:
-    named = function if hasattr(function, "__qualname__") else type(function)
-    return f"{named.__module__}:{named.__qualname__}"
-
-
 CountFunction = Annotated[
     SkipValidation[Callable[[str], int]],
     BeforeValidator(_function),
-    PlainSerializer(_qualified_name, return_type=str),
+    PlainSerializer(qualified_name, return_type=str),
 ]
 
 
