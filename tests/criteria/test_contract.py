@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import warnings
 from typing import Any
 
 import jsonschema
@@ -117,6 +118,16 @@ def test_json_round_trip(kind: str) -> None:
     criterion = KINDS[kind](weight=-2.5, requirement="Is it so?")
     written = json.loads(json.dumps(criterion_to_dict(criterion)))
     assert criterion_from_dict(written) == criterion
+
+
+@every_kind
+def test_a_kinds_json_schema_takes_what_is_written(kind: str) -> None:
+    """Editors get a schema for every kind, made without a warning, that a written criterion fits."""
+    criterion = KINDS[kind]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schema = type(criterion).model_json_schema()
+    jsonschema.validate(json.loads(json.dumps(criterion.model_dump(mode="json"))), schema)
 
 
 @every_kind

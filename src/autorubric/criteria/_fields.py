@@ -203,7 +203,7 @@ class DictField(EvalField):
         value_type: `str`, `int`, `float` or `bool`.
     """
 
-    value_type: ScalarType = str
+    value_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
         """A `dict` from text to `value_type`."""
@@ -221,7 +221,7 @@ class ListField(EvalField):
         item_type: `str`, `int`, `float` or `bool`.
     """
 
-    item_type: ScalarType = str
+    item_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
         """A `list` of `item_type`, empty where not given."""
