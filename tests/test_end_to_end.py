@@ -214,6 +214,22 @@ def test_a_panel_of_models_with_samples(openai_server: OpenAIServer, tmp_path: P
         assert KEY not in file.read_text(encoding="utf-8")
 
 
+def test_prompts_are_not_kept_where_they_are_not_wanted(openai_server: OpenAIServer, tmp_path: Path) -> None:
+    """With store_prompts=False no file holds the text beyond the dataset's copy."""
+    _answering(openai_server)
+    grader = CriterionGrader(llm_config=_config(openai_server, "openai_compatible"))
+    evaluate_sync(
+        _dataset(1),
+        grader,
+        experiment_name="run",
+        experiments_dir=tmp_path,
+        show_progress=False,
+        store_prompts=False,
+    )
+    assert not (tmp_path / "run" / "prompts.jsonl").exists()
+    assert "Sorry, customer" not in (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8")
+
+
 def test_the_shared_prefix_is_the_same_for_every_request_of_an_item(openai_server: OpenAIServer) -> None:
     """Criteria, judges and samples of an item send one system message and one prefix, byte for byte."""
     _answering(openai_server)
