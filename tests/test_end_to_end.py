@@ -151,6 +151,18 @@ def test_what_cannot_be_read_or_reached_is_a_failed_vote(transport: str, openai_
     assert "2 of 3 criteria could not be judged" in report.error
 
 
+def test_failed_votes_keep_what_was_asked_and_answered(openai_server: OpenAIServer, tmp_path: Path) -> None:
+    """The prompt stands beside a failed vote, with the replies that could not be read."""
+    openai_server.script({"do": "answer", "content": "maybe"}, repeat="last")
+    config = _config(openai_server, "openai_compatible")
+    result = _run(tmp_path, CriterionGrader(llm_config=config), _dataset(1))
+    assert result.get_scores() == [None]
+    kept = (tmp_path / "run" / "prompts.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(kept) == 3
+    assert "Sorry, customer 0." in json.loads(kept[0])["messages"][1]["content"]
+    assert json.loads(kept[0])["replies"] == ["maybe"] * 3
+
+
 def test_one_request_an_item_asks_again_only_for_what_is_missing(openai_server: OpenAIServer) -> None:
     """All criteria go in one request; one that the reply leaves out is asked alone."""
     _answering(openai_server)

@@ -127,5 +127,7 @@ def _failed(seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float
         completion_cost=error.cost,
         latency_seconds=seconds,
     )
-    exchanged = Exchanged(replies=error.replies) if error.replies else None
+    exchanged = None
+    if error.messages or error.replies:
+        exchanged = Exchanged(messages=error.messages, replies=error.replies)
     return Cast(vote=vote, exchanged=exchanged, error=error)

@@ -95,11 +95,13 @@ class JudgeError(AutorubricError):
         usage: Tokens spent in trying, where counted.
         cost: US dollars spent in trying, where known.
         replies: Raw replies that came, oldest first.
+        messages: Role and content of each message sent, where a model was asked.
     """
 
     usage: TokenUsage | None = None
     cost: float | None = None
     replies: tuple[str, ...] = ()
+    messages: tuple[tuple[str, str], ...] = ()
 
 
 class ReplyError(JudgeError, ValueError):

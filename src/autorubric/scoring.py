@@ -112,7 +112,14 @@ def compute_length_penalty(text: str, config: LengthPenalty) -> float:
     0 up to the free budget, `penalty_at_cap` from the cap on, and between them
     `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` for `n` units.
     """
-    units = config.count_fn(text) if config.count_fn else len(text.split())
+    return _penalty(_units(text, config), config)
+
+
+def _units(text: str, config: LengthPenalty) -> int:
+    return config.count_fn(text) if config.count_fn else len(text.split())
+
+
+def _penalty(units: int, config: LengthPenalty) -> float:
     if units <= config.free_budget:
         return 0.0
     if units >= config.max_cap:
@@ -130,4 +137,4 @@ def submission_length_penalty(submission: Submission, config: LengthPenalty | No
         "OUTPUT_ONLY": (submission.text,),
         "THINKING_ONLY": (submission.thinking,),
     }[config.penalty_type]
-    return compute_length_penalty("\n".join(part for part in parts if part), config)
+    return _penalty(sum(_units(part, config) for part in parts if part), config)

@@ -299,3 +299,13 @@ async def test_votes_survive_json_and_give_the_same_report(kind: str) -> None:
     report = await grader.grade("a text", rubric)
     stored = [type(v).from_dict(json.loads(json.dumps(v.to_dict()))) for v in report.report[0].votes]
     assert stored == report.report[0].votes
+
+
+def test_an_async_check_is_refused() -> None:
+    """A check is a plain function; an async one would hand back a coroutine for an answer."""
+
+    async def slow(text: str) -> bool:
+        return True
+
+    with pytest.raises(ValidationError, match="a check is a plain function"):
+        Criterion(name="c", requirement="r", check=slow)

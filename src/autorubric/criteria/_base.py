@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -28,6 +29,10 @@ from autorubric.values import Answer, Json, Level, Submission
 
 
 def _name_or_function(given: Any) -> Any:
+    if inspect.iscoroutinefunction(given):
+        raise ValueError(
+            f"{shortened(given)} is async; a check is a plain function. Use it as a judge instead"
+        )
     if (isinstance(given, str) and given) or callable(given):
         return given
     raise ValueError(f"{shortened(given)} is no check; give a function of the text, or the name of one")

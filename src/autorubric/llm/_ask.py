@@ -43,7 +43,7 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
         except ReplyError as error:
             error.reply = error.reply if error.reply is not None else reply.text
             if asked == _MOST_ASKED:
-                tally.fill(error)
+                tally.fill(error, question)
                 raise
             messages = asked_again(conversation.messages, reply, str(error))
             conversation = replace(conversation, messages=messages)

@@ -151,7 +151,7 @@ class LLMClient:
             except ProviderError as error:
                 failures.append(error)
         last = failures[-1]
-        tally.fill(last)
+        tally.fill(last, question)
         for earlier in failures[:-1]:
             last.add_note(f"Before that: {earlier}")
         raise last

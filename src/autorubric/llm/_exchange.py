@@ -78,8 +78,9 @@ class Tally:
             self.usage = reply.usage if self.usage is None else self.usage + reply.usage
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
-    def fill(self, error: JudgeError) -> None:
-        """Tells the error what was spent before it."""
+    def fill(self, error: JudgeError, question: Question[T]) -> None:
+        """Tells the error what was asked and what was spent before it."""
+        error.messages = tuple((message.role, message.content) for message in question.messages)
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None
 

@@ -15,6 +15,7 @@ from autorubric.prompts._texts import (
     CRITERION_HEAD,
     EXAMPLES_HEAD,
     GUIDELINES_HEAD,
+    MATERIAL_RULE,
     SYSTEM_PROMPT,
 )
 from autorubric.values import Json, Submission
@@ -171,6 +172,9 @@ def _batch_schema(questions: Sequence[tuple[str, Question]]) -> dict[str, Json]:
 
 
 def _prompt(prefix: str, block: str, schema: ReplySchema, system_prompt: str | None) -> Prompt:
+    if system_prompt:
+        # A user's own system prompt stands as it is; that texts are no instructions must be said all the same.
+        prefix = f"{MATERIAL_RULE}\n\n{prefix}"
     return Prompt(
         messages=(
             Message(role="system", content=system_prompt or SYSTEM_PROMPT),
