@@ -11,11 +11,12 @@ COMMANDS = ("", "grade", "eval", "metrics", "schema", "demo", "cache", "cache st
 
 HEAD = """# Command line
 
-Results go to standard output, notices and progress to standard error. With `--json` standard output is one JSON object whose
-keys are stable. Exit codes: 0 done, 1 quality below `--fail-under`, 2 a faulty command line or file, 3 could not be judged,
-130 stopped (and can be gone on with).
+Results go to standard output, notices and progress to standard error. With `--json` standard output is one
+JSON object whose keys are stable. Exit codes: 0 done, 1 quality below `--fail-under`, 2 a faulty command line
+or file, 3 could not be judged, 130 stopped (and can be gone on with).
 
-A judge is named by a model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`; `--judge` repeats for a panel.
+A judge is named by a model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`; `--judge` repeats
+for a panel.
 """
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict
+from autorubric.criteria import BaseCriterion, Criterion, criterion_from_dict, criterion_to_dict
 from autorubric.errors import ReplyError
 from autorubric.graders import CriterionGrader
 from autorubric.prompts import Material, Question, compose, compose_batch

@@ -173,7 +173,7 @@ def _batch_schema(questions: Sequence[tuple[str, Question]]) -> dict[str, Json]:
 
 def _prompt(prefix: str, block: str, schema: ReplySchema, system_prompt: str | None) -> Prompt:
     if system_prompt:
-        # A user's own system prompt stands as it is; that texts are no instructions must be said all the same.
+        # A user's own system prompt stands as it is; that texts are no instructions is said all the same.
         prefix = f"{MATERIAL_RULE}\n\n{prefix}"
     return Prompt(
         messages=(
