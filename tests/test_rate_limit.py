@@ -6,14 +6,13 @@ import asyncio
 import gc
 import weakref
 from collections import deque
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autorubric.errors import ArgumentError
-from autorubric.rate_limit import WINDOW_SECONDS, Limiter, Limits, limiter_for
+from autorubric.rate_limit import WINDOW_SECONDS, Limiter, Limits, Traffic, limiter_for
 
 
 class Clock:
@@ -199,22 +198,89 @@ def test_no_minute_has_more_than_its_requests(limit: int, gaps: list[float]) -> 
         recent.append(start)
 
 
-def test_one_limiter_serves_all_of_a_provider_in_a_loop() -> None:
-    """Equal limits on one provider are shared; other limits, providers and loops have their own."""
+def test_counts_are_shared_by_all_of_a_provider_in_a_loop() -> None:
+    """Whatever the limits, requests to one provider are counted together; other providers and loops apart."""
 
-    async def main() -> list[Any]:
-        limits = Limits(parallel=2)
-        return [
-            limiter_for("a", limits),
-            limiter_for("a", Limits(parallel=2)),
-            limiter_for("b", limits),
-            limiter_for("a", Limits(parallel=3)),
-        ]
+    async def main() -> list[int]:
+        async with limiter_for("a", Limits(parallel=2)).slot(), limiter_for("a", Limits()).slot():
+            shown = [limiter_for("a", Limits(parallel=3)).running, limiter_for("b", Limits()).running]
+        return [*shown, limiter_for("a", Limits(parallel=2)).running]
 
-    first, same, other_provider, other_limits = asyncio.run(main())
-    assert first is same
-    assert len({id(first), id(other_provider), id(other_limits)}) == 3
-    assert asyncio.run(main())[0] is not first
+    assert [asyncio.run(main()) for _ in range(2)] == [[2, 0, 0]] * 2
+
+
+def test_each_request_obeys_its_own_limit_against_the_shared_count() -> None:
+    """With limits 1 and 2 on one provider never more than 2 run, and the first kind starts when none does."""
+    started: list[tuple[int, int]] = []
+
+    async def main() -> None:
+        async def request(parallel: int) -> None:
+            limiter = limiter_for("a", Limits(parallel=parallel))
+            async with limiter.slot():
+                started.append((parallel, limiter.running))
+                await asyncio.sleep(0.001)
+
+        await asyncio.gather(*(request(parallel) for parallel in (2, 2, 1, 2, 1, 2, 2, 2)))
+
+    asyncio.run(main())
+    assert [parallel for parallel, _ in started] == [2, 2, 1, 2, 1, 2, 2, 2]
+    assert all(running <= parallel for parallel, running in started)
+
+
+def test_a_stricter_request_is_not_overtaken_for_ever() -> None:
+    """A request that must wait for an idle provider gets its turn although wider ones keep coming."""
+
+    async def main() -> int:
+        finished = 0
+        strict_is_done = asyncio.Event()
+
+        async def keep_asking() -> None:
+            nonlocal finished
+            while not strict_is_done.is_set():
+                async with limiter_for("a", Limits(parallel=4)).slot():
+                    await asyncio.sleep(0)
+                finished += 1
+
+        async def strict() -> None:
+            async with limiter_for("a", Limits(parallel=1)).slot():
+                strict_is_done.set()
+
+        askers = [asyncio.create_task(keep_asking()) for _ in range(4)]
+        await settle()
+        before = finished
+        async with asyncio.timeout(5):
+            await strict()
+        between = finished - before
+        await asyncio.gather(*askers)
+        return between
+
+    assert asyncio.run(main()) <= 8
+
+
+def test_the_minutes_of_a_provider_are_shared() -> None:
+    """Requests and tokens of a config without limits count for the one that has them."""
+    clock = Clock()
+
+    async def main() -> list[float]:
+        traffic = Traffic()
+        free, requests, tokens = (
+            Limiter(limits, traffic, clock=clock, sleep=clock.sleep)
+            for limits in (Limits(), Limits(requests_per_minute=3), Limits(tokens_per_minute=100))
+        )
+        starts = []
+        for limiter, estimate in (
+            (free, 90),
+            (free, 5),
+            (requests, 1),
+            (requests, 1),
+            (free, 99),
+            (tokens, 9),
+        ):
+            async with limiter.slot(estimate):
+                starts.append(clock.now)
+        return starts
+
+    assert asyncio.run(main()) == [0.0, 0.0, 0.0, 60.0, 60.0, 120.0]
 
 
 def test_closed_loops_are_forgotten() -> None:

@@ -205,10 +205,16 @@ if TYPE_CHECKING:
         BiasResult as BiasResult,
     )
     from autorubric.metrics import (
+        Binary as Binary,
+    )
+    from autorubric.metrics import (
         BootstrapResults as BootstrapResults,
     )
     from autorubric.metrics import (
         ConfidenceInterval as ConfidenceInterval,
+    )
+    from autorubric.metrics import (
+        ConfusionMatrix as ConfusionMatrix,
     )
     from autorubric.metrics import (
         CorrelationResult as CorrelationResult,
@@ -217,19 +223,160 @@ if TYPE_CHECKING:
         CriterionMetrics as CriterionMetrics,
     )
     from autorubric.metrics import (
+        DistributionResult as DistributionResult,
+    )
+    from autorubric.metrics import (
+        EMDResult as EMDResult,
+    )
+    from autorubric.metrics import (
+        Estimate as Estimate,
+    )
+    from autorubric.metrics import (
+        Interval as Interval,
+    )
+    from autorubric.metrics import (
+        IntervalCriterionMetrics as IntervalCriterionMetrics,
+    )
+    from autorubric.metrics import (
         JudgeMetrics as JudgeMetrics,
+    )
+    from autorubric.metrics import (
+        KSTestResult as KSTestResult,
+    )
+    from autorubric.metrics import (
+        MetricSpec as MetricSpec,
     )
     from autorubric.metrics import (
         MetricsResult as MetricsResult,
     )
     from autorubric.metrics import (
+        NaStats as NaStats,
+    )
+    from autorubric.metrics import (
+        Nominal as Nominal,
+    )
+    from autorubric.metrics import (
         NominalCriterionMetrics as NominalCriterionMetrics,
+    )
+    from autorubric.metrics import (
+        OptionMetrics as OptionMetrics,
+    )
+    from autorubric.metrics import (
+        Ordinal as Ordinal,
     )
     from autorubric.metrics import (
         OrdinalCriterionMetrics as OrdinalCriterionMetrics,
     )
     from autorubric.metrics import (
+        PooledMetrics as PooledMetrics,
+    )
+    from autorubric.metrics import (
+        RaterMetrics as RaterMetrics,
+    )
+    from autorubric.metrics import (
+        UndefinedEstimateError as UndefinedEstimateError,
+    )
+    from autorubric.metrics import (
+        accuracy as accuracy,
+    )
+    from autorubric.metrics import (
+        adjacent_accuracy as adjacent_accuracy,
+    )
+    from autorubric.metrics import (
+        balanced_accuracy as balanced_accuracy,
+    )
+    from autorubric.metrics import (
+        bias as bias,
+    )
+    from autorubric.metrics import (
+        brennan_prediger as brennan_prediger,
+    )
+    from autorubric.metrics import (
+        clustered_se as clustered_se,
+    )
+    from autorubric.metrics import (
+        cohen_kappa as cohen_kappa,
+    )
+    from autorubric.metrics import (
         compute_metrics as compute_metrics,
+    )
+    from autorubric.metrics import (
+        earth_movers_distance as earth_movers_distance,
+    )
+    from autorubric.metrics import (
+        f1 as f1,
+    )
+    from autorubric.metrics import (
+        fleiss_kappa as fleiss_kappa,
+    )
+    from autorubric.metrics import (
+        gwet_ac as gwet_ac,
+    )
+    from autorubric.metrics import (
+        kendall_tau_b as kendall_tau_b,
+    )
+    from autorubric.metrics import (
+        ks_test as ks_test,
+    )
+    from autorubric.metrics import (
+        lin_ccc as lin_ccc,
+    )
+    from autorubric.metrics import (
+        macro_f1 as macro_f1,
+    )
+    from autorubric.metrics import (
+        mae as mae,
+    )
+    from autorubric.metrics import (
+        mcc as mcc,
+    )
+    from autorubric.metrics import (
+        negative_agreement as negative_agreement,
+    )
+    from autorubric.metrics import (
+        pearson as pearson,
+    )
+    from autorubric.metrics import (
+        percent_agreement as percent_agreement,
+    )
+    from autorubric.metrics import (
+        positive_agreement as positive_agreement,
+    )
+    from autorubric.metrics import (
+        precision as precision,
+    )
+    from autorubric.metrics import (
+        recall as recall,
+    )
+    from autorubric.metrics import (
+        rmse as rmse,
+    )
+    from autorubric.metrics import (
+        scale_of as scale_of,
+    )
+    from autorubric.metrics import (
+        score_distribution as score_distribution,
+    )
+    from autorubric.metrics import (
+        scott_pi as scott_pi,
+    )
+    from autorubric.metrics import (
+        spearman as spearman,
+    )
+    from autorubric.metrics import (
+        specificity as specificity,
+    )
+    from autorubric.metrics import (
+        systematic_bias as systematic_bias,
+    )
+    from autorubric.metrics import (
+        votes_table as votes_table,
+    )
+    from autorubric.metrics import (
+        wasserstein_distance as wasserstein_distance,
+    )
+    from autorubric.metrics import (
+        wilson as wilson,
     )
     from autorubric.rubric import (
         Rubric as Rubric,
@@ -358,15 +505,64 @@ _HOMES = {
     "ThinkingLevel": "llm",
     "generate": "llm",
     "BiasResult": "metrics",
+    "Binary": "metrics",
     "BootstrapResults": "metrics",
     "ConfidenceInterval": "metrics",
+    "ConfusionMatrix": "metrics",
     "CorrelationResult": "metrics",
     "CriterionMetrics": "metrics",
+    "DistributionResult": "metrics",
+    "EMDResult": "metrics",
+    "Estimate": "metrics",
+    "Interval": "metrics",
+    "IntervalCriterionMetrics": "metrics",
     "JudgeMetrics": "metrics",
+    "KSTestResult": "metrics",
+    "MetricSpec": "metrics",
     "MetricsResult": "metrics",
+    "NaStats": "metrics",
+    "Nominal": "metrics",
     "NominalCriterionMetrics": "metrics",
+    "OptionMetrics": "metrics",
+    "Ordinal": "metrics",
     "OrdinalCriterionMetrics": "metrics",
+    "PooledMetrics": "metrics",
+    "RaterMetrics": "metrics",
+    "UndefinedEstimateError": "metrics",
+    "accuracy": "metrics",
+    "adjacent_accuracy": "metrics",
+    "balanced_accuracy": "metrics",
+    "bias": "metrics",
+    "brennan_prediger": "metrics",
+    "clustered_se": "metrics",
+    "cohen_kappa": "metrics",
     "compute_metrics": "metrics",
+    "earth_movers_distance": "metrics",
+    "f1": "metrics",
+    "fleiss_kappa": "metrics",
+    "gwet_ac": "metrics",
+    "kendall_tau_b": "metrics",
+    "ks_test": "metrics",
+    "lin_ccc": "metrics",
+    "macro_f1": "metrics",
+    "mae": "metrics",
+    "mcc": "metrics",
+    "negative_agreement": "metrics",
+    "pearson": "metrics",
+    "percent_agreement": "metrics",
+    "positive_agreement": "metrics",
+    "precision": "metrics",
+    "recall": "metrics",
+    "rmse": "metrics",
+    "scale_of": "metrics",
+    "score_distribution": "metrics",
+    "scott_pi": "metrics",
+    "spearman": "metrics",
+    "specificity": "metrics",
+    "systematic_bias": "metrics",
+    "votes_table": "metrics",
+    "wasserstein_distance": "metrics",
+    "wilson": "metrics",
     "Rubric": "rubric",
     "compute_length_penalty": "scoring",
     "CannotAssessConfig": "types",

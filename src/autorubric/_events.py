@@ -16,11 +16,13 @@ class Exchanged:
         messages: Role and content of each message first sent.
         replies: Raw replies, oldest first; more than one where it was asked again.
         dropped_params: Parameters that the provider does not take and that were left out.
+        shared_with: Criterion with whose vote the exchange stands, where one request asked about several.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
     replies: tuple[str, ...] = ()
     dropped_params: tuple[str, ...] = ()
+    shared_with: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,8 @@
-"""Limits on requests to a provider, shared by everything in one event loop that asks it.
+"""Limits on requests to a provider; what is counted is shared by everything in one event loop that asks it.
 
-A request that waits for its turn holds no slot. Waiting requests are served in the order in which they came.
+Each request obeys the limits it came with, measured against all requests to the provider. Requests that wait
+are served strictly in the order in which they came, so that none starves: those behind a request that must
+wait do too, even where their own limits are wider. A request that waits holds no slot.
 """
 
 from __future__ import annotations
@@ -49,20 +51,16 @@ class _Use:
 
 
 class _Window:
-    """What was used in the last 60 seconds, of at most `limit`."""
+    """What was used in the last 60 seconds."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._uses: deque[_Use] = deque()
         self._total = 0.0
 
-    def wait(self, amount: float, now: float) -> float:
+    def wait(self, amount: float, limit: int, now: float) -> float:
         """Seconds until `amount` fits in; 0 if it does now. More than the limit waits for an empty window."""
-        while self._uses and now - self._uses[0].at >= WINDOW_SECONDS:
-            use = self._uses.popleft()
-            use.counted = False
-            self._total -= use.amount
-        excess = self._total + min(amount, self._limit) - self._limit
+        self._forget(now)
+        excess = self._total + min(amount, limit) - limit
         if excess <= 0 or not self._uses:
             return 0.0
         for use in self._uses:
@@ -72,6 +70,7 @@ class _Window:
         return use.at + WINDOW_SECONDS - now
 
     def take(self, amount: float, now: float) -> _Use:
+        self._forget(now)
         use = _Use(now, amount)
         self._uses.append(use)
         self._total += amount
@@ -82,18 +81,34 @@ class _Window:
             self._total += amount - use.amount
             use.amount = amount
 
+    def _forget(self, now: float) -> None:
+        while self._uses and now - self._uses[0].at >= WINDOW_SECONDS:
+            use = self._uses.popleft()
+            use.counted = False
+            self._total -= use.amount
+
+
+class Traffic:
+    """What is under way to one provider in one event loop, and what was in the last 60 seconds."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.requests = _Window()
+        self.tokens = _Window()
+        self.turn = asyncio.Lock()
+        self.freed = asyncio.Event()
+
 
 class Slot:
     """One request in flight; tells the limiter what it really used."""
 
-    def __init__(self, window: _Window | None, use: _Use | None) -> None:
+    def __init__(self, window: _Window, use: _Use) -> None:
         self._window = window
         self._use = use
 
     def spent(self, tokens: int) -> None:
         """Puts the tokens that the provider counted in the place of the estimate."""
-        if self._window is not None and self._use is not None:
-            self._window.correct(self._use, tokens)
+        self._window.correct(self._use, tokens)
 
 
 class Limiter:
@@ -101,6 +116,7 @@ class Limiter:
 
     Args:
         limits: What is allowed.
+        traffic: What is counted; limiters with the same one share it.
         clock: Seconds that only grow.
         sleep: Waits for some seconds.
     """
@@ -108,23 +124,20 @@ class Limiter:
     def __init__(
         self,
         limits: Limits,
+        traffic: Traffic | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._parallel = limits.parallel
-        self._requests = _Window(limits.requests_per_minute) if limits.requests_per_minute else None
-        self._tokens = _Window(limits.tokens_per_minute) if limits.tokens_per_minute else None
+        self._limits = limits
+        self._traffic = traffic or Traffic()
         self._clock = clock
         self._sleep = sleep
-        self._running = 0
-        self._turn = asyncio.Lock()
-        self._freed = asyncio.Event()
 
     @property
     def running(self) -> int:
-        """Requests in flight."""
-        return self._running
+        """Requests in flight to the provider, under whatever limits."""
+        return self._traffic.running
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0) -> AsyncIterator[Slot]:
@@ -133,64 +146,63 @@ class Limiter:
         Args:
             tokens: Estimate of the tokens that it will use.
         """
-        async with self._turn:
+        async with self._traffic.turn:
             while not self._is_free(tokens):
                 await self._wait(tokens)
             slot = self._take(tokens)
         try:
             yield slot
         finally:
-            self._running -= 1
-            self._freed.set()
+            self._traffic.running -= 1
+            self._traffic.freed.set()
 
     def _is_free(self, tokens: int) -> bool:
         return not self._is_full() and self._seconds_to_wait(tokens) <= 0
 
     def _is_full(self) -> bool:
-        return self._parallel is not None and self._running >= self._parallel
+        return self._limits.parallel is not None and self._traffic.running >= self._limits.parallel
 
     def _seconds_to_wait(self, tokens: int) -> float:
-        now = self._clock()
+        now, limits, traffic = self._clock(), self._limits, self._traffic
+        requests, most = limits.requests_per_minute, limits.tokens_per_minute
         return max(
-            self._requests.wait(1, now) if self._requests else 0.0,
-            self._tokens.wait(tokens, now) if self._tokens else 0.0,
+            traffic.requests.wait(1, requests, now) if requests else 0.0,
+            traffic.tokens.wait(tokens, most, now) if most else 0.0,
         )
 
     async def _wait(self, tokens: int) -> None:
         if self._is_full():
-            self._freed.clear()
-            await self._freed.wait()
+            # Only the request whose turn it is waits here.
+            self._traffic.freed.clear()
+            await self._traffic.freed.wait()
         else:
             await self._sleep(self._seconds_to_wait(tokens))
 
     def _take(self, tokens: int) -> Slot:
-        self._running += 1
+        self._traffic.running += 1
         now = self._clock()
-        if self._requests:
-            self._requests.take(1, now)
-        return Slot(self._tokens, self._tokens.take(tokens, now) if self._tokens else None)
+        self._traffic.requests.take(1, now)
+        return Slot(self._traffic.tokens, self._traffic.tokens.take(tokens, now))
 
 
-_LIMITERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, Limits], Limiter]] = (
-    WeakKeyDictionary()
-)
+_TRAFFIC: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Traffic]] = WeakKeyDictionary()
 
 
 def limiter_for(provider: str, limits: Limits) -> Limiter:
-    """The limiter that all requests to the provider under these limits share in the running event loop."""
+    """A limiter under these limits that counts every request to the provider in the running event loop."""
     loop = asyncio.get_running_loop()
-    limiters = _LIMITERS.get(loop)
-    if limiters is None:
+    providers = _TRAFFIC.get(loop)
+    if providers is None:
         _forget_closed_loops()
-        limiters = _LIMITERS[loop] = {}
-    key = (provider, limits)
-    if key not in limiters:
-        limiters[key] = Limiter(limits)
-    return limiters[key]
+        providers = _TRAFFIC[loop] = {}
+    if provider not in providers:
+        providers[provider] = Traffic()
+    return Limiter(limits, providers[provider])
 
 
 def _forget_closed_loops() -> None:
     # A lock that was waited for knows its loop, and would keep the loop's entry alive.
-    for loop in list(_LIMITERS):
-        if loop.is_closed():
-            _LIMITERS.pop(loop, None)
+    for reference in _TRAFFIC.keyrefs():
+        loop = reference()
+        if loop is not None and loop.is_closed():
+            _TRAFFIC.pop(loop, None)

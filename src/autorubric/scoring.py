@@ -6,11 +6,13 @@ With `v` the value of a criterion on [0, 1] and `w` its weight, the raw score is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
 from autorubric.types import (
     CannotAssessConfig,
     CannotAssessStrategy,
@@ -73,9 +75,11 @@ def entering_value(
 def score_terms(terms: Iterable[Term], *, normalize: bool = True) -> Score:
     """The score of the terms that are left, by the formulas of this module."""
     kept = list(terms)
-    if not any(term.weight for term in kept):
+    if not kept:
         return Score(score=None, raw=None)
     raw = sum(term.value * term.weight for term in kept)
+    if not any(term.weight for term in kept):
+        return Score(score=None, raw=raw)
     if not normalize:
         return Score(score=raw, raw=raw)
     positive = sum(term.weight for term in kept if term.weight > 0)
@@ -111,12 +115,24 @@ def compute_length_penalty(text: str, config: LengthPenalty) -> float:
 
     0 up to the free budget, `penalty_at_cap` from the cap on, and between them
     `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` for `n` units.
+
+    Raises:
+        ArgumentError: `count_fn` raised, or returned no count.
     """
     return _penalty(_units(text, config), config)
 
 
 def _units(text: str, config: LengthPenalty) -> int:
-    return config.count_fn(text) if config.count_fn else len(text.split())
+    if config.count_fn is None:
+        return len(text.split())
+    try:
+        units = config.count_fn(text)
+    # The function is its author's code, not ours: what it raises is told as a fault of the policy.
+    except Exception as error:
+        raise ArgumentError(f"count_fn raised {type(error).__name__}: {error}") from error
+    if isinstance(units, bool) or not isinstance(units, (int, float)) or not 0 <= units < math.inf:
+        raise ArgumentError(f"count_fn returned {units!r}; it returns how many units a text has, from 0 up")
+    return int(units)
 
 
 def _penalty(units: int, config: LengthPenalty) -> float:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ArgumentError
+
+_ROLE = re.compile(r"[A-Za-z][\w-]*")
 
 Json: TypeAlias = Any
 """Anything that JSON can carry: None, bool, int, float, str, lists and string-keyed dicts of these."""
@@ -149,5 +152,11 @@ def _conversation_text(turns: Sequence[Any]) -> str:
             )
         if not isinstance(turn["role"], str) or not isinstance(turn["content"], str):
             raise ArgumentError(f"to_grade[{position}]: role and content are texts; got {turn!r}")
-        lines.append(f"{turn['role']}: {turn['content']}")
-    return "\n\n".join(lines)
+        if not _ROLE.fullmatch(turn["role"]):
+            raise ArgumentError(f"to_grade[{position}]: a role is one word, as 'user'; got {turn['role']!r}")
+        # Indented, so that no content can pass for another turn.
+        content = "\n".join(f"  {line}" for line in turn["content"].split("\n"))
+        lines.append(f"{turn['role']}:\n{content}")
+    if not lines:
+        raise ArgumentError("to_grade is an empty list; a conversation has at least one turn")
+    return "\n".join(lines)

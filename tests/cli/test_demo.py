@@ -102,7 +102,7 @@ def test_a_reply_that_fails_is_told(cli: Cli, openai_server: OpenAIServer) -> No
     needle = json.dumps(demo_dataset().split_train_test(40, seed=0)[1][0].submission)[1:40]
     openai_server.script({"do": "status", "status": 400, "message": "no"}, contains=needle, repeat="last")
     done = asked(cli, openai_server)
-    assert done.code == 0
+    assert done.code == 3
     assert "1 replies could not be judged" in done.err
 
 

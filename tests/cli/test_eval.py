@@ -110,7 +110,7 @@ def test_a_changed_dataset_is_refused_and_may_be_judged_anew(cli: Cli, dataset: 
     assert "--on-mismatch 'rejudge'" in refused.err and "another --name" in refused.err
     again = cli(*call, "--on-mismatch", "rejudge", "--json")
     assert again.code == 0
-    assert "asked again" in again.json["notices"][0] and "asked again" in again.err
+    assert "no longer stand" in again.json["notices"][0] and "no longer stand" in again.err
     assert cli(*call, "--on-mismatch", "sometimes").code == 2
 
 
@@ -123,10 +123,11 @@ def unreadable(tmp_path: Path) -> str:
     return "recorded:spoiled.csv"
 
 
-def test_items_that_fail_are_told_and_the_rest_counts(cli: Cli, dataset: str, unreadable: str) -> None:
-    """One item with a score is enough for 0; the others are named."""
-    done = cli("eval", dataset, "--judge", unreadable, "--name", "some", "--json")
-    assert done.code == 0
+def test_items_that_fail_are_told_and_fail_the_gate(cli: Cli, dataset: str, unreadable: str) -> None:
+    """However high the mean of the others: what could not be judged is named, and the exit code says so."""
+    gate = ("--fail-under", "0.0")
+    done = cli("eval", dataset, "--judge", unreadable, "--name", "some", "--json", *gate)
+    assert done.code == 3
     assert (done.json["successful_items"], done.json["failed_items"]) == (1, 3)
     assert "item 'b': " in done.err
 

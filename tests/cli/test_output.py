@@ -20,6 +20,7 @@ from autorubric.errors import (
     MissingDependencyError,
     RunMismatchError,
 )
+from tests.cli.conftest import Cli
 
 
 def failing(error: BaseException) -> int:
@@ -157,3 +158,9 @@ def test_figures_stand_to_the_right_of_their_column(capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split("  ")[0] == "truth \\ judge"
     assert lines[-1].split() == ["no", "0", "12"]
+
+
+@pytest.mark.parametrize("bar", ["nan", "inf"])
+def test_a_bar_that_is_no_number_is_refused(cli: Cli, bar: str) -> None:
+    """A bar that nothing or everything would clear is a faulty command line."""
+    assert cli("grade", "text", "--rubric", "r.yaml", "--judge", "lexical", "--fail-under", bar).code == 2

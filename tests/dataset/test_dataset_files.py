@@ -55,7 +55,15 @@ SUBMISSION = (
     | st.dictionaries(
         TEXT.filter(lambda name: name not in ("thinking", "output")), TEXT, min_size=1, max_size=3
     )
-    | st.lists(st.builds(lambda role, content: {"role": role, "content": content}, TEXT, TEXT), max_size=2)
+    | st.lists(
+        st.builds(
+            lambda role, content: {"role": role, "content": content},
+            st.sampled_from(["user", "tool_1"]),
+            TEXT,
+        ),
+        min_size=1,
+        max_size=2,
+    )
 )
 TRUTH = {
     "met": st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"]),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from autorubric import (
     EvalResult,
     EvalRunner,
     ItemFailedError,
+    JudgeReply,
     JudgeSpec,
     LengthPenalty,
     Rubric,
@@ -33,6 +35,7 @@ from autorubric import (
     evaluate,
     fill_ground_truth_sync,
 )
+from autorubric.judges import JudgeRequest
 from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
 
 
@@ -449,7 +452,7 @@ def test_a_dataset_without_items_or_rubric_is_refused(tmp_path: Path) -> None:
 def test_another_dataset_is_no_truth_for_a_run(tmp_path: Path) -> None:
     """Metrics against items that were not graded are refused."""
     result = run(tmp_path, CountingJudge())
-    with pytest.raises(ArgumentError, match="give the dataset that was graded"):
+    with pytest.raises(ArgumentError, match="give the dataset that"):
         result.compute_metrics(small_dataset("x"))
 
 
@@ -529,3 +532,98 @@ def test_reopening_leaves_out_votes_that_no_longer_stand(tmp_path: Path) -> None
     assert [r.to_dict() for r in reopened.get_reports() if r] == [
         r.to_dict() for r in result.get_reports() if r
     ]
+
+
+def test_truth_is_matched_by_id(tmp_path: Path) -> None:
+    """A dataset in another order gives the same figures; one with another text under an id is refused."""
+    items = [
+        DataItem(id=f"i{n}", submission=text, ground_truth=["MET" if "apple" in text else "UNMET", "MET"])
+        for n, text in enumerate(TEXTS)
+    ]
+    dataset = RubricDataset(rubric=small_rubric(), items=items)
+    result = run(tmp_path, CountingJudge(), dataset)
+    reordered = dataset.with_items([items[k] for k in (2, 0, 3, 1)])
+    assert result.compute_metrics(reordered).pooled == result.compute_metrics(dataset).pooled
+    swapped = [items[0].model_copy(update={"submission": "plum"}), *items[1:]]
+    with pytest.raises(ArgumentError, match="another text than the one graded"):
+        result.compute_metrics(dataset.with_items(swapped))
+
+
+def test_a_changed_function_or_check_is_refused(tmp_path: Path) -> None:
+    """What a function does is part of what a vote depends on, not its name alone."""
+
+    def made(verdict: str) -> Any:
+        def judge(request: object) -> str:
+            return verdict
+
+        return judge
+
+    run(tmp_path, made("MET"))
+    with pytest.raises(RunMismatchError, match="judge judge changed: code"):
+        run(tmp_path, made("UNMET"))
+
+    def checked(answer: bool) -> RubricDataset:
+        rubric = Rubric([Criterion(name="c", requirement="r", check=lambda text: answer)])
+        return small_dataset(*TEXTS, rubric=rubric)
+
+    run(tmp_path, CountingJudge(), checked(True), experiment_name="checks")
+    assert run(tmp_path, CountingJudge(), checked(True), experiment_name="checks").get_scores() == [1.0] * 4
+    with pytest.raises(RunMismatchError, match=r"check .* changed"):
+        run(tmp_path, CountingJudge(), checked(False), experiment_name="checks")
+
+
+def test_votes_of_a_judge_that_cannot_describe_itself_are_used_with_a_notice(tmp_path: Path) -> None:
+    """A change in the state of an object cannot be seen; that the votes were used again is said."""
+
+    class Loose:
+        judge_id = "loose"
+
+        async def ask(self, request: object) -> JudgeReply:
+            return JudgeReply(answer="MET")
+
+    run(tmp_path, Loose())
+    again = run(tmp_path, Loose())
+    assert any("'loose' has no describe()" in notice for notice in again.notices)
+
+
+def test_a_fork_is_gone_on_with(tmp_path: Path) -> None:
+    """The same call again goes on in the fork that is there, and asks nothing."""
+    run(tmp_path, CountingJudge())
+    changed = small_dataset("only apple", *TEXTS[1:])
+    first = run(tmp_path, CountingJudge(), changed, on_mismatch="fork")
+    judge = CountingJudge()
+    again = run(tmp_path, judge, changed, on_mismatch="fork")
+    assert again.experiment_name == first.experiment_name == "run-2"
+    assert not judge.asked
+    other = run(tmp_path, CountingJudge(), small_dataset("plum", *TEXTS[1:]), on_mismatch="fork")
+    assert other.experiment_name == "run-3"
+
+
+def test_a_damaged_answer_is_passed_over(tmp_path: Path) -> None:
+    """A stored answer that is none of its criterion's costs that vote and is told."""
+    run(tmp_path, CountingJudge())
+    votes = tmp_path / "run" / "votes.jsonl"
+    text = votes.read_text(encoding="utf-8")
+    votes.write_text(text.replace('"answer":"MET"', '"answer":"PERHAPS"', 1), encoding="utf-8")
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert any("'PERHAPS'" in notice for notice in reopened.notices)
+    assert reopened.total_items == 4
+
+
+def test_unreadable_replies_decide_no_figure(tmp_path: Path) -> None:
+    """Where they make the answer, it counts in the score as the conservative one and in figures as failed."""
+
+    def judge(request: JudgeRequest) -> str:
+        return "MET" if request.sample == 0 else "garbage"
+
+    rubric = Rubric([Criterion(name="c", requirement="r")])
+    items = [DataItem(id="a", submission="x", ground_truth=["UNMET"])]
+    grader = CriterionGrader(judges=[JudgeSpec(judge, "j", samples=3)])
+    result = run(tmp_path, None, RubricDataset(rubric=rubric, items=items), grader=grader)
+    report = result.get_reports()[0]
+    assert report is not None
+    assert (report.score, report.report[0].decision.swayed) == (0.0, True)
+    assert "could not be read decided c" in (report.error or "")
+    metrics = result.compute_metrics(per_judge=True)
+    assert metrics.pooled.accuracy is None
+    assert metrics.per_judge["j"].pooled.n == 0

@@ -433,13 +433,17 @@ async def test_stored_votes_take_todays_weights_and_values() -> None:
 
 
 @in_loop
-async def test_a_raised_failure_is_not_heard() -> None:
-    """So that a run that goes on asks it again."""
+async def test_a_raised_failure_is_heard_and_asked_again() -> None:
+    """What was paid for is heard of before the error; a stored failure is worth another try."""
     heard = Heard()
     grader = CriterionGrader(judges=[table(b=UNREADABLE)], on_failure="raise")
     with pytest.raises(ReplyError):
         await grader.judge(task(), listener=heard)
-    assert "b" not in {event.criterion for event in heard.events}
+    failed = [event.vote for event in heard.events if event.criterion == "b"]
+    assert [vote.status for vote in failed] == ["failed"]
+    mended = CriterionGrader(judges=[table()], on_failure="raise")
+    votes = await mended.judge(task(), stored={"b": failed})
+    assert votes["b"][0].status == "answered"
 
 
 # Requests of several criteria

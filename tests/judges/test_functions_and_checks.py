@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from functools import partial
 from typing import Any
@@ -93,10 +94,10 @@ def test_a_judges_error_keeps_its_kind() -> None:
 
 def test_functions_describe_themselves_by_name() -> None:
     """Module and qualified name, of the class where the object has none."""
-    assert FunctionJudge(function=async_met, judge_id="j").describe() == {
-        "judge": "function",
-        "function": f"{__name__}:async_met",
-    }
+    described = FunctionJudge(function=async_met, judge_id="j").describe()
+    assert described["judge"] == "function"
+    assert described["function"] == f"{__name__}:async_met"
+    assert re.fullmatch("[0-9a-f]{16}", described["code"])
     assert FunctionJudge(function=Callable(), judge_id="j").describe()["function"] == f"{__name__}:Callable"
 
 

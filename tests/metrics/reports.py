@@ -103,6 +103,7 @@ def run(*reports: list[EnsembleCriterionReport] | None) -> Any:
         item_results=[
             SimpleNamespace(
                 item_idx=i,
+                item=SimpleNamespace(id=None, submission=None),
                 report=None if given is None else EnsembleEvaluationReport(score=0.5, report=given),
             )
             for i, given in enumerate(reports)

@@ -74,6 +74,7 @@ def test_votes_table_has_a_row_for_everything():
             report(ORDINAL, "some", {"a": "some", "b": "CANNOT_ASSESS"}),
         ]
     )
+    given.item_results[0].item.id = "first"
     frame = votes_table(given, dataset)
     assert set(frame.rater_kind) == {"truth", "judge", "panel", "human"}
     assert len(frame) == 4 + 4 + 2 + 2 + 1

@@ -373,3 +373,11 @@ def test_names_given_by_position_are_kept_in_files() -> None:
     """A name that a rubric gave is written, so that labels still match after criteria are moved."""
     rubric = Rubric([{"requirement": "x"}, {"requirement": "y"}])
     assert [criterion["name"] for criterion in rubric.to_dict()["criteria"]] == ["criterion_1", "criterion_2"]
+
+
+def test_a_weight_that_is_not_finite_hides_no_other_fault() -> None:
+    """NaN is one fault among the others."""
+    text = "criteria:\n  - {requirement: a, weight: .nan}\n  - {requirment: b}\n"
+    with pytest.raises(RubricError) as refused:
+        Rubric.from_yaml(text)
+    assert {fault.path.partition(".")[0] for fault in refused.value.faults} == {"criteria[0]", "criteria[1]"}

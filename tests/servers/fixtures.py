@@ -40,7 +40,10 @@ class OpenAIServer:
         self._call("/__script", {"rules": [rule]})
 
     def log(self) -> list[dict[str, Any]]:
-        """The requests seen since the last reset, oldest first: `path`, `headers`, `body`."""
+        """The requests seen since the last reset, oldest first: `path`, `headers`, `body`.
+
+        Chat completions have `running` too: how many of them were being answered, this one included.
+        """
         seen: list[dict[str, Any]] = self._call("/__log")
         return seen
 

@@ -67,6 +67,7 @@ class State:
 
     rules: list[Rule] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
+    running: int = 0
 
 
 STATE = web.AppKey("state", State)
@@ -76,10 +77,15 @@ async def complete(request: web.Request) -> web.StreamResponse:
     """Answers one chat completion by the rules."""
     state = request.app[STATE]
     body = json.loads(await request.read())
-    state.log.append({"path": request.path, "headers": dict(request.headers), "body": body})
+    state.running += 1
+    seen = {"path": request.path, "headers": dict(request.headers), "body": body, "running": state.running}
+    state.log.append(seen)
     steps = (rule.next_step(body) for rule in reversed(state.rules))
     step = next((one for one in steps if one is not None), {"do": "answer"})
-    return await ACTIONS[step["do"]](request, body, step)
+    try:
+        return await ACTIONS[step["do"]](request, body, step)
+    finally:
+        state.running -= 1
 
 
 def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, Any]) -> web.Response:
@@ -187,9 +193,26 @@ async def do_flood(request: web.Request, body: dict[str, Any], step: dict[str, A
 
 
 async def do_echo_key(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
-    """HTTP 401 whose message repeats every header that the request had."""
-    message = f"Incorrect API key provided: {dict(request.headers)!r}"
-    return await do_status(request, body, {"status": 401, "message": message})
+    """HTTP 401 whose message repeats every header that the request had, after `padding` other characters.
+
+    With `as` it comes in other forms: `text` (no JSON), `ok` (HTTP 200, no JSON), `reply` (a right
+    answer), `refusal`.
+    """
+    headers = dict(request.headers)
+    told = "x" * step.get("padding", 0) + f"Incorrect API key provided: {headers!r}"
+    match step.get("as"):
+        case "text":
+            return web.Response(status=401, text=told)
+        case "ok":
+            return web.Response(text=told, headers={"Content-Type": "application/json"})
+        case "reply":
+            said = {"verdict": "MET", "reason": json.dumps(headers)}
+            message = {"role": "assistant", "content": json.dumps(said), "reasoning_content": told}
+            return completion(body, message, step)
+        case "refusal":
+            return await do_refusal(request, body, {"refusal": told})
+        case _:
+            return await do_status(request, body, {"status": 401, "message": told})
 
 
 ACTIONS: dict[str, Action] = {

@@ -148,10 +148,9 @@ def _scalar(node: yaml.Node, path: FilePath) -> Json:
                 return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
             case "float":
                 number = float(re.sub(r"\.(?=inf|nan)", "", text.lower()))
-                if math.isfinite(number):
-                    return number
-                message = f"{text} is no finite number; give one, or quote it as a text"
-                raise SyntaxFault(message, _line(node), path)
+                # What is no finite number stays a text, which is refused where a number is meant, beside
+                # the other faults of the file.
+                return number if math.isfinite(number) else text
             case _:
                 raise SyntaxFault(f"the tag {node.tag!r} is not supported; remove it", _line(node), path)
     except ValueError:

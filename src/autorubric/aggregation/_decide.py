@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -116,7 +117,14 @@ def decide_by_judge(
     by_judge: dict[str, list[Ballot]] = {}
     for vote in votes:
         by_judge.setdefault(vote.judge_id, []).append(ballot_of(criterion, vote))
-    return {judge: decide(criterion, ballots, policy) for judge, ballots in by_judge.items()}
+    strict = _answered_only(policy, votes)
+    return {
+        judge: _marked(
+            decide(criterion, ballots, policy),
+            decide(criterion, ballots, strict) if strict is not None else None,
+        )
+        for judge, ballots in by_judge.items()
+    }
 
 
 def decide_panel(
@@ -126,6 +134,25 @@ def decide_panel(
     policy: AggregationPolicy,
 ) -> Decision:
     """What the judges' decisions come to; the agreement is over the single votes."""
+    panel = _combined(criterion, votes, judges, policy)
+    if panel.answer is None or panel.status != "answered":
+        return panel
+    lone_tie = len(judges) == 1 and next(iter(judges.values())).tie
+    single = [ballot_of(criterion, vote) for vote in votes]
+    panel = replace(panel, tie=panel.tie or lone_tie, agreement=agreement(single, panel.answer))
+    strict = _answered_only(policy, votes)
+    if strict is None:
+        return panel
+    alone = decide_by_judge(criterion, votes, strict)
+    return _marked(panel, _combined(criterion, votes, alone, strict))
+
+
+def _combined(
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    judges: Mapping[str, Decision],
+    policy: AggregationPolicy,
+) -> Decision:
     weights = {vote.judge_id: vote.weight for vote in votes}
     ballots = [
         # An assumed answer stands for unreadable replies and stays one of them.
@@ -137,16 +164,19 @@ def decide_panel(
         )
         for judge, made in judges.items()
     ]
-    panel = decide(criterion, ballots, policy)
-    if panel.answer is None or panel.status != "answered":
-        return panel
-    single = [ballot_of(criterion, vote) for vote in votes]
-    lone_tie = len(judges) == 1 and next(iter(judges.values())).tie
-    return Decision(
-        status=panel.status,
-        answer=panel.answer,
-        mean_value=panel.mean_value,
-        tie=panel.tie or lone_tie,
-        agreement=agreement(single, panel.answer),
-        assumed=panel.assumed,
-    )
+    return decide(criterion, ballots, policy)
+
+
+def _answered_only(policy: AggregationPolicy, votes: Sequence[JudgeVote]) -> AggregationPolicy | None:
+    """The policy without unreadable replies, where there are any that count; else None."""
+    if policy.on_failure != "conservative" or not any(vote.unreadable for vote in votes):
+        return None
+    return policy.model_copy(update={"on_failure": "exclude"})
+
+
+def _marked(decision: Decision, answered_only: Decision | None) -> Decision:
+    """The decision, marked where the answered votes alone would have come to another."""
+    if answered_only is None or decision.assumed or decision.answer is None:
+        return decision
+    alone = answered_only.answer.code if answered_only.answer else None
+    return replace(decision, swayed=True) if alone != decision.answer.code else decision

@@ -24,10 +24,22 @@ JsonFlag = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object on stdout instead of tables.", show_default=False),
 ]
+
+
+def _finite_score(given: float | None) -> float | None:
+    if given is not None and not math.isfinite(given):
+        raise typer.BadParameter(f"{given} is no score; give a finite number")
+    return given
+
+
 FailUnder = Annotated[
     float | None,
     typer.Option(
-        "--fail-under", metavar="X", help="Exit with 1 if the score is below X.", show_default=False
+        "--fail-under",
+        metavar="X",
+        help="Exit with 1 if the score is below X.",
+        show_default=False,
+        callback=_finite_score,
     ),
 ]
 MeanFailUnder = Annotated[
@@ -37,6 +49,7 @@ MeanFailUnder = Annotated[
         metavar="X",
         help="Exit with 1 if the mean score is below X.",
         show_default=False,
+        callback=_finite_score,
     ),
 ]
 
@@ -52,7 +65,7 @@ class Exit(IntEnum):
         DONE: Done as asked.
         BELOW: Done, and the score is below `--fail-under`.
         USAGE: The command line or a file is faulty; nothing was judged.
-        UNJUDGED: Nothing could be judged.
+        UNJUDGED: Something that was to be judged could not be.
         STOPPED: Stopped by the user.
         CUT: Whoever read stdout closed it, as `head` does; the code that shells give for it.
     """
@@ -65,9 +78,15 @@ class Exit(IntEnum):
     CUT = 141
 
 
-def exit_code(score: float | None, fail_under: float | None) -> Exit:
-    """The exit code that a score comes to."""
-    if score is None:
+def exit_code(score: float | None, fail_under: float | None, *, unjudged: int = 0) -> Exit:
+    """The exit code that a score comes to.
+
+    Args:
+        score: The score, or the mean of the items that have one.
+        fail_under: What it is to reach.
+        unjudged: Items without a score; a mean over the others says nothing of these.
+    """
+    if score is None or unjudged:
         return Exit.UNJUDGED
     return Exit.BELOW if fail_under is not None and score < fail_under else Exit.DONE
 

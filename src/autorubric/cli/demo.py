@@ -98,7 +98,7 @@ def demo(
         print_blocks(demo_blocks(result, measured, n_train=len(train), model=model))
     if result.failed_items:
         notice(f"{result.failed_items} replies could not be judged; the first: {result.errors[0][1]}")
-    return exit_code(mean_score(result), None)
+    return exit_code(mean_score(result), None, unjudged=result.failed_items)
 
 
 def _judges(train: RubricDataset, model: str | None, api_base: str | None) -> list[JudgeLike]:

@@ -133,7 +133,7 @@ def evaluate(  # noqa: PLR0913
     else:
         print_blocks(result.blocks())
     _tell(result, as_json=as_json)
-    return exit_code(mean, fail_under)
+    return exit_code(mean, fail_under, unjudged=result.failed_items)
 
 
 def run_resumable(

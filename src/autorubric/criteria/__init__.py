@@ -19,6 +19,7 @@ from autorubric.criteria._fields import (
     ListField,
     TextField,
 )
+from autorubric.criteria._identity import code_digest
 from autorubric.criteria._plain import Criterion, CriterionOption
 from autorubric.criteria._registry import (
     criterion_from_dict,
@@ -43,6 +44,7 @@ __all__ = [
     "Shown",
     "TextField",
     "check_name",
+    "code_digest",
     "criterion_from_dict",
     "criterion_to_dict",
     "find_check",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autorubric.criteria import BaseCriterion
+from autorubric.criteria import BaseCriterion, check_name, code_digest, find_check
 from autorubric.dataset import RubricDataset
 from autorubric.graders import GraderDescription
 from autorubric.rubric import Rubric
@@ -40,7 +40,13 @@ class VoteDigests:
         """The digest for one item, criterion and judge."""
         if position not in self._items:
             self._items[position] = self.dataset.item_fingerprint(position)
-        parts = [self._items[position], self._criterion(position, criterion), self._judge(judge_id)]
+        parts: list[Json] = [
+            self._items[position],
+            self._criterion(position, criterion),
+            self._judge(judge_id),
+        ]
+        if criterion.check is not None:
+            parts.append(_mapping(self.asking, "checks").get(check_name(criterion.check)))
         return digest(parts)
 
     def fits(self, position: int, criterion: str, judge_id: str, stored: str) -> bool:
@@ -64,6 +70,18 @@ class VoteDigests:
         return self._judges[judge_id]
 
 
+def with_checks(described: GraderDescription, dataset: RubricDataset) -> GraderDescription:
+    """The description with a digest of the code of each check that the dataset's rubrics name."""
+    rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset.items)))}
+    checks = {
+        check_name(criterion.check): code_digest(find_check(criterion.check))
+        for rubric in rubrics.values()
+        for criterion in rubric
+        if criterion.check is not None
+    }
+    return replace(described, asking={**described.asking, "checks": checks})
+
+
 def _mapping(asking: Mapping[str, Json], key: str) -> Mapping[str, Any]:
     found = asking.get(key)
     return found if isinstance(found, Mapping) else {}
@@ -78,6 +96,7 @@ def asking_differences(
     after = json.loads(json.dumps(now.asking))
     return [
         *_changed_entries("judge", _mapping(before, "judges"), _mapping(after, "judges")),
+        *_changed_entries("check", _mapping(before, "checks"), _mapping(after, "checks")),
         *_changed_entries("sampling", _mapping(before, "sampling"), _mapping(after, "sampling")),
         *(
             f"{part.replace('_', '-')} changed"

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import RunError, RunMismatchError
 from autorubric.eval._config import EvalConfig
-from autorubric.eval._fingerprint import VoteDigests, asking_differences, deciding_differences
+from autorubric.eval._fingerprint import (
+    VoteDigests,
+    asking_differences,
+    deciding_differences,
+    with_checks,
+)
 from autorubric.eval._reopen import stored_dataset
 from autorubric.eval._store import (
     MANIFEST,
+    PROMPTS,
     RunContents,
     RunStore,
     StoredItem,
@@ -23,7 +30,7 @@ from autorubric.eval._store import (
     read_run,
     run_path,
 )
-from autorubric.graders import Grader
+from autorubric.graders import Grader, GraderDescription
 from autorubric.values import Json
 
 _MOST_TOLD = 12
@@ -81,7 +88,7 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
 def _begin(
     name: str, store: RunStore, dataset: RubricDataset, grader: Grader, carried: RunContents | None = None
 ) -> OpenRun:
-    described = grader.describe()
+    described = with_checks(grader.describe(), dataset)
     manifest: dict[str, Json] = {
         "autorubric": version("autorubric"),
         "experiment_name": name,
@@ -109,16 +116,16 @@ def _begin(
 def _go_on(name: str, store: RunStore, dataset: RubricDataset, grader: Grader, config: EvalConfig) -> OpenRun:
     contents = read_run(store.path)
     old = stored_dataset(store.path)
-    described = grader.describe()
+    described = with_checks(grader.describe(), dataset)
     changed = asking_differences(contents.manifest, described, old, dataset)
     if changed and config.on_mismatch == "refuse":
         raise RunMismatchError(_refusal(store.path, changed), differences=changed)
     if changed and config.on_mismatch == "fork":
         return _fork(name, store, dataset, grader, contents)
     rescored = deciding_differences(contents.manifest, described, old, dataset)
-    notices = [*contents.notices]
+    notices = [*contents.notices, *_taken_on_trust(described, contents)]
     if changed:
-        notices.append("asked again for what depends on: " + "; ".join(changed[:_MOST_TOLD]))
+        notices.append("votes that depend on these no longer stand: " + "; ".join(changed[:_MOST_TOLD]))
     if rescored:
         notices.append("scored anew, without a call, since: " + "; ".join(rescored[:_MOST_TOLD]))
     manifest = {**contents.manifest, "asking": dict(described.asking), "deciding": dict(described.deciding)}
@@ -144,12 +151,38 @@ def _go_on(name: str, store: RunStore, dataset: RubricDataset, grader: Grader, c
 def _fork(
     name: str, store: RunStore, dataset: RubricDataset, grader: Grader, contents: RunContents
 ) -> OpenRun:
-    folder = store.path.parent
+    folder, keeps = store.path.parent, store.store_prompts
     store.close()
+    described = with_checks(grader.describe(), dataset)
+    for earlier in _forks(folder, name):
+        path = folder / earlier
+        stored = read_run(path)
+        if not asking_differences(stored.manifest, described, stored_dataset(path), dataset):
+            return _go_on(earlier, RunStore(path, store_prompts=keeps), dataset, grader, EvalConfig())
     forked = _free_name(folder, name)
-    opened = _begin(forked, RunStore(folder / forked), dataset, grader, contents)
+    opened = _begin(forked, RunStore(folder / forked, store_prompts=keeps), dataset, grader, contents)
+    if keeps and (folder / name / PROMPTS).exists():
+        shutil.copyfile(folder / name / PROMPTS, folder / forked / PROMPTS)
     opened.notices.append(f"forked from {name}: what has not changed was taken from there")
     return opened
+
+
+def _forks(folder: Path, name: str) -> list[str]:
+    """Names of earlier forks of a run, oldest first."""
+    names = (f"{name}-{number}" for number in count(2))
+    return list(takewhile(lambda fork: (folder / fork / MANIFEST).exists(), names))
+
+
+def _taken_on_trust(described: GraderDescription, contents: RunContents) -> list[str]:
+    """A notice for each judge whose stored votes stand although it cannot say what they depend on."""
+    voted = {stored.vote.judge_id for stored in contents.votes}
+    judges = {**described.asking}.get("judges") or {}
+    return [
+        f"judge {name!r} has no describe(), so a change in its state goes unnoticed: its stored votes were "
+        "used again on the word of its class"
+        for name, who in judges.items()
+        if name in voted and who.get("describes_itself") is False
+    ]
 
 
 def _refusal(path: Path, changed: list[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import AutorubricError, RunFormatError
+from autorubric.errors import AutorubricError, ReplyError, RunFormatError
 from autorubric.eval._fingerprint import VoteDigests
 from autorubric.eval._items import EvalTimingStats, ItemResult
 from autorubric.eval._store import RunContents, StoredVote, read_dataset, read_run
@@ -50,7 +50,8 @@ def reopen(path: Path) -> StoredRun:
     contents = read_run(path)
     dataset = stored_dataset(path)
     policy = _policy(path, contents.manifest)
-    votes = votes_by_item(_standing(contents, dataset))
+    standing, unreadable = _standing(contents, dataset)
+    votes = votes_by_item(standing)
     weights = _weights(contents.manifest)
     results = []
     for position, item in enumerate(dataset.items):
@@ -61,7 +62,7 @@ def reopen(path: Path) -> StoredRun:
         task = grading_task(dataset, position)
         stored = {name: weighted(cast, weights) for name, cast in votes.get(item_id, {}).items()}
         report = build_report(task, stored, policy, length_penalty=done.length_penalty if done else 0.0)
-        raised = done.error if done and item_id not in votes else None
+        raised = done.error if done else None
         results.append(
             ItemResult(
                 item_idx=position,
@@ -79,7 +80,7 @@ def reopen(path: Path) -> StoredRun:
         timing_stats=EvalTimingStats.of(seconds, (ended - started).total_seconds()),
         started_at=started,
         completed_at=ended,
-        notices=(*contents.notices, *_unfinished(dataset, contents)),
+        notices=(*contents.notices, *unreadable, *_unfinished(dataset, contents)),
     )
 
 
@@ -117,21 +118,29 @@ def latest_votes(votes: Sequence[StoredVote]) -> list[StoredVote]:
     return list({stored.key: stored for stored in votes}.values())
 
 
-def _standing(contents: RunContents, dataset: RubricDataset) -> list[StoredVote]:
-    """The votes that depend on nothing that has changed since, of judges and samples still asked for."""
+def _standing(contents: RunContents, dataset: RubricDataset) -> tuple[list[StoredVote], list[str]]:
+    """The votes that depend on nothing that has changed since, of judges and samples still asked for.
+
+    A vote whose answer is none of its criterion's was damaged; it is passed over with a notice.
+    """
     asking = contents.manifest.get("asking") or {}
     digests = VoteDigests(dataset, asking)
     places = {dataset.item_id(position): position for position in range(len(dataset.items))}
     samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
-    return latest_votes(
-        [
-            stored
-            for stored in contents.votes
-            if stored.item_id in places
-            and stored.vote.sample < samples.get(stored.vote.judge_id, 1)
-            and digests.fits(places[stored.item_id], stored.criterion, stored.vote.judge_id, stored.digest)
-        ]
-    )
+    kept, notices = [], []
+    for stored in contents.votes:
+        place = places.get(stored.item_id)
+        if place is None or stored.vote.sample >= samples.get(stored.vote.judge_id, 1):
+            continue
+        if not digests.fits(place, stored.criterion, stored.vote.judge_id, stored.digest):
+            continue
+        try:
+            dataset.get_item_rubric(place).by_name(stored.criterion).parse_truth(stored.vote.answer)
+        except ReplyError as error:
+            notices.append(f"a vote on item {stored.item_id} is damaged and was passed over: {error}")
+            continue
+        kept.append(stored)
+    return latest_votes(kept), notices
 
 
 def votes_by_item(votes: Sequence[StoredVote]) -> dict[str, dict[str, list[JudgeVote]]]:

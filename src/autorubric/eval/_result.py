@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from autorubric._blocks import Block, ScalarBlock, TextBlock, render_text
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ArgumentError
 from autorubric.eval._items import EvalTimingStats, ItemResult
 from autorubric.eval._reopen import reopen
 from autorubric.types import EnsembleEvaluationReport
@@ -103,34 +102,22 @@ class EvalResult:
         """The judges' figures against the dataset's ground truth.
 
         Args:
-            dataset: Where the truth stands; the graded dataset by default.
+            dataset: Where the truth stands, its items matched by id; the graded dataset by default.
             options: As for `autorubric.metrics.compute_metrics`.
 
         Raises:
-            ArgumentError: The dataset is another one: its items are not those graded.
+            ArgumentError: The dataset lacks an item that was graded, or has it with another text.
         """
         # Late, since metrics load numpy and a run that wants none should not wait for it.
         from autorubric.metrics import compute_metrics
 
-        return compute_metrics(self, self._same_items(dataset), **options)
+        return compute_metrics(self, dataset if dataset is not None else self.dataset, **options)
 
     def votes_table(self, dataset: RubricDataset | None = None) -> pd.DataFrame:
         """One row a vote, a judge's decision, a panel's decision and a truth label."""
         from autorubric.metrics import votes_table
 
-        return votes_table(self, self._same_items(dataset))
-
-    def _same_items(self, dataset: RubricDataset | None) -> RubricDataset:
-        if dataset is None:
-            return self.dataset
-        ids = [dataset.item_id(position) for position in range(len(dataset.items))]
-        graded = [self.dataset.item_id(result.item_idx) for result in self.item_results]
-        if ids != graded:
-            raise ArgumentError(
-                f"the dataset has {len(ids)} items and the run graded {len(graded)}, or their ids differ; "
-                "give the dataset that was graded"
-            )
-        return dataset
+        return votes_table(self, dataset if dataset is not None else self.dataset)
 
     def summary(self) -> str:
         """The run in a few lines of plain text."""

@@ -31,6 +31,8 @@ RUN_FORMAT = 1
 """Number of the run folder's format. A reader takes its own and older ones, and refuses newer ones."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@ -]{0,126}")
+# Names that Windows keeps for devices, whatever ending they have.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 MANIFEST, DATASET, VOTES, ITEMS, PROMPTS = (
     "manifest.json",
     "dataset.json",
@@ -102,10 +104,10 @@ def run_path(experiments_dir: Path, name: str) -> Path:
     Raises:
         ArgumentError: The name could lead out of the folder of runs, or is no plain name.
     """
-    if not _NAME.fullmatch(name) or name.endswith((".", " ")):
+    if not _NAME.fullmatch(name) or name.endswith((".", " ")) or _DEVICE.fullmatch(name):
         raise ArgumentError(
             f"experiment_name {name!r}: use letters, digits, '.', '_', '-', '+', '@' and blanks, a letter or "
-            "digit first, at most 127 characters"
+            "digit first, at most 127 characters, and no name of a device as CON"
         )
     return experiments_dir / name
 
@@ -205,7 +207,7 @@ class RunStore:
         self._lock = FileLock(path / "lock")
         if not self._lock.acquire():
             raise RunLockedError(f"another process writes to {path}; wait for it, or choose another name")
-        self._store_prompts = store_prompts
+        self.store_prompts = store_prompts
         self._files: dict[str, IO[bytes]] = {}
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
@@ -222,19 +224,9 @@ class RunStore:
         """Appends a vote and, where they are kept, its prompt and replies."""
         key = {"item": stored.item_id, "criterion": stored.criterion}
         self._append(VOTES, {**key, "digest": stored.digest, "vote": stored.vote.to_dict()})
-        if exchanged is not None and self._store_prompts:
+        if exchanged is not None and self.store_prompts:
             place = {"judge_id": stored.vote.judge_id, "sample": stored.vote.sample}
-            sent = [{"role": role, "content": content} for role, content in exchanged.messages]
-            self._append(
-                PROMPTS,
-                {
-                    **key,
-                    **place,
-                    "messages": sent,
-                    "replies": list(exchanged.replies),
-                    "dropped_params": list(exchanged.dropped_params),
-                },
-            )
+            self._append(PROMPTS, {**key, **place, **_exchange(exchanged)})
 
     def add_item(self, item: StoredItem) -> None:
         """Appends a finished item."""
@@ -255,6 +247,16 @@ class RunStore:
             file.close()
         self._files.clear()
         self._lock.release()
+
+
+def _exchange(exchanged: Exchanged) -> dict[str, Json]:
+    if exchanged.shared_with is not None:
+        return {"shared_with": exchanged.shared_with}
+    return {
+        "messages": [{"role": role, "content": content} for role, content in exchanged.messages],
+        "replies": list(exchanged.replies),
+        "dropped_params": list(exchanged.dropped_params),
+    }
 
 
 def _open_for_appending(path: Path) -> IO[bytes]:

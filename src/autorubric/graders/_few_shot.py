@@ -78,10 +78,11 @@ class ExamplePool:
 
     def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
         """The first examples of a criterion that are not the item itself, by id or by text."""
+        own = _bare(task.submission.text or "")
         others = [
             found
             for found in self._shuffled.get(criterion_name, ())
-            if found.text != task.submission.text and not (task.item_id and found.item_id == task.item_id)
+            if _bare(found.text) != own and not (task.item_id and found.item_id == task.item_id)
         ]
         # Turns are taken after the item itself is gone: it would leave its label one example short.
         taken = _taking_turns(others) if self.config.balance_verdicts else others
@@ -93,6 +94,11 @@ class ExamplePool:
             )
             for found in itertools.islice(taken, self.config.n_examples)
         )
+
+
+def _bare(text: str) -> str:
+    """The text without what does not make it another one: blanks and case."""
+    return " ".join(text.split()).casefold()
 
 
 def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:

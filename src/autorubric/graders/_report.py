@@ -119,6 +119,9 @@ def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: Score) -> s
         head = "every judgment failed" if len(failed) == len(reports) else _share(failed, reports)
         left = "nothing is left to score; " if scored.score is None and len(failed) < len(reports) else ""
         return f"{left}{head}: {told}{more}"
+    swayed = [report.name for report in reports if report.decision.swayed]
+    if swayed:
+        return f"replies that could not be read decided {', '.join(swayed)}, as the conservative answer"
     if scored.score is None:
         return "nothing is left to score: " + ", ".join(
             f"{report.name} {_why_unscored(report)}" for report in reports[:5]

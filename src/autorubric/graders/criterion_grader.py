@@ -127,6 +127,8 @@ class CriterionGrader(Grader):
         self._prompts = (system_prompt, multi_choice_system_prompt)
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _criteria_per_call(llm_calls)
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
+            raise ArgumentError(f"seed {seed!r}: give a whole number, or None")
         self.seed = seed or 0
         self._check_seat = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
         _warn_of_equal_samples(self.seats)
@@ -179,15 +181,23 @@ class CriterionGrader(Grader):
             for name, votes in (stored or {}).items()
             for vote in votes
         }
-        known = {_key(call): _as_of_now(call, there[_key(call)]) for call in calls if _key(call) in there}
+        raises = self.policy.aggregation.on_failure == "raise"
+        known = {
+            _key(call): _as_of_now(call, vote)
+            for call in calls
+            # Where a failure raises, a stored one is worth another try.
+            if (vote := there.get(_key(call))) is not None and not (raises and vote.status == "failed")
+        }
         asked = [call for call in calls if _key(call) not in known]
         _find_checks(asked)
         batches = self._batches(asked)
 
         async def run(batch: Sequence[JudgeCall]) -> None:
             for call, cast in zip(batch, await _cast_batch(batch), strict=True):
-                self._hear(call, cast, listener)
+                _tell(listener, call, cast)
                 known[_key(call)] = cast.vote
+                if cast.error is not None and raises:
+                    raise cast.error
 
         await _all_or_cancel([run(batch) for batch in batches])
         votes: dict[str, list[JudgeVote]] = {criterion.name or "": [] for criterion in task.rubric}
@@ -211,20 +221,6 @@ class CriterionGrader(Grader):
             for start in range(0, len(group), size or len(group))
         ]
         return [*alone, *shared]
-
-    def _hear(self, call: JudgeCall, cast: Cast, listener: Listener | None) -> None:
-        if cast.error is not None and self.policy.aggregation.on_failure == "raise":
-            raise cast.error
-        if listener is not None:
-            request = call.request
-            listener.vote_cast(
-                VoteCast(
-                    item_id=request.item_id,
-                    criterion=request.criterion.name or "",
-                    vote=cast.vote,
-                    exchanged=cast.exchanged,
-                )
-            )
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
         """What the votes come to under this grader's policy."""
@@ -316,6 +312,18 @@ def _warn_of_equal_samples(seats: Sequence[Seat]) -> None:
 
 def _asked_of(seat: Seat) -> Mapping[str, Any]:
     return {k: v for k, v in seat.to_dict().items() if k not in ("judge_id", "weight", "samples")}
+
+
+def _tell(listener: Listener | None, call: JudgeCall, cast: Cast) -> None:
+    if listener is None:
+        return
+    event = VoteCast(
+        item_id=call.request.item_id,
+        criterion=call.request.criterion.name or "",
+        vote=cast.vote,
+        exchanged=cast.exchanged,
+    )
+    listener.vote_cast(event)
 
 
 def _key(call: JudgeCall) -> tuple[str, str, int]:

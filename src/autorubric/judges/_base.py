@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from autorubric._events import Exchanged
 from autorubric.criteria import BaseCriterion
-from autorubric.errors import JudgeError
+from autorubric.errors import JudgeError, ReplyError
 from autorubric.prompts import Example
 from autorubric.values import Json, Submission, TokenUsage
 
@@ -57,6 +57,9 @@ class JudgeReply:
         asked: False where the judge has nothing on this criterion (a recorded judge without a row).
         exchanged: What was sent and received, where a model was asked.
         truncated: The submission was cut to fit the model's context.
+
+    Raises:
+        ReplyError: The confidence is no probability, or the cost no amount.
     """
 
     answer: Any
@@ -68,6 +71,12 @@ class JudgeReply:
     asked: bool = True
     exchanged: Exchanged | None = None
     truncated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.confidence is not None and not 0.0 <= self.confidence <= 1.0:
+            raise ReplyError(f"confidence {self.confidence!r} is no probability; give one on [0, 1], or None")
+        if self.cost is not None and not 0.0 <= self.cost < float("inf"):
+            raise ReplyError(f"cost {self.cost!r} is no amount; give US dollars from 0 up, or None")
 
 
 def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:

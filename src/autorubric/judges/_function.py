@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from autorubric.criteria import qualified_name
+from autorubric.criteria import code_digest, qualified_name
 from autorubric.errors import JudgeError
 from autorubric.judges._base import JudgeReply, JudgeRequest
 
@@ -56,5 +56,9 @@ class FunctionJudge:
             raise JudgeError(f"judge {self.judge_id!r} raised StopIteration: {error}") from error
 
     def describe(self) -> dict[str, str]:
-        """The function's module and qualified name."""
-        return {"judge": "function", "function": qualified_name(self.function)}
+        """The function's module and qualified name, and a digest of its code."""
+        return {
+            "judge": "function",
+            "function": qualified_name(self.function),
+            "code": code_digest(self.function),
+        }

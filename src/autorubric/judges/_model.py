@@ -256,8 +256,10 @@ def _batch_replies(
     for key, (request, _) in keyed.items():
         if key in answers:
             whole = _reply(exchange, answers[key], truncated)
-            name = request.criterion.name or ""
-            replies[name] = replace(whole, usage=None, cost=None, exchanged=None) if replies else whole
+            if replies:
+                shared = Exchanged(shared_with=next(iter(replies)))
+                whole = replace(whole, usage=None, cost=None, exchanged=shared)
+            replies[request.criterion.name or ""] = whole
     return replies
 
 

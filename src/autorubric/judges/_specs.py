@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from autorubric.criteria import code_digest
 from autorubric.errors import ArgumentError
 from autorubric.judges._base import DescribedJudge, Judge
 from autorubric.judges._check import CHECK_JUDGE_ID
@@ -64,7 +65,11 @@ class Seat:
             who = dict(self.judge.describe())
         else:
             kind = type(self.judge)
-            who = {"judge": f"{kind.__module__}:{kind.__qualname__}"}
+            who = {
+                "judge": f"{kind.__module__}:{kind.__qualname__}",
+                "code": code_digest(self.judge),
+                "describes_itself": False,
+            }
         return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **who}
 
     async def aclose(self) -> None:

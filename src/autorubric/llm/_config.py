@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from autorubric.llm._names import prefix_of
-from autorubric.llm._secrets import holds_secret, is_secret_name, texts_in
+from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
 from autorubric.values import Json
 
@@ -103,9 +103,9 @@ class LLMConfig(Spec):
         thinking: How much the model reasons; a level by its name will do.
         prompt_caching: Mark the shared start of prompts for the providers that want it marked.
         seed: Sampling seed for the providers that take one.
-        extra_headers: Further HTTP headers. Their values are never shown or written.
+        extra_headers: Further HTTP headers. Their values are never shown; manifests have digests of them.
         extra_params: Further request parameters in the provider's terms. Those whose names say that they
-            hold a secret (`…_key`, `…_token`, `password`) are never shown, written or cached.
+            hold a secret (`accessToken`, `x_key`, `password`) are treated like headers, and never cached.
         truncate: What is left out of a submission that is too long for the model: its `end` or its
             `middle`; None: such a request is a `ContextLengthError`. Applied by the judge, and marked.
     """
@@ -199,6 +199,10 @@ class LLMConfig(Spec):
                 raise ValueError(f"{name!r} is no header name; letters, digits and - are allowed")
             if _CONTROL.search(value.get_secret_value()):
                 raise ValueError(f"the value of header {name!r} has line breaks or control characters")
+            if is_digest(value.get_secret_value()):
+                raise ValueError(
+                    f"the value of header {name!r} is a manifest's digest; give the value itself"
+                )
         return headers
 
     @field_validator("extra_params")
@@ -209,6 +213,11 @@ class LLMConfig(Spec):
             raise ValueError(
                 f"extra_params has {', '.join(reserved)}, which the library sets itself; "
                 "use the parameter of that name where there is one"
+            )
+        digests = sorted(name for name, value in params.items() if is_digest(value))
+        if digests:
+            raise ValueError(
+                f"extra_params has manifests' digests as {', '.join(digests)}; give the values themselves"
             )
         try:
             json.dumps(params, allow_nan=False)
@@ -264,11 +273,20 @@ class LLMConfig(Spec):
         Raises:
             FileError: The file cannot be written.
         """
-        write_spec(self.to_dict(), path)
+        write_spec(self.model_dump(mode="json"), path)
 
     def to_dict(self) -> dict[str, Json]:
-        """Every parameter as JSON, secrets left out: what a run's manifest says of the model."""
-        return self.model_dump(mode="json")
+        """Every parameter as JSON: what a run's manifest says of the model.
+
+        The key is left out. In the place of the values of headers, and of parameters that hold a secret,
+        stand digests (`sha256:1a2b3c4d`), so that changed ones are noticed.
+        """
+        said = self.model_dump(mode="json")
+        said["fallbacks"] = [one if isinstance(one, str) else one.to_dict() for one in self.fallbacks]
+        said["extra_params"] |= {name: digest_of(value) for name, value in self.secret_params().items()}
+        if self.extra_headers:
+            said["extra_headers"] = {name: digest_of(value) for name, value in self.headers().items()}
+        return said
 
     def request_params(self) -> dict[str, Json]:
         """Sampling and further request parameters in the provider's (OpenAI) terms, without secrets."""

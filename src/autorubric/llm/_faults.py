@@ -21,6 +21,8 @@ from autorubric.errors import (
     ServerError,
     TransientError,
 )
+from autorubric.llm._secrets import Mask
+from autorubric.llm._transport import ModelReply
 
 _CONTEXT: Final = re.compile(
     r"context[_ ]length|context[_ ]?window|maximum context|"
@@ -51,7 +53,7 @@ class Failure:
     Attributes:
         model: The model that was asked.
         status: HTTP status.
-        text: What the provider says, secrets masked.
+        text: What the provider says, whole and as it says it.
         retry_after: Seconds to wait, where the provider says so.
         had_schema: Whether the request asked for a JSON schema.
     """
@@ -63,12 +65,23 @@ class Failure:
     had_schema: bool = False
 
 
-def error_of(failure: Failure) -> ProviderError:
+def failed(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
+    """The error with this message, cleared of secrets and then shortened."""
+    return kind(f"{model}: {brief(mask.error(message))}", model=model)
+
+
+def error_of(failure: Failure, mask: Mask) -> ProviderError:
     """The error that a failed request stands for."""
     kind, advice = _kind_and_advice(failure)
-    said = brief(failure.text)
+    said = brief(mask.error(failure.text))
     message = f"{failure.model}: {advice} (HTTP {failure.status}{': ' + said if said else ''})"
     return kind(message, model=failure.model, status=failure.status, retry_after=failure.retry_after)
+
+
+def refusal_of(failure: Failure, mask: Mask) -> ModelReply:
+    """The refusal that a request stands for which a content filter stopped."""
+    refusal = brief(mask.error(failure.text))
+    return ModelReply(text="", model=failure.model, finish_reason="content_filter", refusal=refusal)
 
 
 def is_filtered(failure: Failure) -> bool:

@@ -10,7 +10,7 @@ _REPLY_TOKENS = 200
 
 
 class Limit:
-    """Sends when the limits that everything on this provider and event loop shares allow it.
+    """Sends when its limits allow it, counting everything on this provider and event loop.
 
     Args:
         inner: What sends.
@@ -30,18 +30,18 @@ class Limit:
             ProviderError: The inner transport got none.
         """
         limiter = limiter_for(self._provider, self._limits)
-        async with limiter.slot(self._estimate(request)) as slot:
+        async with limiter.slot(_estimate(request)) as slot:
             reply = await self._inner.send(request)
             if reply.usage is not None:
                 slot.spent(reply.usage.total_tokens)
             return reply
 
-    def _estimate(self, request: ModelRequest) -> int:
-        if self._limits.tokens_per_minute is None:
-            return 0
-        characters = sum(len(message.content) for message in request.messages)
-        return characters // _CHARACTERS_PER_TOKEN + _REPLY_TOKENS
-
     async def aclose(self) -> None:
         """Releases the connections of the inner transport."""
         await self._inner.aclose()
+
+
+def _estimate(request: ModelRequest) -> int:
+    """Tokens that the request will use; others on the provider may have a limit where it has none."""
+    characters = sum(len(message.content) for message in request.messages)
+    return characters // _CHARACTERS_PER_TOKEN + _REPLY_TOKENS

@@ -22,9 +22,18 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm._config import LLMConfig
-from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of, says_key_is_wrong
+from autorubric.llm._faults import (
+    Failure,
+    error_of,
+    failed,
+    is_filtered,
+    refusal_of,
+    retry_after_of,
+    says_key_is_wrong,
+)
+from autorubric.llm._litellm_clients import close_idle, close_with_loop
 from autorubric.llm._names import OPENAI_COMPATIBLE, is_openai_itself, prefix_of, wire_name
-from autorubric.llm._secrets import redact
+from autorubric.llm._secrets import Mask
 from autorubric.llm._transport import Message, ModelReply, ModelRequest
 from autorubric.llm._wire import reply_of, response_format
 from autorubric.values import Json
@@ -53,6 +62,7 @@ class LiteLLMTransport:
 
     def __init__(self, config: LLMConfig) -> None:
         self._config = config
+        self._mask = Mask(config.secrets())
         self._refused_params: set[str] = set()
         self._fixed: dict[str, Any] | None = None
         self._supported: frozenset[str] | None = None
@@ -65,25 +75,34 @@ class LiteLLMTransport:
             MissingDependencyError: litellm is not installed, or in a version that must not be run.
         """
         litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
+        await close_with_loop(litellm)
         if self._fixed is None:
             self._fixed = self._fixed_arguments(litellm)
         while True:
             arguments, dropped = self._arguments(request, self._fixed)
-            try:
-                async with asyncio.timeout(self._config.timeout):
-                    response = await litellm.acompletion(**arguments)
-            except TimeoutError:
+            outcome = await self._outcome(litellm, arguments)
+            if isinstance(outcome, litellm.UnsupportedParamsError):
+                self._note_refused(arguments, outcome)
+            elif isinstance(outcome, TimeoutError):
                 self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
-            except litellm.UnsupportedParamsError as error:
-                self._note_refused(arguments, error)
-            except Exception as error:
-                # A hundred providers' clients end here, with whatever their own code raises.
-                return self._refuse(litellm, request, error)
+            elif isinstance(outcome, Exception):
+                return self._refuse(litellm, request, outcome)
             else:
-                return self._read(request, response, dropped)
+                return self._read(request, outcome, dropped)
+
+    async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
+        """litellm's response, or the error in its place: raised on, it would be chained, keys and all."""
+        try:
+            async with asyncio.timeout(self._config.timeout):
+                return await litellm.acompletion(**arguments)
+        except Exception as error:
+            # A hundred providers' clients end here, with whatever their own code raises.
+            return error
 
     async def aclose(self) -> None:
-        """Does nothing: litellm's clients are shared by the whole process, and closed by it at its end."""
+        """Closes the connections that litellm keeps for this event loop and that nobody waits for."""
+        if _litellm.cache_info().currsize:
+            await close_idle(_litellm())
 
     def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
         """What is the same in every call to this model."""
@@ -168,11 +187,12 @@ class LiteLLMTransport:
             self._fail(ServerError, "the answer is no chat completion")
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
         known = float(cost) if isinstance(cost, int | float) else None
-        return replace(reply, cost=known, dropped_params=dropped)
+        return replace(self._mask.reply(reply), cost=known, dropped_params=dropped)
 
     def _refuse(self, litellm: Any, request: ModelRequest, error: Exception) -> ModelReply:
-        text = self._redact(str(error).partition(_TRACEBACK)[0])
+        text = str(error).partition(_TRACEBACK)[0]
         is_connection = isinstance(error, litellm.APIConnectionError)
+        is_filter = isinstance(error, litellm.ContentPolicyViolationError)
         failure = Failure(
             model=request.model,
             # A key that is missing is found before anything is sent, and often told as a broken connection.
@@ -181,26 +201,18 @@ class LiteLLMTransport:
             retry_after=retry_after_of(_headers_of(error)),
             had_schema=request.schema is not None,
         )
-        if isinstance(error, litellm.ContentPolicyViolationError) or is_filtered(failure):
-            return ModelReply(
-                text="", model=request.model, finish_reason="content_filter", refusal=brief(failure.text)
-            )
+        if is_filter or is_filtered(failure):
+            return refusal_of(failure, self._mask)
         if isinstance(error, litellm.Timeout):
             self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {text}")
         if (is_connection and failure.status != 401) or "Connection error" in text:
             self._fail(ProviderConnectionError, f"no connection, or it broke: {text}")
         if failure.status == 0:
             self._fail(RequestRefusedError, f"{type(error).__name__}: {text}")
-        raise error_of(failure) from None
+        raise error_of(failure, self._mask)
 
     def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:
-        # Lower errors may carry keys; they are told, not chained.
-        raise kind(
-            f"{self._config.model}: {self._redact(brief(message))}", model=self._config.model
-        ) from None
-
-    def _redact(self, text: str) -> str:
-        return redact(text, self._config.secrets())
+        raise failed(kind, self._config.model, message, self._mask)
 
 
 @cache

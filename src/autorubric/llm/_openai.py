@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from autorubric.errors import (
@@ -20,17 +20,20 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm._config import LLMConfig
-from autorubric.llm._faults import Failure, brief, error_of, is_filtered, retry_after_of
+from autorubric.llm._faults import Failure, error_of, failed, is_filtered, refusal_of, retry_after_of
 from autorubric.llm._names import completions_url, is_openai_itself
-from autorubric.llm._secrets import redact
+from autorubric.llm._secrets import Mask
 from autorubric.llm._transport import ModelReply, ModelRequest
 from autorubric.llm._wire import body_of, error_in, reply_of
+from autorubric.values import Json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 _LARGEST_ANSWER: Final = 32 << 20
-_ERROR_BYTES: Final = 1 << 16
+_LARGEST_ERROR: Final = 1 << 16
+_SHOWN: Final = 200
+_NO_JSON: Final = object()
 
 
 class OpenAITransport:
@@ -51,6 +54,7 @@ class OpenAITransport:
         self._config = config
         self._url = completions_url(config.api_base, config.model)
         self._key = _key_of(config)
+        self._mask = Mask((*config.secrets(), self._key or ""))
         self._secret_params = config.secret_params()
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pooled] = WeakKeyDictionary()
 
@@ -65,9 +69,7 @@ class OpenAITransport:
         status, headers, raw = await self._post(session, body)
         if 200 <= status < 300:
             return self._read(request, status, raw)
-        return self._refuse(
-            request, status, raw[:_ERROR_BYTES].decode("utf-8", "replace"), retry_after_of(headers)
-        )
+        return self._refuse(request, status, _error_text(raw), retry_after_of(headers))
 
     async def aclose(self) -> None:
         """Closes this event loop's session; sending afterwards opens another."""
@@ -88,58 +90,60 @@ class OpenAITransport:
         return pooled.session
 
     async def _post(self, session: ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        aiohttp = _aiohttp()
         try:
             async with session.post(self._url, data=body, allow_redirects=False) as response:
                 return response.status, response.headers, await _read_bounded(response)
-        except TimeoutError:
-            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {self._url}")
-        except aiohttp.ClientPayloadError as error:
-            self._fail(ProviderConnectionError, f"the answer from {self._url} broke off: {error}")
-        except (aiohttp.InvalidURL, UnicodeError) as error:
-            self._fail(RequestRefusedError, f"{self._url} is no address to post to: {error}")
-        except (aiohttp.ClientError, OSError) as error:
-            said = f"{type(error).__name__}: {error}"
-            self._fail(ProviderConnectionError, f"no connection to {self._url}, or it broke: {said}")
-        except _TooLargeError:
-            self._fail(ServerError, f"the answer from {self._url} has over {_LARGEST_ANSWER:,} bytes")
+        except (_aiohttp().ClientError, OSError, UnicodeError, _TooLargeError) as error:
+            failure = self._failure_of(error)
+        # Lower errors carry the request's headers; out here they are not chained.
+        raise failure
 
-    def _fail(self, kind: type[ProviderError], message: str) -> NoReturn:
-        # Lower errors carry the request's headers; they are told, not chained.
-        raise kind(
-            f"{self._config.model}: {self._redact(brief(message))}", model=self._config.model
-        ) from None
+    def _failure_of(self, error: Exception) -> ProviderError:
+        aiohttp, url = _aiohttp(), self._url
+        match error:
+            case TimeoutError():
+                return self._failed(
+                    ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
+                )
+            case _TooLargeError():
+                return self._failed(ServerError, f"the answer from {url} has over {_LARGEST_ANSWER:,} bytes")
+            case aiohttp.ClientPayloadError():
+                return self._failed(ProviderConnectionError, f"the answer from {url} broke off: {error}")
+            case aiohttp.InvalidURL() | UnicodeError():
+                return self._failed(RequestRefusedError, f"{url} is no address to post to: {error}")
+            case _:
+                said = f"{type(error).__name__}: {error}"
+                return self._failed(ProviderConnectionError, f"no connection to {url}, or it broke: {said}")
 
-    def _redact(self, text: str) -> str:
-        return redact(text, (*self._config.secrets(), self._key or ""))
+    def _failed(self, kind: type[ProviderError], message: str) -> ProviderError:
+        return failed(kind, self._config.model, message, self._mask)
 
     def _read(self, request: ModelRequest, status: int, raw: bytes) -> ModelReply:
-        try:
-            envelope = json.loads(raw)
-        except (ValueError, RecursionError):
-            start = raw[:200].decode("utf-8", "replace")
-            self._fail(ServerError, f"the answer from {self._url} is not JSON: {start!r}")
+        envelope = _json(raw)
+        if envelope is _NO_JSON:
+            start = self._mask.error(raw.decode("utf-8", "replace"))[:_SHOWN]
+            raise self._failed(ServerError, f"the answer from {self._url} is not JSON: {start!r}")
         fault = error_in(envelope)
         if fault is not None:
             return self._refuse(request, fault[0] or status, fault[1], None)
         reply = reply_of(envelope, request.model)
         if reply is None:
-            self._fail(ServerError, f"the answer from {self._url} is no chat completion; check api_base")
-        return reply
+            raise self._failed(
+                ServerError, f"the answer from {self._url} is no chat completion; check api_base"
+            )
+        return self._mask.reply(reply)
 
     def _refuse(self, request: ModelRequest, status: int, text: str, retry_after: float | None) -> ModelReply:
         failure = Failure(
             model=request.model,
             status=status,
-            text=self._redact(_error_text(text)),
+            text=text,
             retry_after=retry_after,
             had_schema=request.schema is not None,
         )
         if is_filtered(failure):
-            return ModelReply(
-                text="", model=request.model, finish_reason="content_filter", refusal=brief(failure.text)
-            )
-        raise error_of(failure)
+            return refusal_of(failure, self._mask)
+        raise error_of(failure, self._mask)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,10 +204,14 @@ async def _read_bounded(response: ClientResponse) -> bytes:
     return b"".join(chunks)
 
 
-def _error_text(text: str) -> str:
-    """What an error's body says: its message where it is the usual JSON, else the text itself."""
+def _json(raw: bytes) -> Json:
     try:
-        fault = error_in(json.loads(text))
+        return json.loads(raw)
     except (ValueError, RecursionError):
-        fault = None
-    return fault[1] if fault else text
+        return _NO_JSON
+
+
+def _error_text(raw: bytes) -> str:
+    """What an error's body says: its message where it is the usual JSON, else the text itself."""
+    fault = error_in(_json(raw)) if len(raw) <= _LARGEST_ERROR else None
+    return fault[1] if fault else raw.decode("utf-8", "replace")

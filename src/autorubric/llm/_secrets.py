@@ -2,33 +2,68 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Final
+from urllib.parse import quote
 
+from autorubric.llm._transport import ModelReply
 from autorubric.values import Json
 
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])")
+_NO_WORD: Final = re.compile(r"[^A-Za-z0-9]+")
+# `tokens` alone are counted, and what ends or pads a text is a token too.
 _SECRET_NAME: Final = re.compile(
-    r"(?:^|[_\-.])(?:key|access_?key(?:_id)?|api_?key|apikey|auth|authorization|bearer|cookie|credentials?|"
-    r"passphrase|passwd|password|secret|token)$",
+    r"(?:^|_)(?:(?:access|account|api|auth|bearer|private|refresh|secret|subscription)_?(?:keys?|tokens?)"
+    r"|(?<!bos_)(?<!eos_)(?<!pad_)(?<!stop_)(?<!special_)(?<!unk_)token|keys?|secrets?|credentials?|creds"
+    r"|pass(?:phrase|wd|word)s?|auth|authentication|authorization|bearer|cookies?|jwt|oauth)(?=_|$)"
+)
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{8}")
+_SHORTEST: Final = 4
+_SHORTEST_IN_ENVIRONMENT: Final = 8
+_SHORTEST_IN_REPLIES: Final = 8
+_NO_WORD_LENGTH: Final = 20
+_LONGEST_SEARCHED: Final = 1 << 16
+_MASK: Final = "***"
+_LABELLED: Final = re.compile(
+    r"((?:authorization|(?:api|subscription)[-_ ]?key(?: provided)?|(?:access|auth|session)[-_]?token|[?&]key)"
+    r"(?:[\"']?\s{0,3}[:=]|[\"'],)\s{0,3}b?[\"']?)(?:(?:basic|bearer|token)\s{1,3})?[^\s\"',;&})\]]{4,}",
     re.IGNORECASE,
 )
-_SHORTEST: Final = 4
-_MASK: Final = "***"
+_BEARER: Final = re.compile(r"(\bbearer\s{1,3})(?![a-z]{1,19}(?![\w.~+/=-]))[\w.~+/=-]{4,}", re.IGNORECASE)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a parameter or header of this name holds a secret, as `x-api-key` or `aws_session_token`."""
-    return _SECRET_NAME.search(name) is not None
+    """Whether what goes by this name holds a secret, as `x-api-key`, `accessToken` or `AWS_SESSION_TOKEN`."""
+    return _SECRET_NAME.search(_words(name)) is not None
 
 
 def holds_secret(name: str, value: Json) -> bool:
-    """Whether a parameter is a secret, or has one somewhere inside it."""
+    """Whether a parameter is a secret, or has one somewhere inside it.
+
+    Numbers that are of a token rather than one, as in `stop_token_ids` or `token_budget`, are no secrets.
+    """
     if is_secret_name(name):
-        return True
+        return "token_" not in _words(name) or not _is_numbers(value)
     if isinstance(value, Mapping):
         return any(holds_secret(str(inner), part) for inner, part in value.items())
     return isinstance(value, list | tuple) and any(holds_secret("", part) for part in value)
+
+
+@lru_cache(maxsize=4096)
+def _words(name: str) -> str:
+    return _NO_WORD.sub("_", _WORD_START.sub("_", name)).lower()
+
+
+def _is_numbers(value: Json) -> bool:
+    if isinstance(value, list | tuple):
+        return all(_is_numbers(part) for part in value)
+    return value is None or isinstance(value, bool | int | float)
 
 
 def texts_in(value: Json) -> Iterator[str]:
@@ -43,9 +78,72 @@ def texts_in(value: Json) -> Iterator[str]:
             yield from texts_in(part)
 
 
+def digest_of(value: Json) -> str:
+    """What is written in the place of a secret, so that a changed one is noticed: `sha256:1a2b3c4d`."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def is_digest(value: Json) -> bool:
+    """Whether a value is what `digest_of` writes."""
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
+def environment_secrets() -> set[str]:
+    """The values of the environment variables whose names say that they hold a secret."""
+    values = {value.strip() for name, value in os.environ.items() if is_secret_name(name)}
+    return {value for value in values if len(value) >= _SHORTEST_IN_ENVIRONMENT}
+
+
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret in it masked; those under four characters are too common to mask."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST:
-            text = text.replace(secret, _MASK)
+    """The text with every secret in it masked, also where it is escaped as in JSON or an address.
+
+    Those under four characters are too common to mask.
+    """
+    known = {secret for secret in secrets if len(secret) >= _SHORTEST}
+    forms = (
+        known
+        | {json.dumps(one)[1:-1] for one in known}
+        | {quote(one, safe="", errors="replace") for one in known}
+    )
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, _MASK)
     return text
+
+
+class Mask:
+    """Clears texts of a config's secrets and of those in the environment.
+
+    Args:
+        given: The config's secrets.
+    """
+
+    def __init__(self, given: Iterable[str]) -> None:
+        self._given = frozenset(given)
+
+    def error(self, text: str) -> str:
+        """A provider's or client's words without secrets, and without what looks like one by its label.
+
+        The whole text is cleared, and only then cut: a cut before would leave parts of a secret.
+        """
+        text = redact(text, self._given | environment_secrets())[:_LONGEST_SEARCHED]
+        return _BEARER.sub(rf"\1{_MASK}", _LABELLED.sub(rf"\1{_MASK}", text))
+
+    def reply(self, reply: ModelReply) -> ModelReply:
+        """A reply without the secrets in it.
+
+        Only what cannot be an ordinary word is masked: a header `X-Team: blue` is no reason to change texts.
+        """
+        secrets = [secret for secret in self._given | environment_secrets() if _is_no_word(secret)]
+        return replace(
+            reply,
+            text=redact(reply.text, secrets),
+            model=redact(reply.model, secrets),
+            reasoning=redact(reply.reasoning, secrets) if reply.reasoning else reply.reasoning,
+            refusal=redact(reply.refusal, secrets) if reply.refusal else reply.refusal,
+        )
+
+
+def _is_no_word(secret: str) -> bool:
+    has_both = any(one.isdigit() for one in secret) and any(one.isalpha() for one in secret)
+    return len(secret) >= _NO_WORD_LENGTH or (len(secret) >= _SHORTEST_IN_REPLIES and has_both)

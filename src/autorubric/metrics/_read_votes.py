@@ -20,12 +20,31 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class IdentifiedItem(Protocol):
+    """What tells an item from others."""
+
+    @property
+    def id(self) -> str | None:
+        """Its id; None where its position stands for one."""
+        ...
+
+    @property
+    def submission(self) -> Json:
+        """What was graded."""
+        ...
+
+
 class GradedItem(Protocol):
     """What the table needs of an item's result."""
 
     @property
     def item_idx(self) -> int:
-        """Position in the dataset."""
+        """Position in the dataset that was graded."""
+        ...
+
+    @property
+    def item(self) -> IdentifiedItem:
+        """The item that was graded."""
         ...
 
     @property
@@ -175,9 +194,10 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
     """The votes table of a run and the labels of its dataset.
 
     Raises:
-        ArgumentError: The run has an item that the dataset has not, or the same item twice.
+        ArgumentError: The run has an item that the dataset has not, by id, or has with another text; or the
+            same item twice.
     """
-    reports = _reports_by_item(result, len(dataset.items))
+    reports = _reports_by_item(result, dataset)
     rows = _Builder()
     scored = [_read_item(i, reports.get(i), dataset, rows, i in reports) for i in range(len(dataset.items))]
     columns: list[Iterable[Any]] = list(zip(*rows.rows, strict=True)) or [()] * len(_COLUMNS)
@@ -202,17 +222,29 @@ def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
     return read_votes(result, dataset).to_frame()
 
 
-def _reports_by_item(result: GradedRun, n_items: int) -> dict[int, EnsembleEvaluationReport | None]:
+def _reports_by_item(
+    result: GradedRun, dataset: LabelledDataset
+) -> dict[int, EnsembleEvaluationReport | None]:
+    """Reports by the position of their item in the dataset; items are matched by id, never by position."""
+    places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, EnsembleEvaluationReport | None] = {}
     for one in result.item_results:
-        if not 0 <= one.item_idx < n_items:
+        item_id = one.item.id or str(one.item_idx)
+        place = places.get(item_id)
+        if place is None:
             raise ArgumentError(
-                f"the run has an item at position {one.item_idx} and the dataset {n_items} items; give the "
-                "dataset that was graded"
+                f"the run graded an item {item_id!r} that the dataset does not have; give the dataset that "
+                "was graded"
             )
-        if one.item_idx in reports:
-            raise ArgumentError(f"the run has two results for the item at position {one.item_idx}")
-        reports[one.item_idx] = one.report
+        if place in reports:
+            raise ArgumentError(f"the run has two results for the item {item_id!r}")
+        texts = (one.item.submission, dataset.items[place].submission)
+        if None not in texts and texts[0] != texts[1]:
+            raise ArgumentError(
+                f"item {item_id!r} of the dataset has another text than the one graded; give the dataset "
+                "that was graded"
+            )
+        reports[place] = one.report
     return reports
 
 
@@ -267,7 +299,7 @@ def _read_criterion(i: int, place: int, report: EnsembleCriterionReport, rows: _
 
 
 def _decision_status(decision: Decision) -> str:
-    return "failed" if decision.assumed else decision.status
+    return "failed" if decision.assumed or decision.swayed else decision.status
 
 
 def _score_columns(scored: Sequence[Mapping[Rater, float | None]]) -> dict[Rater, Array]:

@@ -13,10 +13,12 @@ from typing import Literal
 Part = Literal["query", "reference", "thinking", "submission", "example"]
 
 _PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "example")
-# Everything that could pass for one of our delimiters at a glance, whatever tag, case, blanks or invisible
-# characters it has. No "<" is among those skipped, so that the search is linear in the text.
+# Everything that could pass for one of our delimiters at a glance: whatever bracket, tag, case, blanks or
+# invisible characters it has. No bracket is among what is skipped, so that the search is linear in the text.
+_BRACKET = "[<＜﹤〈⟨]|&lt;"
 _INVISIBLE = r"\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff\x00-\x1f"
-_LOOKALIKE = re.compile(rf"<(?=[\s/{_INVISIBLE}]*(?:{'|'.join(_PARTS)})\b)", re.IGNORECASE)
+_WORDS = "|".join(f"[{_INVISIBLE}]*".join(part) for part in _PARTS)
+_LOOKALIKE = re.compile(rf"(?:{_BRACKET})(?=[\s/{_INVISIBLE}]*(?:{_WORDS})(?![A-Za-z]))", re.IGNORECASE)
 _HARMLESS = "‹"
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, Self, overload
 
+from pydantic import ValidationError
+
 from autorubric._files import (
     FORMATS,
     Faults,
@@ -246,9 +248,16 @@ class Rubric(Sequence[BaseCriterion]):
             partial_credit: The value that `PARTIAL` gives, on [0, 1].
 
         Raises:
-            ArgumentError: Verdicts are too few or too many, of no criterion, or not among those allowed.
+            ArgumentError: Verdicts are too few or too many, of no criterion, or not among those allowed; or
+                the strategy or the credit is none.
         """
-        policy = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
+        try:
+            policy = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
+        except ValidationError as error:
+            raise ArgumentError(
+                f"cannot_assess_strategy {cannot_assess_strategy!r}, partial_credit {partial_credit!r}: give "
+                f"one of {', '.join(CannotAssessStrategy)} and a number on [0, 1]"
+            ) from error
         return score_labels(self, verdicts, policy, normalize=normalize)
 
     async def grade(

@@ -24,6 +24,8 @@ class Decision:
         tie: The votes were tied and the conservative answer was taken.
         agreement: Share of answered votes equal to the answer, on [0, 1]; None without answered votes.
         assumed: The answer stands for unreadable replies alone; no vote was answered.
+        swayed: Unreadable replies, counted as the conservative answer, made the answer another than the
+            answered votes alone would have. Such an answer enters the score and never a figure.
     """
 
     status: DecisionStatus
@@ -32,6 +34,7 @@ class Decision:
     tie: bool = False
     agreement: float | None = None
     assumed: bool = False
+    swayed: bool = False
 
     @property
     def value(self) -> float | None:

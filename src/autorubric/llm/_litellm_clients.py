@@ -1,0 +1,80 @@
+"""The HTTP clients that litellm keeps for an event loop: closed when idle, and with the loop at the latest.
+
+litellm keeps its clients by the loop's id for an hour, also when the loop is gone: sockets stay open, and a
+later loop of the same id gets clients that cannot work in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
+from typing import Any
+from weakref import WeakKeyDictionary
+
+_KEEPERS: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = WeakKeyDictionary()
+
+
+async def close_with_loop(litellm: Any) -> None:
+    """Sees to it that litellm's clients of the running loop are closed when the loop ends."""
+    loop = asyncio.get_running_loop()
+    if loop in _KEEPERS:
+        return
+    # A generator knows its loop, and would keep the entry of a closed one alive.
+    for reference in _KEEPERS.keyrefs():
+        other = reference()
+        if other is not None and other.is_closed():
+            _KEEPERS.pop(other, None)
+    _KEEPERS[loop] = keeper = _kept_until_the_end(litellm, loop)
+    await anext(keeper)
+
+
+async def close_idle(litellm: Any) -> None:
+    """Closes the connections of the running loop's clients that nobody waits for.
+
+    The clients themselves stay as they are and connect anew when asked again: they may be other people's.
+    """
+    for _, client in _clients(litellm, asyncio.get_running_loop()):
+        for transport in (client._transport, *client._mounts.values()):
+            if transport is not None and _is_idle(transport):
+                with suppress(Exception):
+                    await transport.aclose()
+
+
+async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
+    """Yields once. A loop that ends closes its generators, and with this one litellm's clients for it."""
+    try:
+        yield
+    finally:
+        _KEEPERS.pop(loop, None)
+        cache = litellm.in_memory_llm_clients_cache
+        for key, client in _clients(litellm, loop):
+            cache.cache_dict.pop(key, None)
+            cache.ttl_dict.pop(key, None)
+            # The loop is at its end: whatever one client's closing meets, the others are closed too.
+            with suppress(Exception):
+                await client.aclose()
+
+
+def _clients(litellm: Any, loop: asyncio.AbstractEventLoop) -> Iterator[tuple[str, Any]]:
+    """litellm's own HTTP clients of the loop with the keys under which it keeps them."""
+    from httpx import AsyncClient
+
+    suffix = f"-{id(loop)}"
+    for key, kept in list(litellm.in_memory_llm_clients_cache.cache_dict.items()):
+        if not str(key).endswith(suffix):
+            continue
+        # Handlers hold their client openly, the providers' own libraries beneath.
+        for held in (kept, getattr(kept, "client", None), getattr(kept, "_client", None)):
+            if isinstance(held, AsyncClient) and held is not litellm.aclient_session:
+                yield key, held
+                break
+
+
+def _is_idle(transport: Any) -> bool:
+    """Whether no request is under way; where that cannot be told, there may be one."""
+    pooled = getattr(getattr(transport, "_pool", None), "connections", None)
+    if pooled is not None:
+        return all(connection.is_idle() for connection in pooled)
+    acquired = getattr(getattr(getattr(transport, "client", None), "connector", None), "_acquired", None)
+    return acquired is not None and not acquired
