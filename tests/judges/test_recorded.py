@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric.criteria import Criterion
 from autorubric.errors import ArgumentError, FileError, ReplyError
 from autorubric.graders import CriterionGrader
-from autorubric.judges import JudgeReply, JudgeRequest, RecordedJudge
+from autorubric.judges import JudgeReply, RecordedJudge
 from autorubric.rubric import Rubric
-from autorubric.values import Answer, Submission
+from autorubric.values import Answer
 from tests.criteria.kinds import Warmth
 from tests.doubles import binary, choice, request_for
 
@@ -184,20 +182,3 @@ def test_recorded_votes_grade(tmp_path: Path) -> None:
     assert [vote.status for vote in report.report[0].votes] == ["answered", "failed", "not_asked"]
     assert report.score == 1.0
     assert report.judge_scores == {"a": 1.0, "b": None, "c": None}
-
-
-def test_an_item_without_any_row_warns_where_cells_are_filled(tmp_path: Path) -> None:
-    """An absent cell is filled in silence; an absent item is likelier a wrong id."""
-    path = tmp_path / "votes.csv"
-    path.write_text("item_id,criterion,rater,rater_type,value\na,c,r,llm,MET\n", encoding="utf-8")
-    judge = RecordedJudge.from_csv(path, missing="UNMET")
-    criterion = Criterion(name="other", requirement="r")
-    with pytest.warns(UserWarning, match="no row on item 'b'"):
-        asyncio.run(
-            judge.ask(JudgeRequest(criterion=criterion, submission=Submission(text=None), item_id="b"))
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        asyncio.run(
-            judge.ask(JudgeRequest(criterion=criterion, submission=Submission(text=None), item_id="a"))
-        )

@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -133,10 +131,6 @@ class RecordedJudge:
         )
         return {"judge": "recorded", "votes": digest.hexdigest(), "missing": self.missing}
 
-    @cached_property
-    def _items(self) -> frozenset[str]:
-        return frozenset(item for item, _, _ in self.votes)
-
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The recorded vote.
 
@@ -147,13 +141,6 @@ class RecordedJudge:
         if key not in self.votes:
             if self.missing == "not_asked":
                 return JudgeReply(answer=None, asked=False)
-            if request.item_id not in self._items:
-                # Filling a cell is what was asked for; an item without any row is likelier a wrong id.
-                warnings.warn(
-                    f"recorded judge {self.judge_id!r} has no row on item {request.item_id!r}; all its criteria "
-                    f"are filled with {self.missing!r}",
-                    stacklevel=2,
-                )
             return JudgeReply(answer=self.missing)
         value, reason, confidence = self.votes[key]
         return _reply(request, value, reason, confidence)
