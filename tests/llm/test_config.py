@@ -84,6 +84,8 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"model": "m", "api_key": 3}, "valid string"),
         ({"model": "m", "extra_headers": {"X Y": "v"}}, "'X Y' is no header name"),
         ({"model": "m", "extra_headers": {"X": "a\r\nEvil: 1"}}, "the value of header 'X' has line breaks"),
+        ({"model": "m", "extra_headers": {"X": "sha256:1a2b3c4d"}}, "header 'X' is a manifest's digest"),
+        ({"model": "m", "extra_params": {"my_key": "sha256:1a2b3c4d"}}, "manifests' digests as my_key"),
         ({"model": "m", "extra_params": {"n": 2}}, "extra_params has n, which the library sets itself"),
         ({"model": "m", "extra_params": {"x": {1}}}, "extra_params must be plain JSON"),
         ({"model": "m", "fallbacks": [{"model": "f", "fallbacks": ["g"]}]}, "'f' has fallbacks of its own"),
@@ -209,6 +211,10 @@ def test_a_file_keeps_everything_but_secrets(tmp_path: Path) -> None:
     path = tmp_path / "model.yaml"
     config.to_yaml(path)
     assert LLMConfig.from_yaml(path) == config
+    secretive().to_yaml(path)
+    assert "sha256" not in path.read_text(encoding="utf-8")
+    read = LLMConfig.from_yaml(path)
+    assert (read.extra_headers, read.extra_params) == ({}, {"user": "u"})
 
 
 def test_a_file_tells_all_its_faults_with_their_places(tmp_path: Path) -> None:

@@ -226,3 +226,87 @@ def test_closing_leaves_other_users_of_litellm_alone(openai_server: OpenAIServer
         return [*texts, await second.generate("", "Hello"), await first.generate("", "Hello")]
 
     assert asyncio.run(main()) == ["A plain reply."] * 3
+
+
+def open_files() -> int:
+    """Files and sockets that this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted on Linux")
+
+
+@needs_proc
+@pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-4-5", "hosted_vllm/m"])
+@pytest.mark.parametrize("close", [True, False])
+def test_an_event_loop_leaves_no_socket_open(openai_server: OpenAIServer, model: str, close: bool) -> None:
+    """Forty loops, one after another, need no more sockets than one, closed clients or not."""
+    config = config_for(openai_server, model)
+
+    async def main() -> None:
+        client = LLMClient(config)
+        assert await asyncio.gather(*(client.generate("", "Hello") for _ in range(2)))
+        if close:
+            await client.aclose()
+
+    asyncio.run(main())
+    before = open_files()
+    for _ in range(40):
+        asyncio.run(main())
+    assert open_files() <= before + 3
+
+
+@needs_proc
+@pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-4-5"])
+def test_closing_closes_what_nobody_waits_for(openai_server: OpenAIServer, model: str) -> None:
+    """Within a loop a closed client leaves no socket; who is still asking, or asks later, gets an answer."""
+    config = config_for(openai_server, model)
+    openai_server.script({"do": "answer", "seconds": 0.5, "content": "Late."}, model="m", contains="slow")
+
+    async def main() -> tuple[list[str], list[int]]:
+        first, second = LLMClient(config), LLMClient(config)
+        await first.generate("", "Hello")
+        late = asyncio.create_task(second.generate("", "slow"))
+        await asyncio.sleep(0.1)
+        await first.aclose()
+        texts = [await late, await first.generate("", "Hello")]
+        counts = [open_files()]
+        await first.aclose()
+        await asyncio.sleep(0.05)
+        return texts, [*counts, open_files()]
+
+    texts, (before, after) = asyncio.run(main())
+    assert texts == ["Late." if model == "openai/m" else "A plain reply.", "A plain reply."]
+    assert after < before
+
+
+def test_a_session_that_the_user_gave_to_litellm_stays_open(openai_server: OpenAIServer) -> None:
+    """What others share over litellm is not ours to close, at the end of a loop either."""
+    program = (
+        "import asyncio, os, sys\n"
+        "os.environ['LITELLM_LOCAL_MODEL_COST_MAP'] = 'True'\n"
+        "import httpx, litellm\n"
+        "from autorubric.llm import LLMConfig, generate\n"
+        "litellm.aclient_session = httpx.AsyncClient(transport=httpx.AsyncHTTPTransport())\n"
+        "config = LLMConfig(model='openai/m', api_base=sys.argv[1], api_key='sk-x', transport='litellm')\n"
+        "asyncio.run(generate('', 'hi', config))\n"
+        "print(litellm.aclient_session.is_closed)\n"
+    )
+    command = [sys.executable, "-c", program, openai_server.api_base]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout == "False\n"
+
+
+def test_no_resource_is_left_unclosed(openai_server: OpenAIServer) -> None:
+    """Python in its development mode has nothing to complain about after several loops."""
+    program = (
+        "import asyncio, gc, sys\n"
+        "from autorubric.llm import LLMConfig, generate_sync\n"
+        "config = LLMConfig(model='openai/m', api_base=sys.argv[1], api_key='sk-x', transport='litellm')\n"
+        "for _ in range(3):\n"
+        "    generate_sync('', 'hi', config)\n"
+        "gc.collect()\n"
+    )
+    command = [sys.executable, "-X", "dev", "-c", program, openai_server.api_base]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "ResourceWarning" not in result.stderr

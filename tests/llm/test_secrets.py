@@ -19,6 +19,7 @@ from autorubric.llm._secrets import Mask, digest_of, holds_secret, is_secret_nam
 from tests.servers.fixtures import OpenAIServer
 
 KEY = "gsk-SENTINEL0123456789abcdefghij"
+OTHER = "xyz-OTHER-9876543210"
 GATE = "gate-SENTINEL/42+x"
 TRANSPORTS = ["openai_compatible", "litellm"]
 
@@ -104,12 +105,12 @@ def test_a_key_of_the_environment_is_in_no_error(
 
 
 @pytest.mark.parametrize("form", [None, "text", "ok"])
-@pytest.mark.parametrize("padding", [0, 3, 60, 180, 250, 340, 1500, 65_400])
+@pytest.mark.parametrize("padding", [0, 80, 160, 240, 1400, 65_300])
 def test_no_cut_leaves_a_part_of_a_key(
     config: LLMConfig, openai_server: OpenAIServer, form: str | None, padding: int
 ) -> None:
     """Wherever an error is shortened, secrets are taken out before; nothing lower is chained to it."""
-    for more in range(0, 60, 17):
+    for more in range(0, 80, 20):
         openai_server.script({"do": "echo_key", "as": form, "padding": padding + more})
         with pytest.raises(ProviderError) as caught:
             send(config)
@@ -128,10 +129,9 @@ def test_broken_connections_chain_nothing(config: LLMConfig, openai_server: Open
 
 @pytest.mark.parametrize("form", ["reply", "refusal"])
 def test_a_reply_that_repeats_a_key_is_masked(
-    config: LLMConfig, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, form: str
+    config: LLMConfig, openai_server: OpenAIServer, form: str
 ) -> None:
-    """Text, reasoning and refusal have no key of the config or the environment; the text is still JSON."""
-    monkeypatch.setenv("SOME_SECRET", "127.0.0.1:" + openai_server.url.rpartition(":")[2])
+    """Text, reasoning and refusal have no key; the text is still JSON."""
     openai_server.script({"do": "echo_key", "as": form})
     reply = send(config)
     assert_hidden(repr(reply), KEY, GATE)
@@ -140,8 +140,6 @@ def test_a_reply_that_repeats_a_key_is_masked(
         assert reply.reasoning is not None and "Incorrect API key" in reply.reasoning
         headers = {name.lower(): said for name, said in json.loads(json.loads(reply.text)["reason"]).items()}
         assert headers["authorization"] == "Bearer ***"
-    else:
-        assert "127.0.0.1" not in repr(reply)
 
 
 def test_ordinary_words_in_replies_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,10 +151,12 @@ def test_ordinary_words_in_replies_are_left_alone(monkeypatch: pytest.MonkeyPatc
     assert mask.error(said) == "The *** *** is fine: ***."
 
 
-def test_unreadable_replies_show_no_key(config: LLMConfig, openai_server: OpenAIServer) -> None:
-    """What is quoted back to the model, and kept with a failed vote, is cleared as well."""
-    for _ in range(3):
-        openai_server.script({"do": "answer", "content": f"My key is {KEY}"})
+def test_unreadable_replies_show_no_key(
+    config: LLMConfig, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is quoted back to the model, and kept with a failed vote, is cleared of all known keys as well."""
+    monkeypatch.setenv("OTHER_API_KEY", OTHER)
+    openai_server.script({"do": "answer", "content": f"My keys are {KEY} and {OTHER}."}, repeat="last")
 
     async def main() -> None:
         async with LLMClient(config) as client:
@@ -164,8 +164,9 @@ def test_unreadable_replies_show_no_key(config: LLMConfig, openai_server: OpenAI
 
     with pytest.raises(JudgeError) as caught:
         asyncio.run(main())
-    assert_hidden(shown(caught.value) + repr(caught.value.replies), KEY)
-    assert_hidden(json.dumps([seen["body"] for seen in openai_server.log()]), KEY)
+    assert caught.value.replies == ("My keys are *** and ***.",) * 3
+    assert_hidden(shown(caught.value), KEY, OTHER)
+    assert_hidden(json.dumps([seen["body"] for seen in openai_server.log()]), KEY, OTHER)
 
 
 @pytest.mark.parametrize(

@@ -362,6 +362,32 @@ def test_parallel_requests_share_the_session_and_keep_the_limit(openai_server: O
     assert len(openai_server.log()) == 50
 
 
+def test_configs_with_different_limits_share_one_server(openai_server: OpenAIServer) -> None:
+    """Judges with limits 1 and 2: never more than 2 in flight, and the first kind only when nothing is."""
+    openai_server.script({"do": "answer", "seconds": 0.02}, repeat="last")
+
+    async def main() -> None:
+        clients = [
+            LLMClient(
+                LLMConfig(
+                    model=f"openai/judge-{most}",
+                    api_base=openai_server.api_base,
+                    max_parallel_requests=most,
+                    transport=transport,
+                )
+            )
+            for most, transport in ((1, "openai_compatible"), (2, "openai_compatible"), (2, "litellm"))
+        ]
+        await asyncio.gather(*(client.generate("", f"{i}") for i in range(6) for client in clients))
+        await asyncio.gather(*(client.aclose() for client in clients))
+
+    asyncio.run(main())
+    seen = [(one["body"]["model"], one["running"]) for one in openai_server.log()]
+    assert len(seen) == 18
+    assert {running for model, running in seen if model == "judge-1"} == {1}
+    assert {running for model, running in seen if model == "judge-2"} == {1, 2}
+
+
 def test_a_redirect_is_not_followed(openai_server: OpenAIServer) -> None:
     """A redirect would carry the key elsewhere; it is an error that says what to do."""
     openai_server.script(status(302, headers={"Location": "http://127.0.0.1:9/"}))

@@ -31,8 +31,10 @@ _NO_WORD_LENGTH: Final = 20
 _LONGEST_SEARCHED: Final = 1 << 16
 _MASK: Final = "***"
 _LABELLED: Final = re.compile(
-    r"((?:authorization|(?:api|subscription)[-_ ]?key(?: provided)?|(?:access|auth|session)[-_]?token|[?&]key)"
-    r"(?:[\"']?\s{0,3}[:=]|[\"'],)\s{0,3}b?[\"']?)(?:(?:basic|bearer|token)\s{1,3})?[^\s\"',;&})\]]{4,}",
+    r"((?:authorization|(?:api|subscription)[-_ ]?key(?: provided)?"
+    r"|(?:access|auth|session)[-_]?token|[?&]key)"
+    r"(?:[\"']?\s{0,3}[:=]|[\"'],)\s{0,3}(?:b(?=[\"']))?[\"']?)"
+    r"(?:(?:apikey|basic|bearer|digest|token)\s{1,3})?[^\s\"',;&})\]]{4,}",
     re.IGNORECASE,
 )
 _BEARER: Final = re.compile(r"(\bbearer\s{1,3})(?![a-z]{1,19}(?![\w.~+/=-]))[\w.~+/=-]{4,}", re.IGNORECASE)
