@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autorubric.criteria import (
+        AnalyticRubricCriterion as AnalyticRubricCriterion,
+    )
+    from autorubric.criteria import (
         BaseCriterion as BaseCriterion,
     )
     from autorubric.criteria import (
@@ -22,7 +25,13 @@ if TYPE_CHECKING:
         BoundInt as BoundInt,
     )
     from autorubric.criteria import (
+        ChecklistCriterion as ChecklistCriterion,
+    )
+    from autorubric.criteria import (
         ChoiceField as ChoiceField,
+    )
+    from autorubric.criteria import (
+        ComparativeCriterion as ComparativeCriterion,
     )
     from autorubric.criteria import (
         Criterion as Criterion,
@@ -37,16 +46,52 @@ if TYPE_CHECKING:
         EvalField as EvalField,
     )
     from autorubric.criteria import (
+        Gate as Gate,
+    )
+    from autorubric.criteria import (
+        HolisticRubricCriterion as HolisticRubricCriterion,
+    )
+    from autorubric.criteria import (
+        LikertCriterion as LikertCriterion,
+    )
+    from autorubric.criteria import (
+        LikertItem as LikertItem,
+    )
+    from autorubric.criteria import (
         ListField as ListField,
     )
     from autorubric.criteria import (
+        NarrativeCriterion as NarrativeCriterion,
+    )
+    from autorubric.criteria import (
+        NumericalRatingCriterion as NumericalRatingCriterion,
+    )
+    from autorubric.criteria import (
+        PassFailCriterion as PassFailCriterion,
+    )
+    from autorubric.criteria import (
+        RubricDimension as RubricDimension,
+    )
+    from autorubric.criteria import (
+        RubricLevel as RubricLevel,
+    )
+    from autorubric.criteria import (
         TextField as TextField,
+    )
+    from autorubric.criteria import (
+        When as When,
     )
     from autorubric.criteria import (
         register_check as register_check,
     )
     from autorubric.criteria import (
         register_kind as register_kind,
+    )
+    from autorubric.critic import (
+        Critic as Critic,
+    )
+    from autorubric.critic import (
+        Prompt as Prompt,
     )
     from autorubric.dataset import (
         DataItem as DataItem,
@@ -229,7 +274,25 @@ if TYPE_CHECKING:
         OrdinalCriterionMetrics as OrdinalCriterionMetrics,
     )
     from autorubric.metrics import (
+        RankingCriterionMetrics as RankingCriterionMetrics,
+    )
+    from autorubric.metrics import (
         compute_metrics as compute_metrics,
+    )
+    from autorubric.opinions import (
+        AggregatedScore as AggregatedScore,
+    )
+    from autorubric.opinions import (
+        aggregate_scores as aggregate_scores,
+    )
+    from autorubric.opinions import (
+        inter_rater_reliability as inter_rater_reliability,
+    )
+    from autorubric.opinions import (
+        mean_opinion_score as mean_opinion_score,
+    )
+    from autorubric.opinions import (
+        median_opinion_score as median_opinion_score,
     )
     from autorubric.rubric import (
         Rubric as Rubric,
@@ -273,6 +336,9 @@ if TYPE_CHECKING:
     from autorubric.types import (
         PenaltyType as PenaltyType,
     )
+    from autorubric.types import (
+        RubricGroup as RubricGroup,
+    )
     from autorubric.values import (
         Answer as Answer,
     )
@@ -293,19 +359,34 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "AnalyticRubricCriterion": "criteria",
     "BaseCriterion": "criteria",
     "BoolField": "criteria",
     "BoundFloat": "criteria",
     "BoundInt": "criteria",
+    "ChecklistCriterion": "criteria",
     "ChoiceField": "criteria",
+    "ComparativeCriterion": "criteria",
     "Criterion": "criteria",
     "CriterionOption": "criteria",
     "DictField": "criteria",
     "EvalField": "criteria",
+    "Gate": "criteria",
+    "HolisticRubricCriterion": "criteria",
+    "LikertCriterion": "criteria",
+    "LikertItem": "criteria",
     "ListField": "criteria",
+    "NarrativeCriterion": "criteria",
+    "NumericalRatingCriterion": "criteria",
+    "PassFailCriterion": "criteria",
+    "RubricDimension": "criteria",
+    "RubricLevel": "criteria",
     "TextField": "criteria",
+    "When": "criteria",
     "register_check": "criteria",
     "register_kind": "criteria",
+    "Critic": "critic",
+    "Prompt": "critic",
     "DataItem": "dataset",
     "RubricDataset": "dataset",
     "ArgumentError": "errors",
@@ -366,7 +447,13 @@ _HOMES = {
     "MetricsResult": "metrics",
     "NominalCriterionMetrics": "metrics",
     "OrdinalCriterionMetrics": "metrics",
+    "RankingCriterionMetrics": "metrics",
     "compute_metrics": "metrics",
+    "AggregatedScore": "opinions",
+    "aggregate_scores": "opinions",
+    "inter_rater_reliability": "opinions",
+    "mean_opinion_score": "opinions",
+    "median_opinion_score": "opinions",
     "Rubric": "rubric",
     "compute_length_penalty": "scoring",
     "CannotAssessConfig": "types",
@@ -381,6 +468,7 @@ _HOMES = {
     "MultiChoiceJudgeVote": "types",
     "MultiChoiceVerdict": "types",
     "PenaltyType": "types",
+    "RubricGroup": "types",
     "Answer": "values",
     "CriterionVerdict": "values",
     "Level": "values",

@@ -40,6 +40,7 @@ class FewShotConfig(BaseModel):
 @dataclass(frozen=True, slots=True)
 class _Labelled:
     item_id: str
+    submission: Submission
     text: str
     label: str
     reason: str
@@ -81,7 +82,8 @@ class ExamplePool:
         others = [
             found
             for found in self._shuffled.get(criterion_name, ())
-            if found.text != task.submission.text and not (task.item_id and found.item_id == task.item_id)
+            if not _same_texts(found.submission, task.submission)
+            and not (task.item_id and found.item_id == task.item_id)
         ]
         # Turns are taken after the item itself is gone: it would leave its label one example short.
         taken = _taking_turns(others) if self.config.balance_verdicts else others
@@ -98,18 +100,23 @@ class ExamplePool:
 def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
     pool: dict[str, list[_Labelled]] = {}
     for position, item in enumerate(training_data.items):
-        text = Submission.parse(item.submission).text
+        submission = Submission.parse(item.submission)
         truth = training_data.item_truth(position)
-        if text is None or truth is None:
+        if submission.text is None or truth is None:
             continue
         for criterion in training_data.get_item_rubric(position):
-            answer = criterion.parse_truth(truth.get(criterion.name or ""))
-            if answer is None or answer.label is None:
+            answer = criterion.facing(submission).parse_truth(truth.get(criterion.name or ""))
+            text, label = (None, None) if answer is None else criterion.example(submission, answer)
+            if text is None or label is None:
                 continue
             reason = (item.reasons or {}).get(criterion.name or "", "")
-            labelled = _Labelled(training_data.item_id(position), text, answer.label, reason)
+            labelled = _Labelled(training_data.item_id(position), submission, text, label, reason)
             pool.setdefault(criterion.name or "", []).append(labelled)
     return pool
+
+
+def _same_texts(one: Submission, other: Submission) -> bool:
+    return one.text == other.text and set(one.candidates.values()) == set(other.candidates.values())
 
 
 def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:
