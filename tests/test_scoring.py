@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from autorubric.criteria import BaseCriterion
 from autorubric.scoring import (
+    Score,
     Term,
     compute_length_penalty,
     entering_value,
     penalised,
     score_terms,
-    score_values,
     submission_length_penalty,
 )
 from autorubric.types import CannotAssessConfig, CannotAssessStrategy, Decision, LengthPenalty
@@ -26,7 +26,7 @@ from tests.doubles import binary, choice
 
 values = st.floats(0, 1)
 weights = st.floats(-100, 100).map(lambda weight: round(weight, 3))
-terms = st.lists(st.builds(Term, values, weights), min_size=1, max_size=8)
+terms = st.lists(st.builds(Term, values, weights, st.booleans()), min_size=1, max_size=8)
 SKIPPED = CannotAssessConfig()
 OPEN = Decision(status="abstained", answer=Answer(code=None, cannot_assess=True))
 
@@ -53,9 +53,9 @@ def test_the_formulas_by_hand() -> None:
 
 @given(terms)
 def test_a_normalised_score_is_bounded(given_terms: list[Term]) -> None:
-    """It lies on [0, 1] or there is none, and there is none exactly where nothing weighs."""
+    """It lies on [0, 1] or there is none, and there is none exactly where nothing but bonuses weighs."""
     scored = score_terms(given_terms)
-    assert (scored.score is None) == (not any(term.weight for term in given_terms))
+    assert (scored.score is None) == (not any(term.weight for term in given_terms if not term.bonus))
     if scored.score is not None:
         assert 0.0 <= scored.score <= 1.0
         assert scored.raw is not None
@@ -69,7 +69,7 @@ def test_a_score_rises_with_each_positive_criterion(
     position %= len(given_terms)
     term = given_terms[position]
     changed = [*given_terms]
-    changed[position] = Term(max(value, term.value), term.weight)
+    changed[position] = term._replace(value=max(value, term.value))
     before, after = score_terms(given_terms).score, score_terms(changed).score
     if before is None or after is None:
         assert before is after
@@ -86,7 +86,7 @@ def test_order_and_scale_of_the_weights_do_not_matter(
     """Shuffled criteria, and all weights times one factor, give the same score."""
     shuffled = [*given_terms]
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
-    scaled = [Term(term.value, term.weight * factor) for term in given_terms]
+    scaled = [term._replace(weight=term.weight * factor) for term in given_terms]
     assert near(score_terms(given_terms).score, score_terms(shuffled).score)
     assert near(score_terms(given_terms).score, score_terms(scaled).score)
 
@@ -106,6 +106,12 @@ def values_under(
         entering_value(criterion, OPEN if value is None else answered(value), policy)
         for criterion, (_, value) in zip(criteria_of(given_rows), given_rows, strict=True)
     ]
+
+
+def score_values(criteria: list[BaseCriterion], entering: list[float | None]) -> Score:
+    """The score of values beside their criteria; a value of None leaves the score."""
+    pairs = zip(criteria, entering, strict=True)
+    return score_terms(Term(value, criterion.weight) for criterion, value in pairs if value is not None)
 
 
 @given(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ CRITERION_KEYS = {
 }
 VOTE_KEYS = {"judge", "sample", "status", "answer", "value", "reason", "confidence", "error"}
 REPORT_KEYS = {
-    *("score", "raw_score", "error", "judge_scores", "mean_agreement", "cannot_assess_count"),
-    *("tokens", "cost", "criteria"),
+    *("score", "raw_score", "error", "node_scores", "judge_scores", "mean_agreement"),
+    *("cannot_assess_count", "tokens", "cost", "criteria"),
 }
 
 
@@ -28,6 +29,17 @@ def test_a_text_is_graded_into_a_table(cli: Cli, rubric: str) -> None:
     assert row.split()[1:3] == ["4", "MET"]
     assert '"paris"' in row
     assert "\nscore" in done.out
+
+
+def test_groups_are_listed_with_their_scores(cli: Cli, tmp_path: Path) -> None:
+    """A nested rubric has a second table."""
+    criteria = [{"name": "capital", "requirement": "It names Paris."}]
+    nested = {"criteria": [{"name": "facts", "criteria": criteria}]}
+    (tmp_path / "nested.json").write_text(json.dumps(nested), encoding="utf-8")
+    done = cli("grade", TEXT, "--rubric", "nested.json", "--judge", "lexical")
+    assert "\nfacts " in done.out
+    as_json = cli("grade", TEXT, "--rubric", "nested.json", "--judge", "lexical", "--json").json
+    assert list(as_json["node_scores"]) == ["", "facts"]
 
 
 def test_json_is_one_object_with_stable_keys(cli: Cli, rubric: str) -> None:

@@ -18,10 +18,10 @@ from autorubric.rubric import Rubric
 
 @register_kind("test_points")
 class PointsCriterion(BaseCriterion):
-    """Whole points and a bonus."""
+    """Whole points and extra ones."""
 
     points: BoundInt = BoundInt(min_val=0, max_val=10)
-    bonus: BoundInt = BoundInt(min_val=0, max_val=2)
+    extra: BoundInt = BoundInt(min_val=0, max_val=2)
     explanation: TextField = TextField()
 
 
@@ -69,7 +69,7 @@ TRUTH = {
     "met": st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS"]),
     "a scale": st.sampled_from(["1.0", "2.0", "NA", "CANNOT_ASSESS"]),
     "points": st.builds(
-        lambda points, text: {"points": points, "bonus": 1, "explanation": text}, st.integers(0, 10), TEXT
+        lambda points, text: {"points": points, "extra": 1, "explanation": text}, st.integers(0, 10), TEXT
     ),
     "level": st.integers(0, 10),
 }

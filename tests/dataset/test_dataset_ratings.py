@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from autorubric.criteria import ComparativeCriterion
 from autorubric.dataset import DataItem, RubricDataset, read_long_table
 from autorubric.errors import DatasetError
 from autorubric.rubric import Rubric
@@ -171,3 +172,38 @@ def test_other_real_data(name: str, labels: int | None, tmp_path: Path) -> None:
     assert len(found) == labels if labels else "NA" in found
     data.to_file(tmp_path / "d.jsonl")
     assert RubricDataset.from_file(tmp_path / "d.jsonl") == data
+
+
+def test_labels_of_comparisons_name_the_candidates_of_their_item(tmp_path: Path) -> None:
+    """A name of another item is a fault; a number and a name may agree."""
+    rubric = Rubric([ComparativeCriterion(name="better")])
+    items = [
+        DataItem(id="a", submission={"x": "1", "y": "2"}),
+        DataItem(id="b", submission={"p": "1", "q": "2"}),
+    ]
+    pairs = RubricDataset(rubric=rubric, items=items)
+    rows = "a,better,ann,human,x\na,better,bob,human,-1\na,better,eve,human,y\nb,better,ann,human,tie\n"
+    rated = pairs.with_ratings(table(tmp_path, f"{HEAD}\n{rows}"))
+    assert rated.item_truth(0) == {"better": "x"}
+    assert rated.item_truth(1) == {"better": "tie"}
+    with pytest.raises(DatasetError, match="'x' is no candidate; candidates: p, q"):
+        pairs.with_ratings(table(tmp_path, f"{HEAD}\nb,better,ann,human,x\n"))
+    with pytest.raises(DatasetError, match="'x' is no candidate"):
+        RubricDataset(rubric=rubric, items=[DataItem(submission={"p": "", "q": ""}, ground_truth=["x"])])
+
+
+def test_comparisons_survive_files(tmp_path: Path) -> None:
+    """Labels of pairs and rankings come back from every form of file as they were."""
+    rubric = Rubric(
+        [ComparativeCriterion(name="better"), ComparativeCriterion(name="by", margin=2)], guidelines=None
+    )
+    items = [
+        DataItem(id="a", submission={"x": "1", "y": "2"}, ground_truth={"better": "y", "by": -2}),
+        DataItem(id="b", submission={"p": "1", "q": "2"}, ground_truth={"better": "tie", "by": 1}),
+    ]
+    dataset = RubricDataset(rubric=rubric, items=items)
+    for suffix in ("json", "csv"):
+        dataset.to_file(tmp_path / f"d.{suffix}")
+        again = RubricDataset.from_file(tmp_path / f"d.{suffix}", rubric=rubric)
+        assert [again.item_truth(i) for i in range(2)] == [dataset.item_truth(i) for i in range(2)]
+        assert [item.submission for item in again.items] == [item.submission for item in items]

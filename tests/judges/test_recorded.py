@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from autorubric.criteria import ComparativeCriterion
 from autorubric.errors import ArgumentError, FileError, ReplyError
 from autorubric.graders import CriterionGrader
 from autorubric.judges import JudgeReply, RecordedJudge
 from autorubric.rubric import Rubric
+from autorubric.types import CriterionReport
 from autorubric.values import Answer
 from tests.criteria.kinds import Warmth
 from tests.doubles import binary, choice, request_for
@@ -182,3 +184,68 @@ def test_recorded_votes_grade(tmp_path: Path) -> None:
     assert [vote.status for vote in report.report[0].votes] == ["answered", "failed", "not_asked"]
     assert report.score == 1.0
     assert report.judge_scores == {"a": 1.0, "b": None, "c": None}
+
+
+# Pairs in both orders
+
+PAIRS = ("i1,better,gpt@ab,llm,x", "i1,better,gpt@ba,llm,y", "i2,better,gpt@ab,llm,INVALID")
+CANDIDATES = {"x": "one", "y": "two"}
+
+
+def pair(**fields: Any) -> ComparativeCriterion:
+    return ComparativeCriterion(name="better", **fields)
+
+
+def graded(
+    judge: RecordedJudge, item_id: str = "i1", criterion: ComparativeCriterion | None = None
+) -> CriterionReport:
+    grader = CriterionGrader(judges=[judge], on_failure="exclude")
+    rubric = Rubric([criterion or pair()])
+    return asyncio.run(grader.grade(CANDIDATES, rubric, item_id=item_id)).report[0]
+
+
+def test_pairs_are_recorded_in_both_orders(tmp_path: Path) -> None:
+    """Each order has its rater; the values name the same candidates in both."""
+    orders = {"ab": "gpt@ab", "ba": "gpt@ba"}
+    judge = RecordedJudge.from_csv(table(tmp_path, *PAIRS), orders=orders, judge_id="gpt")
+    found = graded(judge)
+    assert [(vote.judge_id, vote.order, vote.answer) for vote in found.votes] == [
+        ("gpt", ("x", "y"), "x"),
+        ("gpt", ("y", "x"), "y"),
+    ]
+    assert found.position_inconsistent == ("gpt",)
+    lost = graded(judge, "i2")
+    assert [vote.status for vote in lost.votes] == ["failed", "not_asked"]
+    assert lost.votes[1].order == ("y", "x")
+    assert RecordedJudge.from_csv(table(tmp_path, *PAIRS), orders=orders).judge_id == "gpt@ab"
+    assert set(judge.describe()) == {"judge", "votes", "missing", "swapped"}
+
+
+def test_one_order_recorded_is_one_vote(tmp_path: Path) -> None:
+    """Without `orders` a row is no vote on both orders, and the other order is not asked."""
+    judge = RecordedJudge.from_csv(table(tmp_path, *PAIRS), "gpt@ab")
+    assert [vote.status for vote in graded(judge).votes] == ["answered", "not_asked"]
+    assert (graded(judge).final_answer, graded(judge).position_inconsistent) == ("x", ())
+    only = graded(judge, criterion=pair(both_orders=False))
+    assert [vote.status for vote in only.votes] == ["answered"]
+
+
+def test_pairs_without_texts_are_read_from_numbers(tmp_path: Path) -> None:
+    """Nothing says which names there are then; numbers do not need them."""
+    judge = RecordedJudge.from_csv(table(tmp_path, "i1,better,gpt,llm,-1"))
+    report = asyncio.run(CriterionGrader(judges=[judge]).grade(None, Rubric([pair()]), item_id="i1"))
+    assert report.score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"orders": {"ab": "gpt@ab"}}, "give orders="),
+        ({"orders": {"ab": "gpt@ab", "ba": "gpt@ba"}, "rater": "gpt@ab"}, "and no rater"),
+        ({"orders": {"ab": "gpt@ab", "ba": "claude@ba"}}, "has no rater claude@ba"),
+    ],
+)
+def test_orders_that_are_none(arguments: dict[str, Any], told: str, tmp_path: Path) -> None:
+    """Both orders need a rater that is in the file."""
+    with pytest.raises(ArgumentError, match=told):
+        RecordedJudge.from_csv(table(tmp_path, *PAIRS), **arguments)

@@ -11,6 +11,8 @@ from autorubric.metrics import (
     Nominal,
     Ordinal,
     brennan_prediger,
+    cohen_kappa,
+    conger_kappa,
     fleiss_kappa,
     gwet_ac,
     percent_agreement,
@@ -48,6 +50,42 @@ def test_gwet_four_raters_with_missing_ratings():
     assert f"{fleiss_kappa(FOUR, scale=scale):.5f}" == "0.76117"
     assert f"{percent_agreement(FOUR, scale=scale):.5f}" == "0.81818"
     assert brennan_prediger(ratings=FOUR, scale=scale) == pytest.approx((9 / 11 - 0.2) / 0.8)
+
+
+def test_conger_four_raters_with_missing_ratings():
+    """irrCAC prints Conger's kappa .76282 for the four raters; complete rows give Conger's own formula."""
+    assert f"{conger_kappa(FOUR):.5f}" == "0.76282"
+    complete = np.array([row for row in FOUR if N not in row])
+    shares = np.array([[(column == k).mean() for k in range(1, 5)] for column in complete.T])
+    pairs = [(g, h) for g in range(4) for h in range(g)]
+    expected = np.mean([shares[g] @ shares[h] for g, h in pairs])
+    observed = np.mean([(complete[:, g] == complete[:, h]).mean() for g, h in pairs])
+    assert conger_kappa(complete) == pytest.approx((observed - expected) / (1 - expected))
+
+
+@pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
+def test_conger_of_two_raters_is_cohens_kappa(weights):
+    """Each rater keeps margins of their own; with weights as without."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 4, 80)
+    pred = np.minimum(truth + rng.integers(0, 2, 80), 3)
+    scale = Ordinal(range(4))
+    found = conger_kappa(np.column_stack([truth, pred]), scale=scale, weights=weights, ci="analytic")
+    cohen = cohen_kappa(truth, pred, scale=scale, weights=weights, ci="analytic")
+    assert found == pytest.approx(cohen)
+    assert number(found.se) == pytest.approx(number(cohen.se))
+
+
+def test_conger_undefined():
+    """One category, no pair, no rating, weights that leave no room: None with the reason."""
+    assert conger_kappa([[1, 1], [1, 1]]).reason == "single_class"
+    assert conger_kappa([[1, N], [N, 0]]).reason == "no_pairs"
+    assert conger_kappa([[N, N]]).reason == "no_ratings"
+    assert conger_kappa([]).reason == "no_ratings"
+    assert conger_kappa([[1], [0]]).reason == "no_pairs"
+    assert conger_kappa([[1, 0], [0, 1]], weights=[[1, 1], [1, 1]]).reason == "no_variance"
+    found = conger_kappa([[1, 1, N], [0, 0, N], [N, N, N]])
+    assert (found.value, found.n, found.n_missing) == (1.0, 2, 1)
 
 
 def test_missing_ratings_do_not_drop_the_unit():

@@ -25,6 +25,9 @@ def _columns(one, seed=0, n=60):
     pred = np.where(rng.random(n) < 0.6, truth, rng.integers(0, 3, n))
     if one.needs in ("numbers", "samples"):
         return (truth.astype(float).tolist(), (pred + 0.5 * (pred > 1)).tolist()), {}
+    if one.needs == "scores":
+        third = np.where(rng.random(n) < 0.6, truth, rng.integers(0, 3, n)) - 0.25
+        return (np.column_stack([truth, pred, third]).tolist(),), {}
     named = [[LABELS[code] for code in column] for column in (truth, pred)]
     keywords: dict[str, Any] = {"scale": SCALE}
     if one.one_class:
@@ -38,7 +41,7 @@ def _columns(one, seed=0, n=60):
 def _equal(one):
     """Two equal sides that vary, in the form that a figure needs."""
     columns, keywords = _columns(one)
-    if one.needs == "ratings":
+    if one.needs in ("ratings", "scores"):
         return ([[row[0]] * 3 for row in columns[0]],), keywords
     return (columns[0], columns[0]), keywords
 
@@ -80,6 +83,10 @@ def test_names_of_labels_do_not_matter(one):
         factor = 3 if one.bounds[1] is None else 1
         assert one.function(*moved, ci=None) == pytest.approx(factor * expected)
         return
+    if one.needs == "scores":
+        moved = ([[3 * number + 2 for number in row] for row in columns[0]],)
+        assert one.function(*moved, ci=None) == pytest.approx(expected)
+        return
     new = {"a": 7, "b": "x", "c": 2.5}
     renamed = Ordinal(list(new.values()), [0.0, 0.3, 1.0])
     if one.needs == "ratings":
@@ -94,7 +101,7 @@ def test_sides_may_be_exchanged_where_symmetric(one):
     """Symmetric figures do not care who is truth; the others do on this input."""
     columns, keywords = _columns(one)
     expected = float(one.function(*columns, **keywords, ci=None))
-    if one.needs == "ratings":
+    if one.needs in ("ratings", "scores"):
         exchanged = ([row[::-1] for row in columns[0]],)
     else:
         exchanged = columns[::-1]
@@ -144,7 +151,7 @@ EMPTY = [[], [None, None], [None]]
 def test_nothing_is_undefined_with_a_reason_and_without_a_warning(one, empty, ci):
     """No item, or missing ones alone, give None and a reason: no zero, no NaN, no warning."""
     _, keywords = _columns(one)
-    columns = ([[label] for label in empty],) if one.needs == "ratings" else (empty, empty)
+    columns = ([[label] for label in empty],) if one.needs in ("ratings", "scores") else (empty, empty)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = one.function(*columns, **keywords, ci=ci)
@@ -163,10 +170,10 @@ def test_degenerate_input_warns_never(one, case, ci):
     """One item, constant sides and all methods of interval: a number or a reason, and no warning."""
     _, keywords = _columns(one)
     columns = case
-    if one.needs in ("numbers", "samples"):
+    if one.needs in ("numbers", "samples", "scores"):
         columns = tuple([float(LABELS.index(label)) for label in column] for column in case)
-    if one.needs == "ratings":
-        columns = ([list(row) for row in zip(*case, strict=True)],)
+    if one.needs in ("ratings", "scores"):
+        columns = ([list(row) for row in zip(*columns, strict=True)],)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

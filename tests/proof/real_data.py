@@ -87,3 +87,30 @@ def llm_rubric(folder: Path) -> RubricDataset:
     ]
     dataset = RubricDataset(name="llm_rubric", rubric=Rubric(criteria), items=items)
     return dataset.with_ratings(folder / "labels.csv")
+
+
+def paperbench(folder: Path) -> RubricDataset:
+    """5 replications, each with a weighted tree of its own; truth is the human's leaf grades."""
+    content = load_json(folder / "rubric.json")["rubrics"]
+    rubrics = {key: Rubric(_members(nodes)) for key, nodes in content.items()}
+    items = [
+        DataItem(id=row["item_id"], prompt=row["prompt"], submission=None, rubric=rubrics[row["rubric_id"]])
+        for row in load_lines(folder / "items.jsonl")
+    ]
+    return RubricDataset(name="paperbench", items=items).with_ratings(folder / "labels.csv")
+
+
+def _members(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What stands in the root of a tree, as a rubric file has it; inner nodes become groups."""
+    below: dict[str | None, list[dict[str, Any]]] = {}
+    for node in nodes:
+        below.setdefault(node["parent"], []).append(node)
+
+    def member(node: dict[str, Any]) -> dict[str, Any]:
+        head = {"name": node["id"], "weight": node["weight"]}
+        if node["id"] in below:
+            return {**head, "criteria": [member(one) for one in below[node["id"]]]}
+        return {**head, "requirement": node["requirement"]}
+
+    (root,) = below[None]
+    return [member(node) for node in below[root["id"]]]

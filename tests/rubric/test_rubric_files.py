@@ -229,9 +229,9 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - criteria[6] (line 17): the key 'requirement' is missing",
         f"  - criteria[7].type (line 18): no kind of criterion 'None'; registered: {tags}; "
         "A kind of your own needs @register_kind first",
+        "  - criteria[8].name (line 19): the name 'a' is taken by an earlier criterion; names are unique",
         "  - criteria[9].check (line 21): no check 'test_has_digit' is registered; did you mean "
         "'test_has_digits'? Register it with register_check(name, fn)",
-        "  - criteria[8].name (line 19): the name 'a' is taken by an earlier criterion; names are unique",
     ]
 
 

@@ -1,11 +1,14 @@
 """Aggregation: votes to decisions, by measurement level. All pure."""
 
 from autorubric.aggregation._ballots import Ballot, OnFailure
+from autorubric.aggregation._bradley_terry import Contest, TieModel, fit_strengths
 from autorubric.aggregation._decide import (
     AggregationPolicy,
     BinaryAggregation,
     NominalAggregation,
     OrdinalAggregation,
+    RankingAggregation,
+    ballot_of,
     decide,
     decide_by_judge,
     decide_panel,
@@ -17,10 +20,15 @@ __all__ = [
     "AggregationPolicy",
     "Ballot",
     "BinaryAggregation",
+    "Contest",
     "NominalAggregation",
     "OnFailure",
     "OrdinalAggregation",
+    "RankingAggregation",
+    "TieModel",
+    "ballot_of",
     "decide",
     "decide_by_judge",
     "decide_panel",
+    "fit_strengths",
 ]

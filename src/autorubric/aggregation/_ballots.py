@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from autorubric.criteria import BaseCriterion
-from autorubric.types import Decision
+from autorubric.types import Decision, prefers_alike
 from autorubric.values import Answer
 
 OnFailure = Literal["conservative", "exclude", "raise"]
@@ -76,10 +77,25 @@ def decision_without_answers(ballots: Sequence[Ballot]) -> Decision:
     return Decision(status="failed" if failed else "not_asked")
 
 
-def agreement(ballots: Sequence[Ballot], decided: Answer) -> float | None:
-    """Share of answered ballots whose answer equals the decision; None where none was answered."""
+def agreement(criterion: BaseCriterion, ballots: Sequence[Ballot], decided: Answer) -> float | None:
+    """Share of answered ballots whose answer equals the decision; None where none was answered.
+
+    Preferences are equal where the same candidate is preferred, however far. Of a criterion in parts it is
+    the mean share over its parts. Texts are hardly ever equal and none is wrong for that: they have no
+    agreement.
+    """
     answered = [ballot.answer for ballot in ballots if ballot.status == "answered" and ballot.answer]
-    if not answered:
+    if not answered or criterion.level == "text":
         return None
-    same: int = sum(answer.code == decided.code for answer in answered)
-    return same / len(answered)
+    if criterion.level == "ranking":
+        return statistics.fmean(prefers_alike(answer.code, decided.code) for answer in answered)
+    whole = criterion.part_answers(decided)
+    if not any(whole):
+        equal: int = sum(answer.code == decided.code for answer in answered)
+        return equal / len(answered)
+    same, total = 0, 0
+    for answer in answered:
+        for own, part in zip(criterion.part_answers(answer), whole, strict=True):
+            same += own is not None and part is not None and own.code == part.code
+            total += 1
+    return same / total

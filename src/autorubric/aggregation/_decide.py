@@ -16,14 +16,16 @@ from autorubric.aggregation._ballots import (
     decision_without_answers,
 )
 from autorubric.aggregation._methods import AGGREGATORS, Aggregator
+from autorubric.aggregation._parts import part_by_part
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
-from autorubric.types import Decision, JudgeVote
+from autorubric.types import Decision, JudgeVote, prefers_alike
 from autorubric.values import Answer
 
 BinaryAggregation = Literal["majority", "weighted", "unanimous", "any"]
 OrdinalAggregation = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
 NominalAggregation = Literal["mode", "weighted_mode", "unanimous"]
+RankingAggregation = Literal["borda", "bradley_terry"]
 
 
 class AggregationPolicy(BaseModel):
@@ -33,6 +35,7 @@ class AggregationPolicy(BaseModel):
         aggregation: For binary criteria.
         ordinal_aggregation: For ordered scales and numbers.
         nominal_aggregation: For unordered choices.
+        ranking_aggregation: For candidates that are compared.
         on_failure: Whether a reply that could not be read counts as the conservative answer, is left out,
             or raises.
     """
@@ -42,18 +45,27 @@ class AggregationPolicy(BaseModel):
     aggregation: BinaryAggregation = "majority"
     ordinal_aggregation: OrdinalAggregation = "mean"
     nominal_aggregation: NominalAggregation = "mode"
+    ranking_aggregation: RankingAggregation = "borda"
     on_failure: OnFailure = "conservative"
 
     def aggregator(self, criterion: BaseCriterion) -> Aggregator:
         """The aggregator for a criterion: its own where it names one, else that of its level.
 
+        A criterion in parts is combined part by part, each as its own level says.
+
         Raises:
-            ArgumentError: The criterion names one that its level does not have.
+            ArgumentError: The criterion names one that its level, or that of a part, does not have.
         """
+        parts = criterion.part_fields.values()
+        if parts:
+            return part_by_part(
+                [self.aggregator(part) for part in parts], undivided=AGGREGATORS["interval"]["mean"]
+            )
         level = criterion.level
         own: dict[str, str] = {
             "binary": self.aggregation,
             "nominal": self.nominal_aggregation,
+            "ranking": self.ranking_aggregation,
             "text": "first",
         }
         name: str = criterion.aggregation or own.get(level, self.ordinal_aggregation)
@@ -97,7 +109,7 @@ def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: Aggregat
         answer=outcome.answer,
         mean_value=outcome.mean_value,
         tie=outcome.tie,
-        agreement=agreement(ballots, outcome.answer),
+        agreement=agreement(criterion, ballots, outcome.answer),
         assumed=not any(ballot.status == "answered" for ballot in ballots),
     )
 
@@ -113,18 +125,62 @@ def _counted(criterion: BaseCriterion, ballot: Ballot, policy: AggregationPolicy
 def decide_by_judge(
     criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy
 ) -> dict[str, Decision]:
-    """What each judge's samples come to, by judge id in the order of first votes."""
-    by_judge: dict[str, list[Ballot]] = {}
+    """What each judge's samples come to, by judge id in the order of first votes.
+
+    Where candidates were shown in both orders, a sample's votes are first brought together: orders that
+    prefer different candidates of a pair make a tie.
+    """
+    by_judge: dict[str, dict[int, list[Ballot]]] = {}
     for vote in votes:
-        by_judge.setdefault(vote.judge_id, []).append(ballot_of(criterion, vote))
+        samples = by_judge.setdefault(vote.judge_id, {})
+        samples.setdefault(vote.sample, []).append(ballot_of(criterion, vote))
     strict = _answered_only(policy, votes)
     return {
         judge: _marked(
-            decide(criterion, ballots, policy),
-            decide(criterion, ballots, strict) if strict is not None else None,
+            _decide_samples(criterion, samples, policy),
+            _decide_samples(criterion, samples, strict) if strict is not None else None,
         )
-        for judge, ballots in by_judge.items()
+        for judge, samples in by_judge.items()
     }
+
+
+def _decide_samples(
+    criterion: BaseCriterion, samples: Mapping[int, Sequence[Ballot]], policy: AggregationPolicy
+) -> Decision:
+    single = [ballot for cast in samples.values() for ballot in cast]
+    if len(single) == len(samples):
+        return decide(criterion, single, policy)
+    over_orders = [_decide_orders(criterion, cast, policy) for cast in samples.values()]
+    made = decide(criterion, [_as_ballot(one) for one in over_orders], policy)
+    if made.answer is None or made.status != "answered":
+        return made
+    lone = over_orders[0] if len(over_orders) == 1 else made
+    return replace(
+        made,
+        tie=made.tie or lone.tie,
+        mean_value=lone.mean_value,
+        agreement=agreement(criterion, single, made.answer),
+    )
+
+
+def _decide_orders(
+    criterion: BaseCriterion, ballots: Sequence[Ballot], policy: AggregationPolicy
+) -> Decision:
+    """What one sample's votes come to, each cast on another order of the candidates."""
+    counted = [found for ballot in ballots if (found := _counted(criterion, ballot, policy)) is not None]
+    if counted and len(criterion.standing(counted[0])) == 2:
+        first, *others = counted
+        if not all(prefers_alike(first.code, other.code) for other in others):
+            tied = criterion.placed((0.5, 0.5))
+            assumed = not any(ballot.status == "answered" for ballot in ballots)
+            return Decision(status="answered", answer=tied, tie=True, mean_value=0.5, assumed=assumed)
+    return decide(criterion, ballots, policy)
+
+
+def _as_ballot(made: Decision, weight: float = 1.0) -> Ballot:
+    # An assumed answer stands for unreadable replies and stays one of them.
+    status = "failed" if made.assumed else made.status
+    return Ballot(status=status, answer=made.answer, unreadable=made.assumed, weight=weight)
 
 
 def decide_panel(
@@ -139,7 +195,7 @@ def decide_panel(
         return panel
     lone_tie = len(judges) == 1 and next(iter(judges.values())).tie
     single = [ballot_of(criterion, vote) for vote in votes]
-    panel = replace(panel, tie=panel.tie or lone_tie, agreement=agreement(single, panel.answer))
+    panel = replace(panel, tie=panel.tie or lone_tie, agreement=agreement(criterion, single, panel.answer))
     strict = _answered_only(policy, votes)
     if strict is None:
         return panel
@@ -154,16 +210,7 @@ def _combined(
     policy: AggregationPolicy,
 ) -> Decision:
     weights = {vote.judge_id: vote.weight for vote in votes}
-    ballots = [
-        # An assumed answer stands for unreadable replies and stays one of them.
-        Ballot(
-            status="failed" if made.assumed else made.status,
-            answer=made.answer,
-            unreadable=made.assumed,
-            weight=weights[judge],
-        )
-        for judge, made in judges.items()
-    ]
+    ballots = [_as_ballot(made, weights[judge]) for judge, made in judges.items()]
     return decide(criterion, ballots, policy)
 
 

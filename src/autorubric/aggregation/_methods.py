@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from autorubric.aggregation._ballots import Count, Outcome
+from autorubric.aggregation._bradley_terry import Contest, fit_strengths
 from autorubric.values import Answer, Level
 
 Aggregator: TypeAlias = Callable[[Count], Outcome]
@@ -159,6 +161,67 @@ def _between(count: Count, value: float) -> Outcome:
     return Outcome(answer=count.criterion.answer_at(value), mean_value=value)
 
 
+def borda(count: Count) -> Outcome:
+    """The order of the candidates' mean values; for a pair the majority of preferences, or their mean margin.
+
+    Candidates of equal means share a place; where that is the first, the outcome is a tie unless all said so.
+    """
+    return _mean_standing(count, [1.0] * len(count.answers))
+
+
+def weighted_borda(count: Count) -> Outcome:
+    """The order of the candidates' weighted mean values."""
+    return _mean_standing(count, count.weights if any(count.weights) else [1.0] * len(count.answers))
+
+
+def bradley_terry(count: Count) -> Outcome:
+    """The order of the candidates' strengths in the Bradley–Terry model; of a pair, as `borda`.
+
+    Each answer is a comparison of every two candidates. One comparison of each candidate with an average one
+    is added, half won and half lost: a few votes seldom leave each beaten by another, and without a chain of
+    wins from each to each the strengths have no maximum.
+    """
+    standings = _standings(count)
+    if not standings or len(standings[0]) == 2:
+        return borda(count)
+    players = range(len(standings[0]))
+    contests = [
+        Contest(
+            left=one,
+            right=other,
+            won=sum(s[one] > s[other] for s in standings),
+            lost=sum(s[one] < s[other] for s in standings),
+            tied=sum(s[one] == s[other] for s in standings),
+        )
+        for one, other in itertools.combinations(players, 2)
+    ]
+    fit = fit_strengths(len(players), contests, prior=1.0)
+    means = [statistics.fmean(column) for column in zip(*standings, strict=True)]
+    return _placed(count, fit.strengths or means, means)
+
+
+def _standings(count: Count) -> list[tuple[float, ...]]:
+    """The value of each candidate in each answer; empty where an answer compares nothing."""
+    found = [count.criterion.standing(answer) for answer in count.answers]
+    return found if all(found) else []
+
+
+def _mean_standing(count: Count, weights: Sequence[float]) -> Outcome:
+    standings = _standings(count)
+    if not standings:
+        return mode(count)
+    means = [statistics.fmean(column, weights=weights) for column in zip(*standings, strict=True)]
+    return _placed(count, means, means)
+
+
+def _placed(count: Count, points: Sequence[float], means: Sequence[float]) -> Outcome:
+    answer = count.criterion.placed(points)
+    reached = count.criterion.standing(answer)
+    shared = sum(value == max(reached) for value in reached) > 1
+    unlike = any(given.code != answer.code for given in count.answers)
+    return Outcome(answer=answer, tie=shared and unlike, mean_value=means[0])
+
+
 _BINARY = {"majority": majority, "weighted": weighted, "unanimous": unanimous, "any": any_met}
 _ORDERED = {
     "mean": mean,
@@ -169,6 +232,7 @@ _ORDERED = {
     "max": highest,
 }
 _NOMINAL = {"mode": mode, "weighted_mode": weighted_mode, "unanimous": unanimous}
+_RANKING = {"borda": borda, "weighted_borda": weighted_borda, "bradley_terry": bradley_terry}
 
 AGGREGATORS: Mapping[Level, Mapping[str, Aggregator]] = MappingProxyType(
     {
@@ -176,6 +240,7 @@ AGGREGATORS: Mapping[Level, Mapping[str, Aggregator]] = MappingProxyType(
         "ordinal": _ORDERED,
         "interval": _ORDERED,
         "nominal": _NOMINAL,
+        "ranking": _RANKING,
         "text": {"first": first},
     }
 )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
-    """A table of the criteria and the score with what is known about it."""
+    """Tables of the criteria and of the groups, and the score with what is known about it."""
     panel = len(report.judge_scores) > 1
     columns = ("criterion", "weight", "answer", *(("agreement",) if panel else ()), "reason")
     rows = tuple(
@@ -33,7 +33,11 @@ def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
         figures.append(("tokens", report.token_usage.total_tokens))
     if report.completion_cost is not None:
         figures.append(("cost in US dollars", report.completion_cost))
-    return [TableBlock(columns=columns, rows=rows), ScalarBlock(figures=tuple(figures))]
+    groups = tuple((name, score) for name, score in report.node_scores.items() if name)
+    tables = [TableBlock(columns=columns, rows=rows)]
+    if groups:
+        tables.append(TableBlock(columns=("group", "score"), rows=groups))
+    return [*tables, ScalarBlock(figures=tuple(figures))]
 
 
 def answer_text(report: CriterionReport) -> str:
@@ -53,6 +57,7 @@ def report_json(report: EnsembleEvaluationReport) -> dict[str, Any]:
         "score": report.score,
         "raw_score": report.raw_score,
         "error": report.error,
+        "node_scores": report.node_scores,
         "judge_scores": report.judge_scores,
         "mean_agreement": report.mean_agreement,
         "cannot_assess_count": report.cannot_assess_count,

@@ -73,9 +73,10 @@ def grade(  # noqa: PLR0913
 
     Prints a table with the answer and the reason for each criterion, and the score.
 
-    With --json the object has: score, raw_score, error, judge_scores, mean_agreement, cannot_assess_count,
-    tokens, cost, and criteria, a list with: name, weight, status, answer, value, reason, agreement, tie,
-    error, and votes, a list with: judge, sample, status, answer, value, reason, confidence, error.
+    With --json the object has: score, raw_score, error, node_scores, judge_scores, mean_agreement,
+    cannot_assess_count, tokens, cost, and criteria, a list with: name, weight, status, answer, value,
+    reason, agreement, tie, error, and votes, a list with: judge, sample, status, answer, value, reason,
+    confidence, error.
 
     \b
     Examples:

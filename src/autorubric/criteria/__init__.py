@@ -1,6 +1,8 @@
 """Criteria: what is judged, and what an answer looks like."""
 
-from autorubric.criteria._base import BaseCriterion, Shown, object_schema
+from autorubric.criteria._analytic_rubric import AnalyticRubricCriterion, RubricDimension
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._checklist import ChecklistCriterion
 from autorubric.criteria._checks import (
     Check,
     check_name,
@@ -9,6 +11,8 @@ from autorubric.criteria._checks import (
     qualified_name,
     register_check,
 )
+from autorubric.criteria._comparative import ComparativeCriterion, ComparisonMode, candidate_id
+from autorubric.criteria._conditions import Gate, When
 from autorubric.criteria._fields import (
     BoolField,
     BoundFloat,
@@ -19,7 +23,12 @@ from autorubric.criteria._fields import (
     ListField,
     TextField,
 )
+from autorubric.criteria._holistic_rubric import HolisticRubricCriterion, RubricLevel
 from autorubric.criteria._identity import code_digest
+from autorubric.criteria._likert import LikertCriterion, LikertItem
+from autorubric.criteria._narrative import NarrativeCriterion
+from autorubric.criteria._numerical_rating import NumericalRatingCriterion
+from autorubric.criteria._pass_fail import PassFailCriterion
 from autorubric.criteria._plain import Criterion, CriterionOption
 from autorubric.criteria._registry import (
     criterion_from_dict,
@@ -28,21 +37,37 @@ from autorubric.criteria._registry import (
     register_kind,
     registered_kinds,
 )
+from autorubric.criteria._wire import object_schema
 
 __all__ = [
+    "AnalyticRubricCriterion",
     "BaseCriterion",
     "BoolField",
     "BoundFloat",
     "BoundInt",
     "Check",
+    "ChecklistCriterion",
     "ChoiceField",
+    "ComparativeCriterion",
+    "ComparisonMode",
     "Criterion",
     "CriterionOption",
     "DictField",
     "EvalField",
+    "Gate",
+    "HolisticRubricCriterion",
+    "LikertCriterion",
+    "LikertItem",
     "ListField",
+    "NarrativeCriterion",
+    "NumericalRatingCriterion",
+    "PassFailCriterion",
+    "RubricDimension",
+    "RubricLevel",
     "Shown",
     "TextField",
+    "When",
+    "candidate_id",
     "check_name",
     "code_digest",
     "criterion_from_dict",
@@ -56,3 +81,5 @@ __all__ = [
     "register_kind",
     "registered_kinds",
 ]
+
+register_kind("comparative")(ComparativeCriterion)

@@ -2,47 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
+import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    SkipValidation,
     ValidationError,
-    create_model,
-    model_validator,
 )
 
 from autorubric._files import shortened
-from autorubric.criteria._checks import check_name
-from autorubric.criteria._fields import EvalField, FieldSpec, TextField
+from autorubric.criteria._declaration import Declaration
 from autorubric.errors import ReplyError
-from autorubric.values import Answer, Json, Level, Submission
-
-
-def _name_or_function(given: Any) -> Any:
-    if inspect.iscoroutinefunction(given):
-        raise ValueError(
-            f"{shortened(given)} is async; a check is a plain function. Use it as a judge instead"
-        )
-    if (isinstance(given, str) and given) or callable(given):
-        return given
-    raise ValueError(f"{shortened(given)} is no check; give a function of the text, or the name of one")
-
-
-CheckSpec = Annotated[
-    str | SkipValidation[Callable[[str], Any]],
-    BeforeValidator(_name_or_function),
-    PlainSerializer(check_name, return_type=str),
-]
+from autorubric.values import Answer, Json, Submission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,103 +26,27 @@ class Shown:
 
     Attributes:
         order: Positions of the options in the order shown; empty for the declared order.
+        names: Names of the candidates in the order shown, for a criterion that compares; else empty.
     """
 
     order: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
 
 
-class BaseCriterion(BaseModel):
+class BaseCriterion(Declaration):
     """One thing to judge. Kinds declare their reply as EvalField attributes and set `level`.
 
     Attributes:
         name: Its name in reports, truth and metrics; a rubric names the nameless.
         requirement: What is judged; `description` is another name for it.
         weight: Its share of the score; negative for a penalty.
+        gate: What it must reach, or the score of the group it stands in is capped; `"required"`: be met, or
+            the group scores 0.
+        bonus: Whether it only adds: it counts in the numerator of its group's score and not below.
+        when: On what other criterion it depends, by name; where that one is not met, it does not apply.
         check: A function of the text, or the registered name of one, that judges instead of the panel.
         aggregation: How its votes are combined, where not as the grader says.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    level: ClassVar[Level] = "interval"
-    kind: ClassVar[str | None] = None
-
-    name: str | None = Field(default=None, min_length=1)
-    requirement: str | None = None
-    description: str | None = Field(default=None, exclude=True, repr=False)
-    weight: float = Field(default=10.0, allow_inf_nan=False)
-    check: CheckSpec | None = None
-    aggregation: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _unite_requirement_and_description(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping) or not {"requirement", "description"} & set(given):
-            return given
-        requirement, description = given.get("requirement"), given.get("description")
-        if None not in (requirement, description) and requirement != description:
-            raise ValueError("requirement and description are two names for one text; give one of them")
-        text = requirement if requirement is not None else description
-        return {**given, "requirement": text, "description": text}
-
-    @cached_property
-    def evaluation_schema(self) -> type[BaseModel]:
-        """The pydantic model of one evaluation; carries `criterion_name` and the declared fields."""
-        fields: dict[str, Any] = {"criterion_name": (str, Field(default=self.name or ""))}
-        fields.update(self._evaluation_fields())
-        schema: type[BaseModel] = create_model(f"{self._schema_name}Evaluation", **fields)
-        return schema
-
-    @cached_property
-    def batch_evaluation_schema(self) -> type[BaseModel]:
-        """The pydantic model of several evaluations of this criterion, in order."""
-        return create_model(
-            f"{self._schema_name}BatchEvaluation",
-            criterion_name=(str, Field(default=self.name or "")),
-            evaluations=(
-                list[self.evaluation_schema],  # type: ignore[name-defined]
-                Field(description="The evaluations, in order"),
-            ),
-        )
-
-    @property
-    def _called(self) -> str:
-        """What errors call it."""
-        return self.name or self.requirement or type(self).__name__
-
-    @property
-    def _schema_name(self) -> str:
-        return "_".join((self.name or "").split())
-
-    @property
-    def eval_fields(self) -> dict[str, EvalField]:
-        """The declared reply fields by name, in order."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: field for name, field in given.items() if isinstance(field, EvalField)}
-
-    def _evaluation_fields(self) -> dict[str, FieldSpec]:
-        return {name: field.get_field() for name, field in self.eval_fields.items()}
-
-    @cached_property
-    def wire_schema(self) -> dict[str, Json]:
-        """The JSON schema sent to a model: explanations first, no names, every field required.
-
-        Criteria of the same kind and shape give equal schemas, so that a shared prompt prefix survives.
-        """
-        properties = self.evaluation_schema.model_json_schema()["properties"]
-        del properties["criterion_name"]
-        texts = [name for name, field in self.eval_fields.items() if isinstance(field, TextField)]
-        ordered = {name: properties[name] for name in [*texts, *(n for n in properties if n not in texts)]}
-        ordered["cannot_assess"] = {"type": "boolean"}
-        for spec in ordered.values():
-            spec.pop("title", None)
-            spec.pop("default", None)
-        return object_schema(ordered)
-
-    @property
-    def strict(self) -> bool:
-        """Whether `wire_schema` names every key, so that a provider may enforce it."""
-        return _is_closed(self.wire_schema)
 
     @property
     def measures(self) -> bool:
@@ -157,13 +56,44 @@ class BaseCriterion(BaseModel):
         fields = any(field.measures for field in self.eval_fields.values())
         return fields or any(answer.value is not None for answer in self.answers())
 
+    @property
+    def needs_reference(self) -> bool:
+        """Whether judging it takes a reference submission to compare with."""
+        return False
+
+    @cached_property
+    def part_fields(self) -> Mapping[str, BaseCriterion]:
+        """The criteria that it consists of, by the field of its evaluation that answers each; as a rule none.
+
+        Votes are combined part by part, and each part is a row of its own in metrics.
+        """
+        return {}
+
+    def part_answers(self, answer: Answer) -> tuple[Answer | None, ...]:
+        """What an answer says on each part, in order; None where it says nothing on it."""
+        given = answer.code if answer.evaluation is None else answer.evaluation
+        known = given if isinstance(given, Mapping) else {}
+        return tuple(part.parse_truth(known.get(name)) for name, part in self.part_fields.items())
+
+    def whole(self, answers: Sequence[Answer]) -> Answer:
+        """The answer that an answer to each part makes."""
+        codes = {name: answer.code for name, answer in zip(self.part_fields, answers, strict=True)}
+        return self.read({**self._blank_texts(), **codes})
+
     @cached_property
     def _declared(self) -> tuple[Json, ...]:
         measuring = self._measuring_fields()
-        return self.eval_fields[measuring[0]].declared() if len(measuring) == 1 else ()
+        if len(measuring) != 1:
+            return ()
+        field = self.eval_fields[measuring[0]]
+        return field.declared() or (field.steps() if self.level == "ordinal" else ())
 
     def answers(self) -> tuple[Answer, ...]:
         """The declared answers from the first to the last; empty where they cannot be listed."""
+        return self._listed
+
+    @cached_property
+    def _listed(self) -> tuple[Answer, ...]:
         return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
 
     def answer_at(self, value: float) -> Answer:
@@ -177,21 +107,36 @@ class BaseCriterion(BaseModel):
         """How to show this criterion in one call; `rng` is None where nothing is to be shuffled."""
         return Shown()
 
+    def facing(self, submission: Submission) -> BaseCriterion:
+        """The criterion as it faces one submission; one that compares learns what there is to compare."""
+        return self
+
+    def misfit(self, submission: Submission) -> str | None:
+        """Why no judge can be shown this submission; None where one can."""
+        return None
+
+    def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
+        """The orders in which a judge is shown candidates, a vote each; one without names by default."""
+        return ((),)
+
+    def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
+        """A judged submission as an example: its text and the answer in words; None where it is none."""
+        if answer.label is not None or answer.code is None:
+            return submission.text, answer.label
+        return submission.text, json.dumps(answer.code, ensure_ascii=False)
+
+    def standing(self, answer: Answer) -> tuple[float, ...]:
+        """The value that an answer would have for each candidate; empty where nothing is compared."""
+        return ()
+
+    def placed(self, points: Sequence[float]) -> Answer:
+        """The answer in which candidates stand as their points say, for criteria with a `standing`."""
+        raise NotImplementedError(f"{type(self).__name__} has a standing and no placed()")
+
     def render(self, shown: Shown | None = None) -> str:
         """The criterion as a judge reads it."""
         head = self.name or "criterion"
         return f"{head}: {self.requirement}" if self.requirement else head
-
-    def instruction(self) -> str:
-        """One line on how to answer, for the prompt."""
-        wanted = "; ".join(self._wanted(name) for name in self.wire_schema["properties"])
-        return f"Answer with: {wanted} (true only if the text gives no basis to judge)."
-
-    def _wanted(self, name: str) -> str:
-        """A field of the reply, what may stand there and what it means; not every server shows the schema."""
-        field = self.eval_fields.get(name)
-        told = ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
-        return f"{name} ({told})" if told else name
 
     def value_of(self, evaluation: Any) -> float | None:
         """Where an evaluation stands on [0, 1]: by default the mean position of its measuring fields."""
@@ -213,8 +158,8 @@ class BaseCriterion(BaseModel):
             ReplyError: The reply is no answer to this criterion; the message can be sent back to the judge.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
-        if isinstance(given, Mapping) and given.get("cannot_assess") is True:
-            return Answer(code=None, cannot_assess=True, reason=str(given.get("reason") or ""))
+        if self._says_cannot_assess(given):
+            return Answer(code=None, cannot_assess=True, reason=self._reason(given))
         evaluation = self._validated(given)
         fields = {k: v for k, v in evaluation.model_dump().items() if k != "criterion_name"}
         code = self._code(fields)
@@ -222,11 +167,31 @@ class BaseCriterion(BaseModel):
         return Answer(
             code=code,
             value=self.value_of(evaluation),
-            label=str(code) if bare else None,
+            label=self._label(code) if bare else None,
             index=self._declared.index(code) if bare and code in self._declared else None,
-            reason=" ".join(str(fields[name]) for name in self._blank_texts()),
+            reason=self._reason(fields) or self._reason(given),
             evaluation=fields,
         )
+
+    def _says_cannot_assess(self, given: Json) -> bool:
+        if isinstance(given, Mapping):
+            return given.get("cannot_assess") is True
+        return (
+            isinstance(given, str)
+            and given not in self._declared
+            and given.strip().casefold() in ("cannot_assess", "cannot assess")
+        )
+
+    def _label(self, code: Json) -> str:
+        """A bare answer in words."""
+        return str(code)
+
+    def _reason(self, given: Json) -> str:
+        """Why, in the rater's words: the texts of a reply, else its `reason`."""
+        if not isinstance(given, Mapping):
+            return ""
+        texts = [str(given[name]) for name in self._blank_texts() if given.get(name)]
+        return " ".join(texts) or str(given.get("reason") or "")
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
         """The bare value of the one measuring field, else all of them; the fields where none measures."""
@@ -234,12 +199,6 @@ class BaseCriterion(BaseModel):
         if len(measuring) == 1 and not isinstance(fields[measuring[0]], Mapping):
             return fields[measuring[0]]
         return {name: fields[name] for name in measuring} if measuring else dict(fields)
-
-    def _measuring_fields(self) -> list[str]:
-        return [name for name, field in self.eval_fields.items() if not isinstance(field, TextField)]
-
-    def _blank_texts(self) -> dict[str, str]:
-        return {name: "" for name, field in self.eval_fields.items() if isinstance(field, TextField)}
 
     def _validated(self, given: Json) -> BaseModel:
         if not isinstance(given, Mapping):
@@ -249,8 +208,13 @@ class BaseCriterion(BaseModel):
                 raise ReplyError(f"{self._called}: {shortened(given)} is no object with {wanted}")
             given = {**self._blank_texts(), measuring[0]: given}
         try:
+            fields = self.eval_fields
             return self.evaluation_schema.model_validate(
-                {k: v for k, v in given.items() if k not in ("criterion_name", "cannot_assess")}
+                {
+                    key: fields[key].reading(raw) if key in fields else raw
+                    for key, raw in given.items()
+                    if key not in ("criterion_name", "cannot_assess")
+                }
             )
         except ValidationError as fault:
             raise ReplyError(f"{self._called}: {reply_faults(fault)}") from None
@@ -271,6 +235,8 @@ class BaseCriterion(BaseModel):
 
         Its value is None where the criterion measures nothing: then no answer helps or harms.
         """
+        if self.part_fields:
+            return self.whole([part.conservative() for part in self.part_fields.values()])
         placed = [answer for answer in self.answers() if answer.value is not None]
         if not placed:
             worst = 0.0 if self.weight >= 0 else 1.0
@@ -278,48 +244,10 @@ class BaseCriterion(BaseModel):
         pick = min if self.weight >= 0 else max
         return pick(placed, key=lambda answer: answer.value or 0.0)
 
-    def asked(self) -> dict[str, Json]:
-        """What a vote on this criterion depends on: everything but weight and aggregation."""
-        return self.model_dump(mode="json", exclude={"weight", "aggregation"})
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """The fields alone: schemas are classes made on the way, which another process makes for itself."""
-        state = super().__getstate__()
-        return {**state, "__dict__": self._own_fields()}
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other fields, unvalidated; it makes its own schemas."""
-        copied = super().model_copy(update=update, deep=deep)
-        fields = copied._own_fields()
-        copied.__dict__.clear()
-        copied.__dict__.update(fields)
-        return copied
-
-    def _own_fields(self) -> dict[str, Any]:
-        return {name: self.__dict__[name] for name in type(self).model_fields}
-
     def named(self, name: str) -> BaseCriterion:
         """The same criterion under a name of its own."""
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return type(self).model_validate({**fields, "name": name})
-
-
-def object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
-    """The JSON schema of an object with exactly these properties, all required."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _is_closed(schema: Json) -> bool:
-    """Whether every object in a JSON schema, at any depth, allows the keys that it names and no others."""
-    if isinstance(schema, Mapping):
-        own = schema.get("type") != "object" or schema.get("additionalProperties") is False
-        return own and all(_is_closed(inner) for inner in schema.values())
-    return not isinstance(schema, list) or all(_is_closed(inner) for inner in schema)
 
 
 def reply_faults(fault: ValidationError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
@@ -14,6 +14,14 @@ _BoundT = TypeVar("_BoundT", "BoundInt", "BoundFloat")
 
 FieldSpec: TypeAlias = tuple[Any, Any]
 """A type and its pydantic `Field(...)`, as `pydantic.create_model` takes them."""
+
+_YES_NO = {
+    **dict.fromkeys(("met", "pass", "passed", "1.0"), True),
+    **dict.fromkeys(("unmet", "fail", "failed", "0.0"), False),
+}
+
+MOST_STEPS: Final = 1001
+"""As many whole numbers are still a scale; more are a range of numbers."""
 
 _SCALAR_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 _FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
@@ -52,6 +60,10 @@ class EvalField(BaseModel, ABC):
     def get_field(self) -> FieldSpec:
         """The `(type, Field(...))` pair for `pydantic.create_model`."""
 
+    def reading(self, given: Json) -> Json:
+        """What a reply or label means, where it says it in other words than the field's own."""
+        return given
+
     def position(self, given: Any) -> float | None:
         """Where a reply stands on [0, 1]; None for a field that measures nothing."""
         return None
@@ -66,6 +78,10 @@ class EvalField(BaseModel, ABC):
 
     def declared(self) -> tuple[Json, ...]:
         """The replies that the field allows, where they are few; empty otherwise."""
+        return ()
+
+    def steps(self) -> tuple[Json, ...]:
+        """The replies on an ordered scale, the lowest first; empty where they cannot be listed."""
         return ()
 
 
@@ -85,6 +101,10 @@ class BoundInt(EvalField):
         """An `int` within the bounds."""
         return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
 
+    def reading(self, given: Json) -> Json:
+        """The number; a boolean is none."""
+        return _no_boolean(given)
+
     def allowed(self) -> str:
         """The bounds."""
         return f"a whole number from {self.min_val} to {self.max_val}"
@@ -97,6 +117,11 @@ class BoundInt(EvalField):
         """`min_val + position * (max_val - min_val)`; a mean of whole numbers need not be one."""
         raw = self.min_val + position * (self.max_val - self.min_val)
         return round(raw) if math.isclose(raw, round(raw), abs_tol=1e-9) else raw
+
+    def steps(self) -> tuple[Json, ...]:
+        """Every whole number within the bounds, where they are not too many to be a scale."""
+        many = self.max_val - self.min_val >= MOST_STEPS
+        return () if many else tuple(range(self.min_val, self.max_val + 1))
 
 
 class BoundFloat(EvalField):
@@ -116,6 +141,10 @@ class BoundFloat(EvalField):
         return float, Field(
             description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
         )
+
+    def reading(self, given: Json) -> Json:
+        """The number; a boolean is none."""
+        return _no_boolean(given)
 
     def allowed(self) -> str:
         """The bounds."""
@@ -138,6 +167,11 @@ def _ordered_bounds(bounds: _BoundT) -> _BoundT:
     return bounds
 
 
+def _no_boolean(given: Json) -> Json:
+    """The reply; a boolean in words, which no number reads: pydantic would take true for 1."""
+    return str(given) if isinstance(given, bool) else given
+
+
 class TextField(EvalField):
     """A text."""
 
@@ -154,6 +188,10 @@ class BoolField(EvalField):
     def get_field(self) -> FieldSpec:
         """A `bool`."""
         return bool, Field(description=self.description)
+
+    def reading(self, given: Json) -> Json:
+        """MET, pass and passed are true, their contraries false; yes, no, 1 and 0 are read anyway."""
+        return _YES_NO.get(given.strip().casefold(), given.strip()) if isinstance(given, str) else given
 
     def allowed(self) -> str:
         """True or false."""

@@ -12,8 +12,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from autorubric._files import shortened
-from autorubric.criteria._base import BaseCriterion, Shown, object_schema
+from autorubric.criteria._base import BaseCriterion, Shown
 from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField
+from autorubric.criteria._registry import register_kind
+from autorubric.criteria._wire import object_schema
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.values import Answer, CriterionVerdict, Json, Level, ScaleType, Submission
 
@@ -55,6 +57,7 @@ class CriterionOption(BaseModel):
         return label
 
 
+@register_kind(None)
 class Criterion(BaseCriterion):
     """A requirement that is met or not, or, with `options`, a choice among labels with values.
 

@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from autorubric.criteria._base import BaseCriterion
-from autorubric.criteria._plain import Criterion
 from autorubric.errors import ArgumentError
 from autorubric.values import Json
 
 KindT = TypeVar("KindT", bound=type[BaseCriterion])
 
-_kinds: dict[str, type[BaseCriterion]] = {}
+_kinds: dict[str | None, type[BaseCriterion]] = {}
 
 
-def register_kind(tag: str) -> Callable[[KindT], KindT]:
+def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
     """A class decorator that makes a kind of criterion known under the `type` tag.
+
+    The tag None is that of the plain criterion, which files need not name.
 
     Raises:
         ArgumentError: The class is no `BaseCriterion`, or the tag is taken by another class.
@@ -39,7 +40,7 @@ def register_kind(tag: str) -> Callable[[KindT], KindT]:
 
 def registered_kinds() -> dict[str, type[BaseCriterion]]:
     """Kinds by tag, in the order of registration."""
-    return dict(_kinds)
+    return {tag: kind for tag, kind in _kinds.items() if tag is not None}
 
 
 def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
@@ -65,10 +66,9 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
     Raises:
         ArgumentError: No kind of that tag is registered; the nearest one is named.
     """
-    if tag is None:
-        return Criterion
-    if isinstance(tag, str) and tag in _kinds:
+    if (tag is None or isinstance(tag, str)) and tag in _kinds:
         return _kinds[tag]
-    near = difflib.get_close_matches(str(tag), _kinds, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"registered: {', '.join(_kinds) or 'none'};"
+    known = registered_kinds()
+    near = difflib.get_close_matches(str(tag), known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"registered: {', '.join(known) or 'none'};"
     raise ArgumentError(f"no kind of criterion {tag!r}; {hint} A kind of your own needs @register_kind first")

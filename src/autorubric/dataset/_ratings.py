@@ -10,6 +10,7 @@ from autorubric._files import Faults, nearest_key
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import demand_columns, read_csv
 from autorubric.dataset._item import DataItem
+from autorubric.dataset._truth import facing
 from autorubric.errors import DatasetError, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
@@ -93,7 +94,8 @@ def attach_ratings(
         if row.criterion in rated:
             what = f"{row.rater!r} rated {row.criterion!r} of item {row.item_id!r}"
             faults.add((row.line,), f"{what} twice; keep one row")
-        rated[row.criterion] = _label(row, labels, rubric.by_name(row.criterion), faults)
+        criterion = facing(rubric.by_name(row.criterion), items[row.item_id][0])
+        rated[row.criterion] = _label(row, labels, criterion, faults)
     faults.raise_as(DatasetError)
     return {item_id: _with(item, found.get(item_id, {}), rubric) for item_id, (item, rubric) in items.items()}
 

@@ -13,14 +13,14 @@ from autorubric.criteria import BaseCriterion
 from autorubric.dataset._item import DataItem, Labels
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric import Rubric
-from autorubric.values import Answer, Json
+from autorubric.values import Answer, Json, Submission
 
 
 def stratum_labels(item: DataItem, rubric: Rubric | None) -> list[tuple[str, str]]:
     """The item's labels for stratifying: a criterion's name and the category, or the quarter of [0, 1]."""
     strata = []
     for name, label in (truth_of(item, rubric) or {}).items():
-        answer = rubric.by_name(name).parse_truth(label) if rubric else None
+        answer = facing(rubric.by_name(name), item).parse_truth(label) if rubric else None
         if answer is not None and answer.index is None and answer.value is not None:
             strata.append((name, f"quarter {int(answer.value * 4)}"))
         else:
@@ -65,7 +65,7 @@ def truth_of(item: DataItem, rubric: Rubric | None) -> dict[str, Json] | None:
     for name, labels in rated.items():
         if name in known:
             continue
-        agreed = majority(labels, rubric.by_name(name) if rubric else None)
+        agreed = majority(labels, facing(rubric.by_name(name), item) if rubric else None)
         if agreed is not None:
             known[name] = agreed
     if rubric is not None:
@@ -78,15 +78,28 @@ def majority(labels: Sequence[Json], criterion: BaseCriterion | None) -> Json:
 
     Labels are compared by what the criterion reads in them, so `yes` and `MET` are one. NA counts as a
     label; CANNOT_ASSESS is no vote. On an interval level, where equal numbers are chance, it is the mean
-    of the ratings, or their lower median where the mean is no allowed answer.
+    of the ratings, or their lower median where the mean is no allowed answer. A criterion in parts has a
+    label where each of its parts has one.
     """
     if criterion is None:
         return _mode(labels)
     answers = [answer for label in labels if (answer := criterion.parse_truth(label)) is not None]
+    if criterion.part_fields:
+        return _majority_by_part(criterion, [answer for answer in answers if not answer.abstains])
     codes = [_code(answer) for answer in answers if not answer.cannot_assess]
     if criterion.level == "interval" and codes and all(isinstance(code, (int, float)) for code in codes):
         return _centre(codes, criterion)
     return _mode(codes)
+
+
+def _majority_by_part(criterion: BaseCriterion, answers: Sequence[Answer]) -> Json:
+    rows = [criterion.part_answers(answer) for answer in answers]
+    parts = criterion.part_fields.items()
+    agreed = {
+        name: _mode([answer.code for answer in column if answer is not None])
+        for (name, _), column in zip(parts, zip(*rows, strict=True), strict=False)
+    }
+    return None if not agreed or None in agreed.values() else agreed
 
 
 def _mode(labels: Sequence[Json]) -> Json:
@@ -113,15 +126,20 @@ def _code(answer: Answer) -> Json:
 def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
     """What in the item's ground truth, ratings and reasons does not fit its rubric."""
     if item.ground_truth is not None:
-        yield from _faults_in(item.ground_truth, rubric, ("ground_truth",))
+        yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
-        yield from _faults_in(labels, rubric, ("ratings", rater))
+        yield from _faults_in(item, labels, rubric, ("ratings", rater))
     for name in item.reasons:
         if name not in rubric.names:
             yield LabelFault(("reasons", name), f"no criterion {name!r}; {nearest_key(name, rubric.names)}")
 
 
-def _faults_in(labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
+def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
+    """The criterion as it faces the item, whose candidates its labels may name."""
+    return criterion.facing(Submission.parse(item.submission))
+
+
+def _faults_in(item: DataItem, labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFault]:
     if isinstance(labels, list) and len(labels) != len(rubric):
         names = ", ".join(rubric.names)
         message = f"{len(labels)} labels for {len(rubric)} criteria; give one each, or null: {names}"
@@ -136,6 +154,6 @@ def _faults_in(labels: Labels, rubric: Rubric, at: FilePath) -> Iterator[LabelFa
             yield LabelFault((*at, name), f"no criterion {name!r}; {nearest_key(name, rubric.names)}")
             continue
         try:
-            rubric.by_name(name).parse_truth(label)
+            facing(rubric.by_name(name), item).parse_truth(label)
         except ReplyError as error:
             yield LabelFault((*at, key), str(error))

@@ -110,10 +110,10 @@ def asking_differences(
 def deciding_differences(
     stored: Mapping[str, Json], now: GraderDescription, old: RubricDataset, new: RubricDataset
 ) -> list[str]:
-    """What is done with votes and has changed, one line each: weights, option values, policies."""
+    """What is done with votes and has changed, one line each: weights, gates, groups, policies."""
     after = json.loads(json.dumps(now.deciding))
     policy = _changed_entries("policy", _mapping(stored, "deciding"), after)
-    return [*policy, *_each_rubric(old, new, _weight_differences)]
+    return [*policy, *_each_rubric(old, new, _scoring_differences)]
 
 
 def _changed_entries(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -188,13 +188,47 @@ def _requirement_differences(old: Rubric, new: Rubric) -> Iterator[str]:
             yield f"criterion {name}: {', '.join(changed)} changed"
 
 
-def _weight_differences(old: Rubric, new: Rubric) -> Iterator[str]:
+_SCORED = ("weight", "gate", "bonus", "when")
+
+
+def _scoring_differences(old: Rubric, new: Rubric) -> Iterator[str]:
     before = {c.name: c for c in old}
     for criterion in new:
         was = before.get(criterion.name)
         if was is None or was == criterion:
             continue
-        if was.weight != criterion.weight:
-            yield f"criterion {criterion.name}: weight {was.weight:g} → {criterion.weight:g}"
-        elif was.asked() == criterion.asked():
+        told = [
+            f"{name} {_told(was, name)} → {_told(criterion, name)}"
+            for name in _SCORED
+            if getattr(was, name) != getattr(criterion, name)
+        ]
+        if told:
+            yield f"criterion {criterion.name}: {', '.join(told)}"
+        levelled = was.model_copy(update={name: getattr(criterion, name) for name in _SCORED})
+        if levelled != criterion and was.asked() == criterion.asked():
             yield f"criterion {criterion.name}: option values or aggregation changed"
+    yield from _group_differences(old, new)
+
+
+def _told(criterion: BaseCriterion, name: str) -> str:
+    value = criterion.model_dump(mode="json", include={name})[name]
+    return f"{value:g}" if name == "weight" else repr(value)
+
+
+def _group_differences(old: Rubric, new: Rubric) -> Iterator[str]:
+    before, after = ({group.name: group for group in rubric.root.groups} for rubric in (old, new))
+    for name in dict.fromkeys([*before, *after]):
+        if name not in after or name not in before:
+            yield f"group {name} was {'removed' if name not in after else 'added'}"
+        elif before[name].weight != after[name].weight:
+            yield f"group {name}: weight {before[name].weight:g} → {after[name].weight:g}"
+    homes, now = _homes(old), _homes(new)
+    moved = [name for name in homes if name in now and now[name] != homes[name]]
+    if moved:
+        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+        yield f"nesting changed: {', '.join(moved[:3])}{more} moved to another group"
+
+
+def _homes(rubric: Rubric) -> dict[str, str]:
+    """The group in which each criterion and group stands."""
+    return {member.name or "": group.name for group in rubric.root.groups for member in group.criteria}

@@ -114,7 +114,7 @@ def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
 
 
 def latest_votes(votes: Sequence[StoredVote]) -> list[StoredVote]:
-    """The last vote of each item, criterion, judge and sample, in the order first cast."""
+    """The last vote of each item, criterion, judge, sample and order shown, in the order first cast."""
     return list({stored.key: stored for stored in votes}.values())
 
 

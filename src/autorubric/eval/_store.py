@@ -59,9 +59,10 @@ class StoredVote:
     vote: JudgeVote
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
-        """Item, criterion, judge and sample."""
-        return (self.item_id, self.criterion, self.vote.judge_id, self.vote.sample)
+    def key(self) -> tuple[str, str, str, int, tuple[str, ...]]:
+        """Item, criterion, judge, sample and, for what compares, the order shown."""
+        vote = self.vote
+        return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +226,9 @@ class RunStore:
         key = {"item": stored.item_id, "criterion": stored.criterion}
         self._append(VOTES, {**key, "digest": stored.digest, "vote": stored.vote.to_dict()})
         if exchanged is not None and self.store_prompts:
-            place = {"judge_id": stored.vote.judge_id, "sample": stored.vote.sample}
+            place: dict[str, Json] = {"judge_id": stored.vote.judge_id, "sample": stored.vote.sample}
+            if stored.vote.order is not None:
+                place["order"] = list(stored.vote.order)
             self._append(PROMPTS, {**key, **place, **_exchange(exchanged)})
 
     def add_item(self, item: StoredItem) -> None:

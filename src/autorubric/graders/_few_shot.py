@@ -40,6 +40,7 @@ class FewShotConfig(BaseModel):
 @dataclass(frozen=True, slots=True)
 class _Labelled:
     item_id: str
+    submission: Submission
     text: str
     label: str
     reason: str
@@ -78,11 +79,11 @@ class ExamplePool:
 
     def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
         """The first examples of a criterion that are not the item itself, by id or by text."""
-        own = _bare(task.submission.text or "")
         others = [
             found
             for found in self._shuffled.get(criterion_name, ())
-            if _bare(found.text) != own and not (task.item_id and found.item_id == task.item_id)
+            if not _same_texts(found.submission, task.submission)
+            and not (task.item_id and found.item_id == task.item_id)
         ]
         # Turns are taken after the item itself is gone: it would leave its label one example short.
         taken = _taking_turns(others) if self.config.balance_verdicts else others
@@ -96,26 +97,32 @@ class ExamplePool:
         )
 
 
-def _bare(text: str) -> str:
-    """The text without what does not make it another one: blanks and case."""
-    return " ".join(text.split()).casefold()
+def _bare(submission: Submission) -> set[str]:
+    """The texts without what does not make them others: blanks and case."""
+    texts = submission.candidates.values() or [submission.text or ""]
+    return {" ".join(text.split()).casefold() for text in texts}
 
 
 def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
     pool: dict[str, list[_Labelled]] = {}
     for position, item in enumerate(training_data.items):
-        text = Submission.parse(item.submission).text
+        submission = Submission.parse(item.submission)
         truth = training_data.item_truth(position)
-        if text is None or truth is None:
+        if submission.text is None or truth is None:
             continue
         for criterion in training_data.get_item_rubric(position):
-            answer = criterion.parse_truth(truth.get(criterion.name or ""))
-            if answer is None or answer.label is None:
+            answer = criterion.facing(submission).parse_truth(truth.get(criterion.name or ""))
+            text, label = (None, None) if answer is None else criterion.example(submission, answer)
+            if text is None or label is None:
                 continue
             reason = (item.reasons or {}).get(criterion.name or "", "")
-            labelled = _Labelled(training_data.item_id(position), text, answer.label, reason)
+            labelled = _Labelled(training_data.item_id(position), submission, text, label, reason)
             pool.setdefault(criterion.name or "", []).append(labelled)
     return pool
+
+
+def _same_texts(one: Submission, other: Submission) -> bool:
+    return _bare(one) == _bare(other)
 
 
 def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -> list[_Labelled]:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from autorubric.aggregation import decide_by_judge, decide_panel
 from autorubric.criteria import BaseCriterion
 from autorubric.graders._base import GradingTask, Votes
 from autorubric.graders._policy import GradingPolicy
-from autorubric.scoring import Score, entering_value, penalised, score_values, submission_length_penalty
-from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
+from autorubric.scoring import (
+    Entry,
+    TreeScore,
+    apply_conditions,
+    entering_value,
+    entry_of,
+    penalised,
+    score_tree,
+    submission_length_penalty,
+)
+from autorubric.types import (
+    Decision,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    JudgeVote,
+    RubricGroup,
+)
 from autorubric.values import TokenUsage
 
 
@@ -24,14 +40,15 @@ def build_report(
         policy: How they are combined and scored.
         length_penalty: What is taken off for length, where it is known; else it is computed.
     """
-    criteria = list(task.rubric)
-    reports = [criterion_report(c, votes.get(c.name or "", ()), policy) for c in criteria]
+    reports = [
+        replace(criterion_report(c.facing(task.submission), votes.get(c.name or "", ()), policy), criterion=c)
+        for c in task.rubric
+    ]
+    reports = _under_conditions(reports, policy)
     penalty = length_penalty
     if penalty is None:
         penalty = submission_length_penalty(task.submission, policy.length_penalty)
-    scored = score_values(criteria, [report.score_value for report in reports], normalize=policy.normalize)
-    if not any(report.score_value is not None and not report.decision.assumed for report in reports):
-        scored = Score(score=None, raw=None)
+    scored = _score(task.rubric.root, reports, policy)
     agreements = [report.agreement for report in reports if report.agreement is not None]
     cast = [vote for report in reports for vote in report.votes]
     usages = [vote.token_usage for vote in cast if vote.token_usage is not None]
@@ -41,12 +58,13 @@ def build_report(
         raw_score=scored.raw,
         llm_raw_score=scored.raw,
         length_penalty=penalty,
+        node_scores=scored.node_scores,
         report=reports,
         cannot_assess_count=sum(report.status == "abstained" for report in reports),
         token_usage=sum(usages, TokenUsage()) if usages else None,
         completion_cost=sum(costs) if costs else None,
         error=_what_failed(reports, scored),
-        judge_scores=_judge_scores(reports, policy, penalty),
+        judge_scores=_judge_scores(task.rubric.root, reports, policy, penalty),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
 
@@ -68,26 +86,85 @@ def criterion_report(
     )
 
 
+def _under_conditions(
+    reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy
+) -> list[EnsembleCriterionReport]:
+    """The reports, decided as not applicable where a criterion's condition does not hold.
+
+    For the panel its own decisions count, for each judge those of the judge; on what a judge was not asked,
+    as on a check, those of the panel.
+    """
+    criteria = [report.criterion for report in reports]
+    if all(criterion.when is None for criterion in criteria):
+        return list(reports)
+    panel = apply_conditions(criteria, {r.name: r.decision for r in reports}, policy.cannot_assess)
+    judges = {
+        judge: apply_conditions(criteria, _own(judge, reports), policy.cannot_assess, elsewhere=panel)
+        for judge in _judges(reports)
+    }
+    return [
+        _decided_anew(
+            report,
+            panel[report.name],
+            {judge: judges[judge][report.name] for judge in report.judge_decisions},
+        )
+        for report in reports
+    ]
+
+
+def _decided_anew(
+    report: EnsembleCriterionReport, decision: Decision, by_judge: dict[str, Decision]
+) -> EnsembleCriterionReport:
+    condition = report.criterion.when
+    if decision.status != "not_applicable" or condition is None:
+        return replace(report, judge_decisions=by_judge)
+    reason = f"applies only where {condition.criterion!r} reaches {condition.at_least:g}, which it does not"
+    return replace(
+        report, decision=decision, judge_decisions=by_judge, score_value=None, final_reason=reason, error=None
+    )
+
+
+def _score(root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy) -> TreeScore:
+    entries = {r.name: entry_of(r.criterion, r.decision, policy.cannot_assess) for r in reports}
+    scored = score_tree(root, entries, normalize=policy.normalize)
+    if any(report.score_value is not None and not report.decision.assumed for report in reports):
+        return scored
+    return TreeScore(score=None, raw=None, node_scores=dict.fromkeys(scored.node_scores))
+
+
+def _judges(reports: Sequence[EnsembleCriterionReport]) -> list[str]:
+    return list(dict.fromkeys(judge for report in reports for judge in report.judge_decisions))
+
+
+def _own(judge: str, reports: Sequence[EnsembleCriterionReport]) -> dict[str, Decision]:
+    return {r.name: r.judge_decisions[judge] for r in reports if judge in r.judge_decisions}
+
+
 def _judge_scores(
-    reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy, penalty: float
+    root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy, penalty: float
 ) -> dict[str, float | None]:
-    judges = dict.fromkeys(judge for report in reports for judge in report.judge_decisions)
-    return {judge: _judge_score(judge, reports, policy, penalty) for judge in judges}
+    return {judge: _judge_score(judge, root, reports, policy, penalty) for judge in _judges(reports)}
 
 
 def _judge_score(
-    judge: str, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy, penalty: float
+    judge: str,
+    root: RubricGroup,
+    reports: Sequence[EnsembleCriterionReport],
+    policy: GradingPolicy,
+    penalty: float,
 ) -> float | None:
-    own: Mapping[str, Decision] = {
-        report.name: report.judge_decisions[judge] for report in reports if judge in report.judge_decisions
-    }
-    criteria = [report.criterion for report in reports]
-    values = [entering_value(c, own.get(c.name or ""), policy.cannot_assess) for c in criteria]
-    assumed = {name for name, made in own.items() if made.assumed}
-    if all(v is None or c.name in assumed for c, v in zip(criteria, values, strict=True)):
+    own = _own(judge, reports)
+    entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
+    if all(entry.value is None or own[name].assumed for name, entry in entries.items()):
         return None
-    alone = score_values(criteria, values, normalize=policy.normalize)
+    alone = score_tree(root, entries, normalize=policy.normalize)
     return penalised(alone.score, penalty, normalize=policy.normalize)
+
+
+def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:
+    """What a judge's decision brings into its score; gates that it was not asked are the panel's to pass."""
+    entry = entry_of(report.criterion, own or report.decision, policy.cannot_assess)
+    return entry if own else entry._replace(value=None)
 
 
 def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[JudgeVote]) -> str:
@@ -110,28 +187,42 @@ def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | No
     return "; ".join(failures) or None
 
 
-def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: Score) -> str | None:
-    """Why there is no score, or which criteria carry no judgment because of failures."""
+def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
+    """Why there is no score, and what carries no judgment because of failures or of gates left open."""
     failed = [report for report in reports if report.status == "failed" or report.decision.assumed]
-    told = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
-    more = f"; and {len(failed) - 3} more" if len(failed) > 3 else ""
+    gates = _open_gates(reports, scored)
+    told = []
     if failed:
         head = "every judgment failed" if len(failed) == len(reports) else _share(failed, reports)
-        left = "nothing is left to score; " if scored.score is None and len(failed) < len(reports) else ""
-        return f"{left}{head}: {told}{more}"
-    swayed = [report.name for report in reports if report.decision.swayed]
-    if swayed:
-        return f"replies that could not be read decided {', '.join(swayed)}, as the conservative answer"
-    if scored.score is None:
-        return "nothing is left to score: " + ", ".join(
-            f"{report.name} {_why_unscored(report)}" for report in reports[:5]
-        )
-    return None
+        empty = scored.score is None and len(failed) < len(reports) and not gates
+        told.append(f"{'nothing is left to score; ' if empty else ''}{head}: {_first_errors(failed)}")
+    elif swayed := [report.name for report in reports if report.decision.swayed]:
+        told.append(f"replies that could not be read decided {', '.join(swayed)}, as the conservative answer")
+    elif scored.score is None and not gates:
+        whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
+        told.append(f"nothing is left to score: {whys}")
+    return "; ".join([*gates, *told]) or None
+
+
+def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
+    told = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
+    return told + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
+
+
+def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> list[str]:
+    statuses = {report.name: report.status for report in reports}
+    return [
+        f"{f'the group {gate.group!r}' if gate.group else 'the rubric'} has no score: its gate "
+        f"{gate.criterion!r} is {statuses[gate.criterion]}"
+        for gate in scored.open_gates
+    ]
 
 
 def _why_unscored(report: EnsembleCriterionReport) -> str:
     if report.status != "answered":
         return f"is {report.status}"
+    if report.score_value is not None and report.criterion.bonus:
+        return "is a bonus"
     return "measures nothing" if report.score_value is None else f"has weight {report.criterion.weight:g}"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import random
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from autorubric.aggregation import (
     NominalAggregation,
     OnFailure,
     OrdinalAggregation,
+    RankingAggregation,
 )
 from autorubric.criteria import BaseCriterion, Criterion, CriterionOption, find_check
 from autorubric.critic import Cast, cast_vote, cast_votes
@@ -57,6 +59,16 @@ class JudgeCall:
     request: JudgeRequest
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Showing:
+    """One time that a judge is shown a criterion."""
+
+    sample: int
+    seed: int
+    order: tuple[str, ...]
+    presentation: int
+
+
 class CriterionGrader(Grader):
     """Grades by asking each judge about each criterion and combining the votes.
 
@@ -66,6 +78,7 @@ class CriterionGrader(Grader):
         aggregation: How binary votes are combined.
         ordinal_aggregation: How votes on ordered scales and numbers are combined.
         nominal_aggregation: How votes on unordered choices are combined.
+        ranking_aggregation: How votes that compare candidates are combined.
         training_data: Labelled items from which few-shot examples are drawn.
         few_shot_config: How they are drawn; the default one where only `training_data` is given.
         system_prompt: Replaces the system prompt for all kinds of criterion.
@@ -91,6 +104,7 @@ class CriterionGrader(Grader):
         aggregation: BinaryAggregation = "majority",
         ordinal_aggregation: OrdinalAggregation = "mean",
         nominal_aggregation: NominalAggregation = "mode",
+        ranking_aggregation: RankingAggregation = "borda",
         training_data: RubricDataset | None = None,
         few_shot_config: FewShotConfig | None = None,
         system_prompt: str | None = None,
@@ -113,6 +127,7 @@ class CriterionGrader(Grader):
                 aggregation=aggregation,
                 ordinal_aggregation=ordinal_aggregation,
                 nominal_aggregation=nominal_aggregation,
+                ranking_aggregation=ranking_aggregation,
                 on_failure=on_failure,
             ),
             cannot_assess=cannot_assess_config or CannotAssessConfig(),
@@ -134,36 +149,47 @@ class CriterionGrader(Grader):
         _warn_of_equal_samples(self.seats)
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
-        """Every vote to be cast on a task, criterion by criterion, judge by judge, sample by sample.
+        """Every vote to be cast on a task: by criterion, judge, sample and order of presentation.
 
         Raises:
-            ArgumentError: A criterion names an aggregation that its level does not have.
+            ArgumentError: A criterion names an aggregation that its level does not have, or compares with a
+                reference that is not there.
         """
+        _demand_reference(task)
         calls = []
         for criterion in task.rubric:
             self.policy.aggregation.aggregator(criterion)
             seats = self.seats if criterion.check is None else (self._check_seat,)
             examples = self._examples.examples(criterion.name or "", task) if self._examples else ()
+            facing = criterion.facing(task.submission)
             for seat in seats:
-                for sample in range(seat.samples):
+                for shown in self._showings(task, facing, seat):
                     request = JudgeRequest(
-                        criterion=criterion,
+                        criterion=facing,
                         submission=task.submission,
                         query=task.query,
                         reference_submission=task.reference_submission,
                         guidelines=task.rubric.guidelines,
                         item_id=task.item_id,
-                        sample=sample,
-                        seed=self._call_seed(task, criterion, seat, sample),
+                        sample=shown.sample,
+                        seed=shown.seed,
                         shuffle=self.shuffle_options,
                         examples=examples,
+                        order=shown.order,
+                        presentation=shown.presentation,
                     )
                     calls.append(JudgeCall(seat=seat, request=request))
         return tuple(calls)
 
-    def _call_seed(self, task: GradingTask, criterion: BaseCriterion, seat: Seat, sample: int) -> int:
+    def _showings(self, task: GradingTask, criterion: BaseCriterion, seat: Seat) -> Iterator[_Showing]:
         item = task.item_id or task.submission.text or ""
-        return derive_seed(self.seed, item, criterion.name or "", seat.judge_id, sample)
+        for sample in range(seat.samples):
+            seed = derive_seed(self.seed, item, criterion.name or "", seat.judge_id, sample)
+            rng = random.Random(seed) if self.shuffle_options else None
+            orders = criterion.presentations(task.submission, rng)
+            # A check is one function of one text: it sees no order.
+            for presentation, order in enumerate(orders if criterion.check is None else orders[:1]):
+                yield _Showing(sample=sample, seed=seed, order=order, presentation=presentation)
 
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
@@ -172,12 +198,12 @@ class CriterionGrader(Grader):
 
         Raises:
             ArgumentError: A criterion names an aggregation that its level does not have, or a check that
-                is not registered.
+                is not registered, or compares with a reference that is not there.
             JudgeError: A vote failed and `on_failure` is `"raise"`.
         """
         calls = self.plan(task)
         there = {
-            (name, vote.judge_id, vote.sample): vote
+            (name, vote.judge_id, vote.sample, vote.order or ()): vote
             for name, votes in (stored or {}).items()
             for vote in votes
         }
@@ -206,14 +232,18 @@ class CriterionGrader(Grader):
         return votes
 
     def _batches(self, calls: Sequence[JudgeCall]) -> list[list[JudgeCall]]:
-        """Calls that share a request; those of a judge that takes one criterion at a time stand alone."""
-        groups: dict[tuple[str, int], list[JudgeCall]] = {}
+        """Calls that share a request; those of a judge that takes one criterion at a time stand alone.
+
+        Criteria that compare share one only with those that show the same candidates in the same order.
+        """
+        groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
         alone = []
         for call in calls:
             if self.criteria_per_call == 1 or not isinstance(call.seat.judge, BatchJudge):
                 alone.append([call])
             else:
-                groups.setdefault((call.seat.judge_id, call.request.sample), []).append(call)
+                key = (call.seat.judge_id, call.request.sample, call.request.order)
+                groups.setdefault(key, []).append(call)
         size = self.criteria_per_call
         shared = [
             group[start : start + (size or len(group))]
@@ -326,14 +356,32 @@ def _tell(listener: Listener | None, call: JudgeCall, cast: Cast) -> None:
     listener.vote_cast(event)
 
 
-def _key(call: JudgeCall) -> tuple[str, str, int]:
-    return (call.request.criterion.name or "", call.seat.judge_id, call.request.sample)
+def _key(call: JudgeCall) -> tuple[str, str, int, tuple[str, ...]]:
+    request = call.request
+    return (request.criterion.name or "", call.seat.judge_id, request.sample, request.order)
 
 
 def _as_of_now(call: JudgeCall, vote: JudgeVote) -> JudgeVote:
     """A stored vote under the judge's present weight and the present values of the criterion's options."""
     answer = call.request.criterion.parse_truth(vote.answer)
     return replace(vote, weight=call.seat.weight, value=None if answer is None else answer.value)
+
+
+def _demand_reference(task: GradingTask) -> None:
+    """Before anything is spent; a check sees the text alone and needs none.
+
+    Raises:
+        ArgumentError: A criterion compares with a reference and the task has none.
+    """
+    if task.reference_submission is not None:
+        return
+    lacking = [c.name or "" for c in task.rubric if c.needs_reference and c.check is None]
+    if lacking:
+        item = f"item {task.item_id!r}" if task.item_id else "the submission"
+        raise ArgumentError(
+            f"{', '.join(lacking)} compares with a reference, and {item} has none; give "
+            "reference_submission=…, or use mode='absolute'"
+        )
 
 
 def _find_checks(calls: Sequence[JudgeCall]) -> None:

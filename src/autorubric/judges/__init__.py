@@ -11,7 +11,7 @@ from autorubric.judges._base import (
 from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
 from autorubric.judges._function import FunctionJudge
 from autorubric.judges._lexical import LexicalJudge
-from autorubric.judges._model import ModelJudge
+from autorubric.judges._model import ModelJudge, asked_of
 from autorubric.judges._recorded import RecordedJudge
 from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
 from autorubric.judges._supervised import SupervisedJudge
@@ -32,6 +32,7 @@ __all__ = [
     "RecordedJudge",
     "Seat",
     "SupervisedJudge",
+    "asked_of",
     "seat_judges",
     "shared_error",
 ]

@@ -29,6 +29,8 @@ class JudgeRequest:
         seed: Seed of this call, derived from the run's seed, item, criterion, judge and sample.
         shuffle: Whether options may be shown in an order drawn from the seed.
         examples: Judged examples of the criterion.
+        order: Names of the candidates in the order to be shown, for a criterion that compares; else empty.
+        presentation: Which of the orders asked for it is, from 0.
     """
 
     criterion: BaseCriterion
@@ -41,6 +43,12 @@ class JudgeRequest:
     seed: int = 0
     shuffle: bool = True
     examples: tuple[Example, ...] = ()
+    order: tuple[str, ...] = ()
+    presentation: int = 0
+
+    def __post_init__(self) -> None:
+        # Whoever reads a reply needs to know what is compared, and every judge reads through the criterion.
+        object.__setattr__(self, "criterion", self.criterion.facing(self.submission))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,9 @@ class ModelJudge:
             ProviderError: No reply came.
         """
         shown = _show(request)
+        misfit = request.criterion.misfit(request.submission)
+        if misfit is not None:
+            raise JudgeError(misfit)
 
         def prompt_for(submission: Submission) -> Prompt:
             question = Question(criterion=request.criterion, shown=shown, examples=request.examples)
@@ -78,6 +81,8 @@ class ModelJudge:
         the shared request stand at the first reply.
         """
         keyed = _keyed(requests)
+        if not keyed:
+            return await self._each(requests, {}, _Spent())
         ordered = list(keyed.items())
         random.Random(requests[0].seed).shuffle(ordered)
 
@@ -86,7 +91,7 @@ class ModelJudge:
                 (key, Question(criterion=r.criterion, shown=shown, examples=r.examples))
                 for key, (r, shown) in ordered
             ]
-            material = _material(requests[0], submission)
+            material = _material(ordered[0][1][0], submission)
             return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
 
         def read(payload: Any) -> dict[str, Answer]:
@@ -141,7 +146,7 @@ class ModelJudge:
                 )
                 return exchange, truncated
             except ContextLengthError:
-                shorter = _cut(submission, self.client.config.truncate)
+                shorter = _shortened(submission, self.client.config.truncate, bool(_show(request).names))
                 if shorter is None:
                     raise
                 submission, truncated = shorter, True
@@ -194,7 +199,8 @@ def _sum_usage(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage |
 
 def _show(request: JudgeRequest) -> Shown:
     rng = random.Random(request.seed) if request.shuffle else None
-    return request.criterion.show(request.submission, rng)
+    shown = request.criterion.show(request.submission, rng)
+    return replace(shown, names=request.order) if request.order else shown
 
 
 def _material(request: JudgeRequest, submission: Submission) -> Material:
@@ -203,13 +209,23 @@ def _material(request: JudgeRequest, submission: Submission) -> Material:
         query=request.query,
         reference=request.reference_submission,
         guidelines=request.guidelines,
+        order=_show(request).names,
     )
 
 
 def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:
-    """Requests by opaque id, each with how its criterion is shown."""
+    """Requests by opaque id, each with how its criterion is shown.
+
+    Left out are those that cannot be shown, and those that show other candidates, or in another order.
+    """
     ids = opaque_ids(len(requests), random.Random(requests[0].seed))
-    return {key: (request, _show(request)) for key, request in zip(ids, requests, strict=True)}
+    shown = {
+        key: (request, _show(request))
+        for key, request in zip(ids, requests, strict=True)
+        if request.criterion.misfit(request.submission) is None
+    }
+    first = next(iter(shown.values()))[1].names if shown else ()
+    return {key: pair for key, pair in shown.items() if pair[1].names == first}
 
 
 def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
@@ -283,9 +299,20 @@ def _reply(exchange: Exchange[Any], answer: Answer, truncated: bool) -> JudgeRep
     )
 
 
-def _cut(submission: Submission, policy: str | None) -> Submission | None:
-    """The submission with a third of its text left out, or None where it is not to be cut further."""
-    text = submission.text or ""
+def _shortened(submission: Submission, policy: str | None, compared: bool) -> Submission | None:
+    """The submission with a third of a text left out, or None where it is not to be cut further.
+
+    Of candidates that are compared it is the longest, so that none is cut while another is longer.
+    """
+    if not compared:
+        cut = _cut(submission.text or "", policy)
+        return None if cut is None else replace(submission, text=cut)
+    longest = max(submission.candidates, key=lambda name: len(submission.candidates[name]))
+    cut = _cut(submission.candidates[longest], policy)
+    return None if cut is None else replace(submission, candidates={**submission.candidates, longest: cut})
+
+
+def _cut(text: str, policy: str | None) -> str | None:
     if policy is None or len(text) <= _SHORTEST_CUT:
         return None
     keep = max(_SHORTEST_CUT, len(text) * 2 // 3)
@@ -294,4 +321,4 @@ def _cut(submission: Submission, policy: str | None) -> Submission | None:
     else:
         cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
     # The mark of the cut may be longer than what it stands for, and cutting would never end.
-    return replace(submission, text=cut) if len(cut) < len(text) else None
+    return cut if len(cut) < len(text) else None

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from autorubric.errors import ArgumentError, Fault, FileError, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest
@@ -29,6 +29,9 @@ class _Row:
     confidence: float | None = None
 
 
+_Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[str, str, float | None]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordedJudge:
     """Answers from recorded votes, matched by item id, criterion name and sample.
@@ -38,13 +41,17 @@ class RecordedJudge:
 
     Attributes:
         judge_id: The judge's name in votes and metrics.
-        votes: Value, reason and confidence by (item id, criterion, sample).
+        votes: Value, reason and confidence by (item id, criterion, sample); of pairs recorded in both orders
+            those in the order declared.
         missing: What an absent row stands for: `"not_asked"`, or the label to fill in.
+        swapped: Votes on pairs that were shown in the other order; None where the order is not recorded, and
+            there is one vote a pair.
     """
 
     judge_id: str
-    votes: Mapping[tuple[str, str, int], tuple[str, str, float | None]] = field(repr=False)
+    votes: _Votes = field(repr=False)
     missing: Missing = "not_asked"
+    swapped: _Votes | None = field(default=None, repr=False)
 
     @classmethod
     def from_csv(
@@ -55,6 +62,7 @@ class RecordedJudge:
         judge_id: str | None = None,
         labels: Mapping[str, str] | None = None,
         missing: Missing = "not_asked",
+        orders: Mapping[str, str] | None = None,
     ) -> RecordedJudge:
         """The judge that one rater's rows make.
 
@@ -64,6 +72,8 @@ class RecordedJudge:
             judge_id: The judge's name; the rater's by default.
             labels: Raw values and the labels that they stand for, as `{"Yes": "MET"}`.
             missing: What an absent row stands for: `"not_asked"`, or a label as `"UNMET"`.
+            orders: For pairs, whose rows were recorded in which order: `{"ab": rater, "ba": rater}`, `ba`
+                being the reverse of the order declared. Their values name the same candidates in both.
 
         Raises:
             FileError: The file is no such table.
@@ -71,6 +81,15 @@ class RecordedJudge:
         """
         rows = _read_rows(Path(path))
         raters = list(dict.fromkeys(row.rater for row in rows))
+        if orders is not None:
+            first, second = _both_orders(orders, rater, raters, path)
+            own = {who: [row for row in rows if row.rater == who] for who in (first, second)}
+            return cls(
+                judge_id=judge_id or first,
+                votes=_votes(str(path), own[first], labels or {}),
+                missing=missing,
+                swapped=_votes(str(path), own[second], labels or {}),
+            )
         if rater is None and len(raters) != 1:
             raise ArgumentError(f"{path} has {len(raters)} raters: {', '.join(raters)}; name one with rater=")
         chosen = raters[0] if rater is None else rater
@@ -126,10 +145,8 @@ class RecordedJudge:
 
     def describe(self) -> dict[str, str]:
         """A digest of the votes."""
-        digest = hashlib.sha256(
-            json.dumps(sorted(self.votes.items(), key=lambda entry: entry[0])).encode("utf-8")
-        )
-        return {"judge": "recorded", "votes": digest.hexdigest(), "missing": self.missing}
+        told = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
+        return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The recorded vote.
@@ -137,13 +154,41 @@ class RecordedJudge:
         Raises:
             ReplyError: The recorded value is none of the criterion's labels.
         """
+        votes = self._in_order(request)
         key = (request.item_id, request.criterion.name or "", request.sample)
-        if key not in self.votes:
+        if votes is None:
+            return JudgeReply(answer=None, asked=False)
+        if key not in votes:
             if self.missing == "not_asked":
                 return JudgeReply(answer=None, asked=False)
             return JudgeReply(answer=self.missing)
-        value, reason, confidence = self.votes[key]
+        value, reason, confidence = votes[key]
         return _reply(request, value, reason, confidence)
+
+    def _in_order(self, request: JudgeRequest) -> _Votes | None:
+        """The votes recorded in the order asked for; None where it is one order too many."""
+        if self.swapped is None:
+            return self.votes if request.presentation == 0 else None
+        declared = tuple(request.submission.candidates)
+        return self.votes if request.order in ((), declared) else self.swapped
+
+
+def _digest(votes: _Votes) -> str:
+    told = json.dumps(sorted(votes.items(), key=lambda entry: entry[0]))
+    return hashlib.sha256(told.encode("utf-8")).hexdigest()
+
+
+def _both_orders(
+    orders: Mapping[str, str], rater: str | None, raters: Sequence[str], path: str | Path
+) -> tuple[str, str]:
+    if set(orders) != {"ab", "ba"} or rater is not None:
+        raise ArgumentError(
+            f"orders={dict(orders)!r}, rater={rater!r}: give orders={{'ab': rater, 'ba': rater}} and no rater"
+        )
+    absent = [who for who in orders.values() if who not in raters]
+    if absent:
+        raise ArgumentError(f"{path} has no rater {', '.join(absent)}; it has: {', '.join(raters)}")
+    return orders["ab"], orders["ba"]
 
 
 def _reply(request: JudgeRequest, value: str, reason: str, confidence: float | None) -> JudgeReply:

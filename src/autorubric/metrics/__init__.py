@@ -9,7 +9,9 @@ from __future__ import annotations
 from autorubric.metrics._bias import BiasResult, ConfidenceInterval, bias
 from autorubric.metrics._chance import brennan_prediger, cohen_kappa, gwet_ac, scott_pi
 from autorubric.metrics._classification import accuracy, adjacent_accuracy, balanced_accuracy, macro_f1, mcc
+from autorubric.metrics._comparisons import BradleyTerryResult, bradley_terry, position_consistency
 from autorubric.metrics._compute import compute_metrics
+from autorubric.metrics._concordance import kendall_w
 from autorubric.metrics._correlation import kendall_tau_b, lin_ccc, pearson, spearman
 from autorubric.metrics._criterion_results import (
     ConfusionMatrix,
@@ -19,11 +21,14 @@ from autorubric.metrics._criterion_results import (
     NominalCriterionMetrics,
     OptionMetrics,
     OrdinalCriterionMetrics,
+    RankingCriterionMetrics,
 )
 from autorubric.metrics._errors import mae, rmse
 from autorubric.metrics._estimate import Estimate, UndefinedEstimateError
+from autorubric.metrics._icc import cronbach_alpha, icc
 from autorubric.metrics._intervals import clustered_se, wilson
-from autorubric.metrics._many_raters import fleiss_kappa, percent_agreement
+from autorubric.metrics._krippendorff import krippendorff_alpha
+from autorubric.metrics._many_raters import conger_kappa, fleiss_kappa, percent_agreement
 from autorubric.metrics._metrics_result import MetricsResult
 from autorubric.metrics._one_class import (
     f1,
@@ -53,6 +58,7 @@ __all__ = [
     "BiasResult",
     "Binary",
     "BootstrapResults",
+    "BradleyTerryResult",
     "ConfidenceInterval",
     "ConfusionMatrix",
     "CorrelationResult",
@@ -73,21 +79,28 @@ __all__ = [
     "Ordinal",
     "OrdinalCriterionMetrics",
     "PooledMetrics",
+    "RankingCriterionMetrics",
     "RaterMetrics",
     "UndefinedEstimateError",
     "accuracy",
     "adjacent_accuracy",
     "balanced_accuracy",
     "bias",
+    "bradley_terry",
     "brennan_prediger",
     "clustered_se",
     "cohen_kappa",
     "compute_metrics",
+    "conger_kappa",
+    "cronbach_alpha",
     "earth_movers_distance",
     "f1",
     "fleiss_kappa",
     "gwet_ac",
+    "icc",
     "kendall_tau_b",
+    "kendall_w",
+    "krippendorff_alpha",
     "ks_test",
     "lin_ccc",
     "macro_f1",
@@ -96,6 +109,7 @@ __all__ = [
     "negative_agreement",
     "pearson",
     "percent_agreement",
+    "position_consistency",
     "positive_agreement",
     "precision",
     "recall",

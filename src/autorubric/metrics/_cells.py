@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ import numpy as np
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
-from autorubric.metrics._votes_table import ABSTAINED, MeasuredCriterion, VotesTable
+from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, MeasuredCriterion, Outcome, VotesTable
 
 CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
@@ -70,6 +70,9 @@ class Cells:
         truth: Labels.
         raters: Decisions of the panel and of each judge, by rater.
         scores: Item scores by rater; see `VotesTable`.
+        outcomes: What comparisons came to, by position of the criterion; see `VotesTable`.
+        positions: By rater, of each criterion's samples in which a judge answered in two orders, how many
+            answers were alike in both, and how many samples there are; shape `(n_criteria, 2)`.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -79,6 +82,8 @@ class Cells:
     truth: Column
     raters: dict[Rater, Column]
     scores: dict[Rater, Array]
+    outcomes: Mapping[int, tuple[Outcome, ...]]
+    positions: dict[Rater, Codes]
 
 
 def cells_of(table: VotesTable, modes: Modes) -> Cells:
@@ -102,7 +107,24 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
         truth=column(TRUTH),
         raters={rater: column(rater) for rater in (PANEL, *judges)},
         scores={TRUTH: np.full(table.n_items, np.nan), **table.scores},
+        outcomes=table.outcomes,
+        positions=_positions(table),
     )
+
+
+def _positions(table: VotesTable) -> dict[Rater, Codes]:
+    """For each judge, and for all as the panel, answers alike in both orders, and how many there are."""
+    found = {rater: np.zeros((len(table.criteria), 2), dtype=np.int64) for rater in (PANEL, *table.raters)}
+    first: dict[tuple[int, int, int, int], tuple[str, int]] = {}
+    for row in np.flatnonzero((table.order != None) & (table.status == ANSWERED)):  # noqa: E711 - by element
+        place, who = int(table.criterion[row]), int(table.rater[row])
+        key = (int(table.item[row]), place, who, int(table.sample[row]))
+        order, code = first.setdefault(key, (table.order[row], int(table.code[row])))
+        if order != table.order[row]:
+            alike = (int(code == table.code[row]), 1)
+            found[table.raters[who]][place] += alike
+            found[PANEL][place] += alike
+    return found
 
 
 _MARKED_UP_TO = 50_000_000
@@ -137,6 +159,8 @@ def _column(table: VotesTable, rows: Array, where: Codes, criterion: Codes, mode
 
 def _categories(measured: MeasuredCriterion, code: Codes) -> Codes:
     """Positions among all declared answers as positions among the categories."""
+    if measured.level == "ranking":
+        return code
     places, count = [], 0
     for answer in measured.answers:
         places.append(-1 if answer.na else count)

@@ -30,6 +30,7 @@ from autorubric.metrics._criterion_results import (
     NominalCriterionMetrics,
     OptionMetrics,
     OrdinalCriterionMetrics,
+    RankingCriterionMetrics,
     interpret_correlation,
     interpret_kappa,
 )
@@ -39,7 +40,7 @@ from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._ranks import Ranked, rank_pairs, rank_table
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Ordinal
-from autorubric.metrics._votes_table import ABSTAINED, FAILED, MeasuredCriterion
+from autorubric.metrics._votes_table import ABSTAINED, FAILED, MeasuredCriterion, Outcome
 from autorubric.metrics._weights import weight_matrix
 
 
@@ -55,6 +56,8 @@ class OnCriterion:
         modes: How abstentions count.
         options: Interval options of correlations.
         fleiss_kappa: Agreement among the judges.
+        outcomes: What comparisons on it came to.
+        positions: Answers alike in both orders of the candidates, and how many there are.
     """
 
     criterion: MeasuredCriterion
@@ -64,6 +67,8 @@ class OnCriterion:
     modes: Modes
     options: IntervalOptions
     fleiss_kappa: float | None
+    outcomes: tuple[Outcome, ...] = ()
+    positions: tuple[int, int] = (0, 0)
 
 
 class Noted:
@@ -124,6 +129,8 @@ def figures_on(given: OnCriterion) -> AnyCriterionMetrics | None:
             return _ordinal(given)
         case "interval":
             return _interval(given)
+        case "ranking":
+            return _ranking(given) if given.outcomes else None
         case _:
             return None
 
@@ -273,6 +280,29 @@ def _interval(given: OnCriterion) -> IntervalCriterionMetrics:
         kendall=rank_correlation("kendall", ranked, given.options, noted),
         ccc=noted.estimate("ccc", ccc_estimate(pairs, plain)),
         **_coverage(given, pairs.n, noted),
+    )
+
+
+def _ranking(given: OnCriterion) -> RankingCriterionMetrics:
+    table = table_of(given.truth, given.rater, len(given.outcomes))
+    noted = Noted()
+    n = int(table.sum())
+    kappa = noted.take("kappa", kappa_of(table), undefined_reason(table))
+    shared = [outcome.count(0) > 1 for outcome in given.outcomes]
+    judged = given.rater.code[given.rater.code >= 0]
+    alike, pairs = given.positions
+    return RankingCriterionMetrics(
+        accuracy=noted.take("accuracy", shares.accuracy_of(table), "no_pairs"),
+        kappa=kappa,
+        kappa_interpretation=interpret_kappa(kappa),
+        tie_rate=noted.take(
+            "tie_rate", np.array(shared)[judged].mean() if judged.size else np.nan, "no_pairs"
+        ),
+        position_consistency=noted.take(
+            "position_consistency", alike / pairs if pairs else np.nan, "no_pairs"
+        ),
+        n_position_pairs=pairs,
+        **_coverage(given, n, noted),
     )
 
 

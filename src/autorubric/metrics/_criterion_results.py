@@ -10,7 +10,7 @@ from autorubric.metrics._bias import BiasResult, ConfidenceInterval
 from autorubric.metrics._estimate import Estimate, Reason, UndefinedEstimateError
 from autorubric.metrics._number import NumberLike
 
-CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval"]
+CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "ranking"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,8 +213,38 @@ class IntervalCriterionMetrics(CriterionCoverage):
     ccc: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingCriterionMetrics(CriterionCoverage):
+    """A rater on a comparison of candidates, by what it came to and not by how far.
+
+    It stands beside the figures of the other levels and enters no mean over criteria: two candidates may
+    change places, so that no answer is the positive one.
+
+    Attributes:
+        accuracy: Share of right outcomes: the right one of a pair preferred, or a tie; the right order; the
+            right best.
+        kappa: Cohen's kappa of the outcomes, by the place where each candidate is declared.
+        kappa_interpretation: Its size in the words of Landis and Koch (1977).
+        tie_rate: Share of the judged outcomes in which the first place is shared.
+        position_consistency: Share of the samples in which a judge came to the same outcome in both orders of
+            the candidates; of the panel, over all of its judges.
+        n_position_pairs: How many samples that is a share of.
+    """
+
+    accuracy: float | None
+    kappa: float | None
+    kappa_interpretation: str
+    tie_rate: float | None
+    position_consistency: float | None
+    n_position_pairs: int
+
+
 AnyCriterionMetrics: TypeAlias = (
-    CriterionMetrics | OrdinalCriterionMetrics | NominalCriterionMetrics | IntervalCriterionMetrics
+    CriterionMetrics
+    | OrdinalCriterionMetrics
+    | NominalCriterionMetrics
+    | IntervalCriterionMetrics
+    | RankingCriterionMetrics
 )
 
 

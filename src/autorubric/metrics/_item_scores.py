@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from autorubric.criteria import BaseCriterion
-from autorubric.scoring import score_values
-from autorubric.types import Decision, EnsembleCriterionReport
+from autorubric.scoring import Entry, apply_conditions, entry_of, score_tree
+from autorubric.types import CannotAssessConfig, Decision, EnsembleCriterionReport, RubricGroup
 from autorubric.values import Answer
 
 RaterKind: TypeAlias = Literal["judge", "panel", "human", "truth"]
@@ -18,18 +18,20 @@ Rater: TypeAlias = tuple[RaterKind, str]
 PANEL: Rater = ("panel", "panel")
 TRUTH: Rater = ("truth", "truth")
 
+_SKIP = CannotAssessConfig()
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredItem:
     """An item with its labels and reports.
 
     Attributes:
-        criteria: Its criteria, in order.
+        root: Its criteria, in their groups.
         truth: Labels by criterion name.
         reports: Criterion reports by name.
     """
 
-    criteria: tuple[BaseCriterion, ...]
+    root: RubricGroup
     truth: Mapping[str, Answer | None]
     reports: Mapping[str, EnsembleCriterionReport]
 
@@ -37,46 +39,95 @@ class ScoredItem:
 def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
     """Normalised scores of the truth, the panel and each judge; None where nothing is left to score.
 
-    Only criteria with a label count, on every side, so that all scores have the same ground; a label of NA or
-    CANNOT_ASSESS leaves the score of the truth. A judge without a single answer has no score.
+    Only criteria with a label count, and with labels on all that they depend on, on every side, so that all
+    scores have the same ground. A label of NA or CANNOT_ASSESS leaves the score of the truth. A judge
+    without a single answer has no score.
     """
-    labelled = [c for c in item.criteria if item.truth.get(c.name or "") is not None]
+    answers = {name: answer for name, answer in item.truth.items() if answer is not None}
+    labelled = _grounded(item.root.leaves, answers)
     if not labelled:
         return {}
-    reports = [item.reports.get(c.name or "") for c in labelled]
-    scores: dict[Rater, float | None] = {
-        TRUTH: _score(labelled, [_label_value(item.truth[c.name or ""]) for c in labelled])
-    }
-    judges = dict.fromkeys(judge for report in reports if report for judge in report.judge_decisions)
+    scores: dict[Rater, float | None] = {TRUTH: _truth_score(item.root, labelled, answers)}
+    reports = {c.name or "": item.reports.get(c.name or "") for c in labelled}
+    judges = dict.fromkeys(judge for report in reports.values() if report for judge in report.judge_decisions)
     for judge in judges:
-        decisions = [report.judge_decisions.get(judge) if report else None for report in reports]
-        values = [_judge_value(made, report) for made, report in zip(decisions, reports, strict=True)]
-        scores["judge", judge] = _score(labelled, values) if _any_judged(decisions) else None
-    entering = [report.score_value if report else None for report in reports]
-    panel = [report.decision if report else None for report in reports]
-    scores[PANEL] = _score(labelled, entering) if _any_judged(panel) else None
+        decisions = [report.judge_decisions.get(judge) if report else None for report in reports.values()]
+        entries = {name: _judge_entry(judge, report) for name, report in reports.items()}
+        scores["judge", judge] = _score(item.root, entries) if _any_judged(decisions) else None
+    entering = {name: _panel_entry(report) for name, report in reports.items()}
+    panel = [report.decision if report else None for report in reports.values()]
+    scores[PANEL] = _score(item.root, entering) if _any_judged(panel) else None
     return scores
 
 
-def _score(criteria: list[BaseCriterion], values: list[float | None]) -> float | None:
-    return score_values(criteria, values).score
+def _grounded(criteria: Sequence[BaseCriterion], answers: Mapping[str, Answer]) -> list[BaseCriterion]:
+    """Those that have a label, and so has every criterion that they depend on."""
+    conditions = {c.name or "": c.when.criterion for c in criteria if c.when is not None}
+
+    def has_ground(name: str) -> bool:
+        passed: set[str] = set()
+        while name in answers and name in conditions and name not in passed:
+            passed.add(name)
+            name = conditions[name]
+        return name in answers
+
+    return [c for c in criteria if has_ground(c.name or "")]
 
 
-def _label_value(answer: Answer | None) -> float | None:
-    return None if answer is None or answer.abstains else answer.value
+def _truth_score(
+    root: RubricGroup, labelled: list[BaseCriterion], answers: Mapping[str, Answer]
+) -> float | None:
+    decisions = {
+        name: Decision(status="abstained" if answers[name].abstains else "answered", answer=answers[name])
+        for name in (c.name or "" for c in labelled)
+    }
+    applied = apply_conditions(labelled, decisions, _SKIP)
+    return _score(root, {c.name or "": entry_of(c, applied[c.name or ""], _SKIP) for c in labelled})
+
+
+def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
+    return score_tree(root, entries).score
 
 
 def _any_judged(decisions: list[Decision | None]) -> bool:
     return any(d is not None and d.status in ("answered", "abstained") and not d.assumed for d in decisions)
 
 
-def _judge_value(decision: Decision | None, report: EnsembleCriterionReport | None) -> float | None:
+def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
+    return Entry.of(report.score_value, report.decision) if report else Entry(None, None)
+
+
+def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
+    """What a judge's decision brings into its own score; gates that it was not asked are the panel's."""
+    own = report.judge_decisions.get(judge) if report else None
+    if own is None:
+        return _panel_entry(report)._replace(value=None)
+    return Entry.of(_judge_value(own, report), own)
+
+
+def _judge_value(decision: Decision, report: EnsembleCriterionReport | None) -> float | None:
     """The value with which a judge's decision enters its own score.
 
     What an abstention is worth is the grader's policy, which the panel's value shows where it abstained too.
     """
-    if decision is None or report is None:
-        return None
-    if decision.status == "answered":
+    if report is None or decision.status == "answered":
         return decision.value
     return report.score_value if decision.status == report.status == "abstained" else None
+
+
+def regrouped(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+    """The tree with these criteria in the places of their names; those without a place stand in the root."""
+    leaves = {leaf.name or "": leaf for leaf in root.leaves}
+    if all(leaves.get(name) is criterion for name, criterion in criteria.items()):
+        return root
+    placed = _replaced(root, criteria)
+    homeless = [criterion for name, criterion in criteria.items() if name not in leaves]
+    return RubricGroup(root.name, (*placed.criteria, *homeless))
+
+
+def _replaced(group: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
+    members = [
+        _replaced(one, criteria) if isinstance(one, RubricGroup) else criteria.get(one.name or "", one)
+        for one in group.criteria
+    ]
+    return RubricGroup(group.name, tuple(members), group.weight)

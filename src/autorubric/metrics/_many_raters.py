@@ -1,22 +1,29 @@
-"""Agreement among many raters, with ratings missing: Fleiss' kappa and percent agreement."""
+"""Agreement among many raters, with ratings missing: Fleiss' and Conger's kappa, percent agreement."""
 
 from __future__ import annotations
 
 from typing import Any, Unpack
 
+import numpy as np
+
 from autorubric.errors import ArgumentError
+from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._counts import (
     CountCoefficient,
+    code_ratings,
     counts_estimate,
     fleiss_chance,
     no_chance,
     ratings_estimate,
     read_counts,
 )
-from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimation import Figure, delta, estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
-from autorubric.metrics._scales import Scale
-from autorubric.metrics._weights import Weights, describe
+from autorubric.metrics._rater_tables import dense, row_units
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes, Scale
+from autorubric.metrics._weights import Weights, describe, weight_matrix
 
 _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 _PERCENT = CountCoefficient("percent agreement", no_chance)
@@ -64,6 +71,83 @@ def percent_agreement(
     Arguments as in `fleiss_kappa`; no unit with two ratings: undefined (`no_pairs`).
     """
     return _either(_PERCENT, ratings, counts, scale, weights, IntervalOptions(**interval))
+
+
+def conger_kappa(
+    ratings: Any,
+    *,
+    scale: Scale | None = None,
+    weights: Weights = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Conger's kappa: (pa - pe) / (1 - pe), pe the mean of Σ w_kl p_gk p_hl over pairs of raters g, h [1, 2].
+
+    pa is that of `fleiss_kappa`, p_gk the share of category k among the ratings of rater g: each rater keeps
+    margins of their own, where Fleiss' kappa pools them. For two raters it is Cohen's kappa. No unit with two
+    ratings: undefined (`no_pairs`); only one category used: `single_class`. Arguments as in `fleiss_kappa`.
+
+    References:
+        [1] A. J. Conger (1980), Integration and generalization of kappas for multiple raters, Psychological
+            Bulletin 88(2), 322-328, eq. 7.
+        [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2 (ratings missing).
+    """
+    options = IntervalOptions(**interval)
+    coded, codes = code_ratings(ratings, scale, options.labels)
+    matrix = weight_matrix(weights, coded.scale, coded.size)
+    note = ", ".join(
+        word for word in (describe(weights), "" if coded.declared else "categories seen") if word
+    )
+    rated = (codes >= 0).any(axis=1) if codes.size else np.zeros(len(codes), dtype=bool)
+    n_missing = int(rated.size - np.count_nonzero(rated))
+    if not rated.any():
+        return Estimate.undefined("no_ratings", method="Conger's kappa", n_missing=n_missing)
+    members = dense(cluster_codes(options.cluster, len(codes)), rated)
+    units = row_units(_conger_sums(codes[rated], matrix), members)
+    figure = _conger_figure(codes.shape[1], matrix)
+    return estimate(figure, units, options, n_missing=n_missing, note=note)
+
+
+def _conger_sums(codes: Codes, weights: Array) -> Array:
+    """Per unit: agreement among its pairs, whether it has a pair, and each rater's choice, rater by rater."""
+    size = len(weights)
+    chosen = (codes[:, :, None] == np.arange(size)).astype(float)
+    counts = chosen.sum(1)
+    total = counts.sum(1)
+    paired = total >= 2
+    pairs = np.where(paired, total * (total - 1), 1.0)
+    agreement = np.where(paired, (counts * (counts @ weights - 1.0)).sum(1) / pairs, 0.0)
+    return np.column_stack([agreement, paired, chosen.reshape(len(codes), -1)])
+
+
+def _conger_figure(n_raters: int, weights: Array) -> Figure:
+    def compute(sums: Array) -> Array:
+        chosen = sums[..., 2:].reshape(*sums.shape[:-1], n_raters, len(weights))
+        by_rater = chosen.sum(-1)
+        there = (by_rater.real > 0).sum(-1)
+        shares = chosen / np.where(by_rater.real > 0, by_rater, 1.0)[..., None]
+        pooled = shares.sum(-2)
+        own = ((shares @ weights) * shares).sum((-1, -2))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            expected = (((pooled @ weights) * pooled).sum(-1) - own) / (there * (there - 1))
+            room = 1 - expected
+            none = (there < 2) | (sums[..., 1].real == 0) | (np.abs(room.real) <= 1e-9)
+            return np.where(none, np.nan, (sums[..., 0] / sums[..., 1] - expected) / room)
+
+    def reason(sums: Array) -> Reason:
+        if sums[1] == 0:
+            return "no_pairs"
+        used = sums[2:].reshape(n_raters, len(weights)).sum(0)
+        return "single_class" if np.count_nonzero(used) == 1 else "no_variance"
+
+    return Figure(
+        name="Conger's kappa",
+        compute=compute,
+        reason=reason,
+        auto="percentile",
+        auto_clustered="percentile",
+        analytic=delta,
+        on_table=False,
+    )
 
 
 def _either(

@@ -60,24 +60,25 @@ def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
     if len(judges) < 2:
         return (None,) * len(cells.criteria)
     plain = IntervalOptions(ci=None)
-    found = []
+    found: list[float | None] = []
     for criterion, span in zip(cells.criteria, cells.spans, strict=True):
+        if not criterion.categories:
+            found.append(None)
+            continue
         size = len(criterion.categories) + modes.has_category
         counts = np.zeros((span.stop - span.start, size))
         for column in judges:
             codes = column.code[span]
             given = np.flatnonzero(codes >= 0)
             counts[given, codes[given]] += 1
-        found.append(
-            counts_estimate(_FLEISS, counts, np.eye(size), plain).value if criterion.categories else None
-        )
+        found.append(counts_estimate(_FLEISS, counts, np.eye(size), plain).value)
     return tuple(found)
 
 
 def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dict[str, str]]:
     """All fields of a `RaterMetrics` but `bootstrap`; and why its own figures are None, by name."""
     cells, column = context.cells, context.cells.raters[rater]
-    per_criterion = _per_criterion(context, column)
+    per_criterion = _per_criterion(context, rater)
     noted = Noted()
     macro, defined = _macro(per_criterion, noted)
     stats = na_stats(cells.truth, column)
@@ -98,8 +99,8 @@ def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dic
     return fields, {name: str(why) for name, why in reasons.items()}
 
 
-def _per_criterion(context: RunContext, column: Column) -> list[AnyCriterionMetrics]:
-    cells = context.cells
+def _per_criterion(context: RunContext, rater: Rater) -> list[AnyCriterionMetrics]:
+    cells, column = context.cells, context.cells.raters[rater]
     figures = (
         figures_on(
             OnCriterion(
@@ -110,11 +111,18 @@ def _per_criterion(context: RunContext, column: Column) -> list[AnyCriterionMetr
                 modes=context.modes,
                 options=context.options,
                 fleiss_kappa=context.fleiss[index],
+                outcomes=cells.outcomes.get(index, ()),
+                positions=_positions(cells, rater, index),
             )
         )
         for index, (criterion, span) in enumerate(zip(cells.criteria, cells.spans, strict=True))
     )
     return [found for found in figures if found is not None]
+
+
+def _positions(cells: Cells, rater: Rater, index: int) -> tuple[int, int]:
+    alike, pairs = cells.positions[rater][index]
+    return int(alike), int(pairs)
 
 
 def _accuracy(one: AnyCriterionMetrics) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,11 +10,18 @@ import numpy as np
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
-from autorubric.metrics._item_scores import PANEL, TRUTH, Rater, ScoredItem, item_scores
+from autorubric.metrics._item_scores import PANEL, TRUTH, Rater, ScoredItem, item_scores, regrouped
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._votes_table import DECIDED, STATUSES, MeasuredCriterion, VotesTable
-from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
-from autorubric.values import Answer, Json
+from autorubric.metrics._votes_table import DECIDED, STATUSES, MeasuredCriterion, Outcome, VotesTable
+from autorubric.rubric import Rubric
+from autorubric.types import (
+    Decision,
+    EnsembleCriterionReport,
+    EnsembleEvaluationReport,
+    JudgeVote,
+    RubricGroup,
+)
+from autorubric.values import Answer, Json, Submission
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,8 +81,8 @@ class LabelledDataset(Protocol):
         """The item's id."""
         ...
 
-    def get_item_rubric(self, i: int, /) -> Sequence[BaseCriterion]:
-        """The item's criteria."""
+    def get_item_rubric(self, i: int, /) -> Rubric:
+        """The item's rubric."""
         ...
 
     def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
@@ -93,6 +100,7 @@ _COLUMNS: dict[str, type] = {
     "criterion": np.int64,
     "rater": np.int64,
     "sample": np.int64,
+    "order": object,
     "code": np.int64,
     "label": object,
     "value": float,
@@ -112,12 +120,15 @@ class _Builder:
     raters: dict[Rater, int] = field(default_factory=dict)
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
+    outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
 
     def place(self, criterion: BaseCriterion) -> int:
         """Position of the criterion among those that occur."""
         found = self.known.get(id(criterion))
         if found is None:
-            plain = tuple(_bare(answer) for answer in criterion.answers())
+            # Comparisons on different candidates are one criterion: its outcomes name none.
+            declared = () if criterion.level == "ranking" else criterion.answers()
+            plain = tuple(_bare(answer) for answer in declared)
             measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
             # The criterion is kept beside its number, or a later one could take over its id.
             found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
@@ -128,29 +139,82 @@ class _Builder:
         """Position of the rater among those that occur."""
         return self.raters.setdefault(rater, len(self.raters))
 
+    def code(self, criterion: BaseCriterion, answer: Answer) -> int:
+        """Position of the answer among those declared, or of what it compares to among the outcomes."""
+        standing = criterion.standing(answer)
+        if standing:
+            known = self.outcomes.setdefault(self.place(criterion), {})
+            above = tuple(sum(other > own for other in standing) for own in standing)
+            return known.setdefault(above, len(known))
+        return -1 if answer.index is None or answer.cannot_assess else answer.index
+
     def parse(self, criterion: BaseCriterion, raw: Json) -> Answer | None:
         """The answer of a label; labels repeat, so each is read once."""
-        if not isinstance(raw, str | int | float | bool):
+        if criterion.level == "ranking" or not isinstance(raw, str | int | float | bool):
             return criterion.parse_truth(raw)
         key = (self.place(criterion), (type(raw), raw))
         if key not in self.read:
             self.read[key] = criterion.parse_truth(raw)
         return self.read[key]
 
-    def add(self, item: int, place: int, rater: Rater, answer: Answer | None, status: str) -> None:
-        """Adds a decision or a label."""
+    def add(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        *,
+        sample: int = DECIDED,
+    ) -> None:
+        """Adds a decision or a label, and what it says on each part of the criterion."""
+        self._add_row(item, criterion, rater, answer, status, sample)
+        self.add_parts(item, criterion, rater, answer, status, sample=sample)
+
+    def add_parts(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        *,
+        sample: int = DECIDED,
+    ) -> None:
+        """Adds what an answer says on each part of its criterion; of one on the whole alone, nothing."""
+        for part, said in zip(criterion.part_fields.values(), _on_parts(criterion, answer), strict=False):
+            if said is not None or answer is None:
+                self._add_row(item, part, rater, said, status, sample)
+
+    def _add_row(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        sample: int,
+        order: str | None = None,
+    ) -> None:
         who, became = self.number(rater), _STATUS[status]
+        place = self.place(criterion)
         if answer is None or status not in ("answered", "abstained"):
-            self.rows.append((item, place, who, DECIDED, -1, None, _NAN, _NAN, False, became))
+            self.rows.append((item, place, who, sample, order, -1, None, _NAN, _NAN, False, became))
             return
-        code = -1 if answer.index is None or answer.cannot_assess else answer.index
+        code = self.code(criterion, answer)
         value = _NAN if answer.value is None or status != "answered" else answer.value
         number = _as_number(answer.code) if status == "answered" else _NAN
         label = _words(answer)
-        self.rows.append((item, place, who, DECIDED, code, label, value, number, answer.na, became))
+        self.rows.append((item, place, who, sample, order, code, label, value, number, answer.na, became))
 
-    def add_vote(self, item: int, place: int, vote: JudgeVote) -> None:
-        """Adds a single vote."""
+    def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
+        """Adds a single vote, and what it says on each part of the criterion."""
+        rater: Rater = ("judge", vote.judge_id)
+        if criterion.level == "ranking":
+            order = None if vote.order is None else ", ".join(vote.order)
+            answer = criterion.parse_truth(vote.answer)
+            self._add_row(item, criterion, rater, answer, vote.status, vote.sample, order)
+            return
         answered = vote.status == "answered"
         code = vote.selected_index if vote.selected_index is not None else -1
         if vote.verdict is not None:
@@ -160,9 +224,10 @@ class _Builder:
         self.rows.append(
             (
                 item,
-                place,
-                self.number(("judge", vote.judge_id)),
+                self.place(criterion),
+                self.number(rater),
                 vote.sample,
+                None,
                 code if given else -1,
                 label if given else None,
                 _NAN if vote.value is None or not answered else vote.value,
@@ -171,6 +236,16 @@ class _Builder:
                 _STATUS[vote.status],
             )
         )
+        if criterion.part_fields:
+            answer = criterion.parse_truth(vote.answer)
+            self.add_parts(item, criterion, rater, answer, vote.status, sample=vote.sample)
+
+
+def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:
+    """What an answer says on each part; an abstention abstains on all of them."""
+    if answer is None or answer.abstains:
+        return (answer,) * len(criterion.part_fields)
+    return criterion.part_answers(answer)
 
 
 def _bare(answer: Answer) -> Answer:
@@ -210,6 +285,7 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
         raters=tuple(rows.raters),
         item_ids=tuple(dataset.item_id(i) for i in range(len(dataset.items))),
         scores=_score_columns(scored),
+        outcomes={place: tuple(known) for place, known in rows.outcomes.items()},
         **arrays,
     )
 
@@ -252,50 +328,60 @@ def _read_item(
     i: int, report: EnsembleEvaluationReport | None, dataset: LabelledDataset, rows: _Builder, graded: bool
 ) -> Mapping[Rater, float | None]:
     by_name = {one.name: one for one in report.report} if report is not None else {}
-    criteria = _criteria_of(i, dataset, by_name)
+    root = _root_of(i, dataset, by_name)
+    submission = Submission.parse(dataset.items[i].submission)
+    leaves = root.leaves if root is not None else ()
+    criteria = {criterion.name or "": criterion.facing(submission) for criterion in leaves}
+    for criterion in criteria.values():
+        # In the rubric's order, whatever the order in which answers are read.
+        for one in (criterion, *criterion.part_fields.values()):
+            rows.place(one)
     truth = {
         name: rows.parse(criteria[name], raw)
         for name, raw in (dataset.item_truth(i) or {}).items()
         if name in criteria
     }
     for name, criterion in criteria.items():
-        place = rows.place(criterion)
         if truth.get(name) is not None:
-            rows.add(i, place, TRUTH, truth[name], _label_status(truth[name]))
+            rows.add(i, criterion, TRUTH, truth[name], _label_status(truth[name]))
         if name in by_name:
-            _read_criterion(i, place, by_name[name], rows)
+            _read_criterion(i, criterion, by_name[name], rows)
         elif graded:
             # Grading raised, or the report lacks the criterion: it was to be judged and is not.
-            rows.add(i, place, PANEL, None, "failed" if report is None else "not_asked")
+            rows.add(i, criterion, PANEL, None, "failed" if report is None else "not_asked")
     for rater, labels in dataset.item_ratings(i).items():
         for name, raw in labels.items():
             if name in criteria and (answer := rows.parse(criteria[name], raw)) is not None:
-                rows.add(i, rows.place(criteria[name]), ("human", rater), answer, _label_status(answer))
-    return item_scores(ScoredItem(tuple(criteria.values()), truth, by_name))
+                rows.add(i, criteria[name], ("human", rater), answer, _label_status(answer))
+    return item_scores(ScoredItem(root, truth, by_name)) if root is not None else {}
 
 
-def _criteria_of(
+def _root_of(
     i: int, dataset: LabelledDataset, by_name: Mapping[str, EnsembleCriterionReport]
-) -> dict[str, BaseCriterion]:
-    """The item's criteria by name: those that were graded as they were graded, the dataset's for the rest."""
-    found = {name: report.criterion for name, report in by_name.items()}
+) -> RubricGroup | None:
+    """The item's criteria: those that were graded as they were graded, the dataset's for the rest.
+
+    Their groups are the dataset's. None where there is no criterion.
+    """
+    graded = {name: report.criterion for name, report in by_name.items()}
     try:
-        declared: Iterator[BaseCriterion] = iter(dataset.get_item_rubric(i))
+        return regrouped(dataset.get_item_rubric(i).root, graded)
     except ArgumentError:
-        return found
-    return {(c.name or ""): found.get(c.name or "", c) for c in declared} | found
+        return RubricGroup("", tuple(graded.values())) if graded else None
 
 
 def _label_status(answer: Answer | None) -> str:
     return "abstained" if answer is not None and answer.abstains else "answered"
 
 
-def _read_criterion(i: int, place: int, report: EnsembleCriterionReport, rows: _Builder) -> None:
+def _read_criterion(
+    i: int, criterion: BaseCriterion, report: EnsembleCriterionReport, rows: _Builder
+) -> None:
     for vote in report.votes:
-        rows.add_vote(i, place, vote)
+        rows.add_vote(i, criterion, vote)
     for judge, decision in report.judge_decisions.items():
-        rows.add(i, place, ("judge", judge), decision.answer, _decision_status(decision))
-    rows.add(i, place, PANEL, report.decision.answer, _decision_status(report.decision))
+        rows.add(i, criterion, ("judge", judge), decision.answer, _decision_status(decision))
+    rows.add(i, criterion, PANEL, report.decision.answer, _decision_status(report.decision))
 
 
 def _decision_status(decision: Decision) -> str:

@@ -13,6 +13,7 @@ from autorubric.metrics._criterion_results import (
     IntervalCriterionMetrics,
     NominalCriterionMetrics,
     OrdinalCriterionMetrics,
+    RankingCriterionMetrics,
 )
 from autorubric.metrics._results import JudgeMetrics, RaterMetrics
 
@@ -155,6 +156,8 @@ def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
         return one.exact_accuracy, one.weighted_kappa, one.macro_f1, one.rmse
     if isinstance(one, NominalCriterionMetrics):
         return one.exact_accuracy, one.kappa, one.macro_f1, None
+    if isinstance(one, RankingCriterionMetrics):
+        return one.accuracy, one.kappa, None, None
     return None, None, None, one.rmse
 
 
@@ -234,6 +237,9 @@ def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
             | {"rmse": one.rmse, "mae": one.mae, "ccc": one.ccc, "bias": one.bias.mean_bias}
             | correlations
         )
+    if isinstance(one, RankingCriterionMetrics):
+        shown = ("accuracy", "kappa", "tie_rate", "position_consistency")
+        return row | {name: getattr(one, name) for name in shown}
     row |= {"accuracy": one.exact_accuracy, "balanced_accuracy": one.balanced_accuracy}
     row |= {"macro_f1": one.macro_f1, "kappa": one.kappa}
     if isinstance(one, OrdinalCriterionMetrics):

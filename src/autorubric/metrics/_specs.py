@@ -12,10 +12,13 @@ from typing import Literal, TypeAlias
 from autorubric.errors import ArgumentError
 from autorubric.metrics._chance import brennan_prediger, cohen_kappa, gwet_ac, scott_pi
 from autorubric.metrics._classification import accuracy, adjacent_accuracy, balanced_accuracy, macro_f1, mcc
+from autorubric.metrics._concordance import kendall_w
 from autorubric.metrics._correlation import kendall_tau_b, lin_ccc, pearson, spearman
 from autorubric.metrics._errors import mae, rmse
 from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._many_raters import fleiss_kappa, percent_agreement
+from autorubric.metrics._icc import cronbach_alpha, icc
+from autorubric.metrics._krippendorff import krippendorff_alpha
+from autorubric.metrics._many_raters import conger_kappa, fleiss_kappa, percent_agreement
 from autorubric.metrics._one_class import (
     f1,
     negative_agreement,
@@ -27,8 +30,8 @@ from autorubric.metrics._one_class import (
 from autorubric.metrics.distribution import wasserstein_distance
 from autorubric.values import Level
 
-Needs: TypeAlias = Literal["labels", "numbers", "ratings", "samples"]
-"""Two columns of labels; two columns of numbers; units × raters; two samples whose pairing is ignored."""
+Needs: TypeAlias = Literal["labels", "numbers", "ratings", "scores", "samples"]
+"""Two columns of labels or numbers; units × raters of labels or numbers; two samples, pairing ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,13 @@ def _ratings(name: str, function: Callable[..., Estimate], reference: str, low: 
     )  # fmt: skip
 
 
+def _scores(name: str, function: Callable[..., Estimate], reference: str, low: float | None) -> MetricSpec:
+    return MetricSpec(
+        name=name, needs="scores", levels=_ORDERED, bounds=(low, 1.0), perfect=1.0, symmetric=True,
+        function=function, reference=reference,
+    )  # fmt: skip
+
+
 SPECS: tuple[MetricSpec, ...] = (
     _share("accuracy", accuracy, "share of agreement", symmetric=True),
     _share("balanced_accuracy", balanced_accuracy, "Brodersen et al. 2010"),
@@ -139,7 +149,15 @@ SPECS: tuple[MetricSpec, ...] = (
     _numbers("rmse", rmse, "root mean square error", 0.0, None, 0.0),
     _numbers("mae", mae, "mean absolute error", 0.0, None, 0.0),
     _ratings("fleiss_kappa", fleiss_kappa, "Fleiss 1971; Gwet 2014", -1.0),
+    _ratings("conger_kappa", conger_kappa, "Conger 1980; Gwet 2014", -1.0),
     _ratings("percent_agreement", percent_agreement, "share of agreeing pairs", 0.0),
+    MetricSpec(
+        name="krippendorff_alpha", needs="ratings", levels=(*_CATEGORICAL, "interval"), bounds=(-1.0, 1.0),
+        perfect=1.0, symmetric=True, function=krippendorff_alpha, reference="Krippendorff 2004, 2011",
+    ),
+    _scores("icc", icc, "Shrout and Fleiss 1979; McGraw and Wong 1996", None),
+    _scores("cronbach_alpha", cronbach_alpha, "Cronbach 1951; Feldt 1965", None),
+    _scores("kendall_w", kendall_w, "Kendall and Babington Smith 1939", 0.0),
     MetricSpec(
         name="wasserstein_distance", needs="samples", levels=_ORDERED, bounds=(0.0, None), perfect=0.0,
         symmetric=True, function=wasserstein_distance, reference="Rubner, Tomasi and Guibas 2000",

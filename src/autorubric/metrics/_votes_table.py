@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,10 @@ ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE = range(len(STATU
 
 DECIDED = -1
 """`sample` of a row that is a decision or a label and no single vote."""
+
+
+Outcome: TypeAlias = tuple[int, ...]
+"""For each declared candidate how many stand above it: `(0, 1)` where the first of a pair is better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,17 @@ class VotesTable:
         criterion: Position in `criteria`.
         rater: Position in `raters`.
         sample: Index of a vote's sample; -1 for decisions and labels.
-        code: Position of the answer among the declared ones; -1 where there is none.
+        order: Candidates in the order shown, for votes that compare; else None.
+        code: Position of the answer among the declared ones, of a comparison among `outcomes`; -1 where
+            there is none.
         label: The answer in words; None where there is none.
         value: The answer on [0, 1]; NaN where it has none.
         number: The answer in its own units, where it is a number; else NaN.
         na: Whether the answer is an NA option.
         status: Position in `STATUSES`; answers that stand for unreadable replies alone are failed.
         scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where none.
+        outcomes: What comparisons came to, by position of the criterion: for each declared candidate how many
+            stand above it, whatever its name.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -75,6 +83,7 @@ class VotesTable:
     criterion: Array
     rater: Array
     sample: Array
+    order: Array
     code: Array
     label: Array
     value: Array
@@ -82,6 +91,7 @@ class VotesTable:
     na: Array
     status: Array
     scores: Mapping[Rater, Array]
+    outcomes: Mapping[int, tuple[Outcome, ...]]
 
     def __len__(self) -> int:
         return len(self.item)
@@ -118,6 +128,7 @@ class VotesTable:
                 "rater": named([name for _, name in self.raters], self.rater),
                 "rater_kind": named([kind for kind, _ in self.raters], self.rater),
                 "sample": nullable(self.sample),
+                "order": self.order,
                 "code": nullable(self.code),
                 "label": self.label,
                 "value": self.value,

@@ -34,7 +34,12 @@ def run_warnings(
     repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
     if repeated:
         found.append(f"on different items {_listed(repeated)} has different scales; each stands by itself")
-    without = [one.name for one in criteria if one.level in ("ranking", "text")]
+    figured = {one.name for one in panel.per_criterion}
+    without = [
+        one.name
+        for one in criteria
+        if one.level == "text" or (one.level == "ranking" and one.name not in figured)
+    ]
     if without:
         found.append(f"{_listed(without)}: answers on these levels have no figures here")
     if modes.cannot_assess != "exclude":

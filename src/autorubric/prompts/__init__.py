@@ -11,9 +11,10 @@ from autorubric.prompts._compose import (
     shared_prefix,
 )
 from autorubric.prompts._delimit import delimit, item_tag, neutralise
-from autorubric.prompts._texts import SYSTEM_PROMPT
+from autorubric.prompts._texts import MATERIAL_RULE, SYSTEM_PROMPT
 
 __all__ = [
+    "MATERIAL_RULE",
     "SYSTEM_PROMPT",
     "Example",
     "Material",

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from autorubric.criteria import BaseCriterion, Shown, object_schema
+from autorubric.criteria import BaseCriterion, Shown, candidate_id, object_schema
 from autorubric.llm import Message, ReplySchema
 from autorubric.prompts._delimit import delimit, item_tag, neutralise
 from autorubric.prompts._texts import (
@@ -45,12 +45,15 @@ class Material:
         query: What it answers.
         reference: A good answer to compare with.
         guidelines: The rubric's guidelines.
+        order: Names of the candidates in the order shown, where they are compared; they stand in the place
+            of the submission then.
     """
 
     submission: Submission
     query: str | None = None
     reference: str | None = None
     guidelines: str | None = None
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +97,21 @@ def shared_prefix(material: Material) -> str:
         parts.append(delimit("reference", material.reference, tag))
     if submission.thinking is not None:
         parts.append(delimit("thinking", submission.thinking, tag))
-    parts.append(delimit("submission", submission.text or "", tag))
+    if material.order:
+        # Letters for names: neither "gpt-5" nor "baseline" is to speak for a text.
+        parts += [
+            delimit("candidate", submission.candidates[name], tag, name=candidate_id(place))
+            for place, name in enumerate(material.order)
+        ]
+    else:
+        parts.append(delimit("submission", submission.text or "", tag))
     return "\n\n".join(parts) + "\n\n"
 
 
 def _tag(material: Material) -> str:
     submission = material.submission
-    return item_tag(submission.text, submission.thinking, material.query, material.reference)
+    others = list(submission.candidates.values())[1:]
+    return item_tag(submission.text, submission.thinking, material.query, material.reference, *others)
 
 
 def compose(material: Material, question: Question, *, system_prompt: str | None = None) -> Prompt:

@@ -10,9 +10,9 @@ import hashlib
 import re
 from typing import Literal
 
-Part = Literal["query", "reference", "thinking", "submission", "example"]
+Part = Literal["query", "reference", "thinking", "submission", "candidate", "context", "example"]
 
-_PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "example")
+_PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "candidate", "context", "example")
 # Everything that could pass for one of our delimiters at a glance: whatever bracket, tag, case, blanks or
 # invisible characters it has. No bracket is among what is skipped, so that the search is linear in the text.
 _BRACKET = "[<＜﹤〈⟨]|&lt;"
@@ -38,6 +38,7 @@ def neutralise(text: str) -> str:
     return _LOOKALIKE.sub(_HARMLESS, text)
 
 
-def delimit(part: Part, text: str, tag: str) -> str:
-    """The text between delimiters that carry the tag."""
-    return f"<{part}-{tag}>\n{neutralise(text)}\n</{part}-{tag}>"
+def delimit(part: Part, text: str, tag: str, *, name: str | None = None) -> str:
+    """The text between delimiters that carry the tag, the first one a name of ours where there is one."""
+    named = "" if name is None else f' name="{name}"'
+    return f"<{part}-{tag}{named}>\n{neutralise(text)}\n</{part}-{tag}>"

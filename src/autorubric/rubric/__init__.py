@@ -1,5 +1,6 @@
-"""Rubrics: weighted criteria in order, with guidelines, from and to files."""
+"""Rubrics: weighted criteria in order and in groups, with guidelines, from and to files."""
 
 from autorubric.rubric._rubric import Rubric, SupportsGrade
+from autorubric.types import RubricGroup
 
-__all__ = ["Rubric", "SupportsGrade"]
+__all__ = ["Rubric", "RubricGroup", "SupportsGrade"]

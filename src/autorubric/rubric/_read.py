@@ -1,19 +1,27 @@
-"""From the four forms of a rubric file to criteria, with every fault on the way."""
+"""From the four forms of a rubric file to a tree of criteria, with every fault on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
 from autorubric._files import Faults, FilePath, format_fault, nearest_key, retyped, shortened
-from autorubric.criteria import BaseCriterion, find_check, kind_of
+from autorubric.criteria import BaseCriterion, criterion_to_dict, find_check, kind_of
 from autorubric.errors import ArgumentError
+from autorubric.rubric._conditions import Placed, check_bonuses, check_conditions
+from autorubric.types import RubricGroup, is_group
 from autorubric.values import Json
 
 FORMAT: Final = 1
 """The newest format of rubric files that this version reads and the one it writes."""
+
+MAX_DEPTH: Final = 40
+"""How deep groups may nest: what holds a rubric must stay within the depth that files may have."""
+
+_DEFAULT_WEIGHT: Final = 10.0
 
 _FORMS: Final = (
     "a rubric is a list of criteria, {'criteria': [...]}, {'sections': [{'name', 'criteria'}]} or "
@@ -22,11 +30,11 @@ _FORMS: Final = (
 
 
 class Section(NamedTuple):
-    """A label over consecutive criteria; scoring does not know of it.
+    """A label over consecutive criteria and groups; scoring does not know of it.
 
     Attributes:
         name: The label.
-        size: How many criteria stand under it.
+        size: How many members of the rubric's root stand under it.
     """
 
     name: str
@@ -37,11 +45,13 @@ class Parts(NamedTuple):
     """What a rubric is made of.
 
     Attributes:
-        criteria: In order, every one with a name.
+        root: The tree; every criterion in it has a name.
+        criteria: Its leaves, depth first.
         guidelines: Advice to judges on the rubric as a whole.
-        sections: Labels over the criteria; empty, or covering all of them in order.
+        sections: Labels over the members of the root; empty, or covering all of them in order.
     """
 
+    root: RubricGroup
     criteria: tuple[BaseCriterion, ...]
     guidelines: str | None
     sections: tuple[Section, ...]
@@ -58,25 +68,52 @@ def read_rubric(
         at: Where the rubric stands inside its file.
         demand_checks: Whether the checks that it names must be registered.
     """
-    before = len(faults)
-    parts = _Reader(faults, demand_checks).read(given, at)
-    return parts if len(faults) == before else None
+    return _Reader(faults, demand_checks).read(given, at)
+
+
+class _Draft(NamedTuple):
+    """A group as it is read; a criterion in it is its place among all that were found."""
+
+    name: str
+    weight: float
+    members: list[_Member]
+
+
+_Member: TypeAlias = "_Draft | int"
 
 
 class _Reader:
     def __init__(self, faults: Faults, demand_checks: bool) -> None:
         self._faults = faults
         self._demand_checks = demand_checks
-        self._found: list[tuple[FilePath, BaseCriterion]] = []
+        self._members: list[_Member] = []
+        self._found: list[Placed] = []
         self._sections: list[Section] = []
+        self._taken: dict[str, str] = {}
+        self._complete = True
 
-    def read(self, given: Json, at: FilePath) -> Parts:
+    def read(self, given: Json, at: FilePath) -> Parts | None:
+        before = len(self._faults)
         guidelines = self._read_form(given, at)
-        return Parts(self._named(), guidelines, tuple(self._sections))
+        self._check_bonuses(self._members, at)
+        names = list(_names([one.criterion for one in self._found], self._taken))
+        groups = [name for name, what in self._taken.items() if what == "group"]
+        by_name: dict[str, Placed] = {}
+        for name, one in zip(names, self._found, strict=True):
+            by_name.setdefault(name, one)
+        check_conditions(by_name, groups, self._faults, complete=self._complete)
+        if len(self._faults) > before:
+            return None
+        leaves = [
+            one.criterion if one.criterion.name is not None else one.criterion.named(name)
+            for name, one in by_name.items()
+        ]
+        root = _made(_Draft("", _DEFAULT_WEIGHT, self._members), leaves)
+        return Parts(root, tuple(leaves), guidelines, tuple(self._sections))
 
     def _read_form(self, given: Json, at: FilePath, outer: bool = True) -> str | None:
         if not isinstance(given, Mapping):
-            self._read_criteria(given, at)
+            self._members = self._read_members(given, at)
             return None
         bodies = ("criteria", "sections", "rubric") if outer else ("criteria", "sections")
         if not self._check_format(given, at):
@@ -90,7 +127,7 @@ class _Reader:
         guidelines = self._guidelines(given, at)
         match body[0]:
             case "criteria":
-                self._read_criteria(given["criteria"], (*at, "criteria"))
+                self._members = self._read_members(given["criteria"], (*at, "criteria"))
             case "sections":
                 self._read_sections(given["sections"], (*at, "sections"))
             case _:
@@ -131,9 +168,9 @@ class _Reader:
                 self._faults.add((*path, "name"), f"a section needs a name, a text; got {shortened(name)}")
             elif name in [known.name for known in self._sections]:
                 self._faults.add((*path, "name"), f"the section {name!r} stands twice; names are unique")
-            before = len(self._found)
-            self._read_criteria(section.get("criteria"), (*path, "criteria"))
-            self._sections.append(Section(str(name), len(self._found) - before))
+            members = self._read_members(section.get("criteria"), (*path, "criteria"))
+            self._sections.append(Section(str(name), len(members)))
+            self._members += members
 
     def _elements(self, given: Json, at: FilePath, what: str) -> Iterator[tuple[FilePath, Json]]:
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
@@ -143,12 +180,52 @@ class _Reader:
         else:
             yield from (((*at, position), element) for position, element in enumerate(given))
 
-    def _read_criteria(self, given: Json, at: FilePath) -> None:
+    def _read_members(self, given: Json, at: FilePath, depth: int = 0) -> list[_Member]:
+        members: list[_Member] = []
         for path, element in self._elements(given, at, "criteria"):
-            criterion = self._read_criterion(element, path)
-            if criterion is not None:
-                self._found.append((path, criterion))
+            if isinstance(element, RubricGroup):
+                element = {"name": element.name, "weight": element.weight, "criteria": element.criteria}
+            if isinstance(element, Mapping) and is_group(element):
+                members += self._read_group(element, path, depth)
+            elif (criterion := self._read_criterion(element, path)) is not None:
+                members.append(len(self._found))
+                self._found.append(Placed(path, criterion))
+                self._take(criterion.name, "criterion", path)
                 self._check_check(criterion, path)
+            else:
+                self._complete = False
+        return members
+
+    def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
+        """The group alone; nothing where it lies too deep."""
+        if depth >= MAX_DEPTH:
+            self._faults.add(path, f"groups nest deeper than {MAX_DEPTH}; make the tree flatter")
+            return []
+        self._check_keys(given, ("name", "weight", "criteria"), path)
+        name, weight = given.get("name"), given.get("weight", _DEFAULT_WEIGHT)
+        if not isinstance(name, str) or not name:
+            self._faults.add((*path, "name"), f"a group needs a name, a text; got {shortened(name)}")
+        else:
+            self._take(name, "group", path)
+        if not _is_weight(weight):
+            message = f"a group's weight is a number from 0 up; got {shortened(weight)}"
+            self._faults.add((*path, "weight"), f"{message}. Penalties are for criteria")
+            weight = 0.0
+        members = self._read_members(given["criteria"], (*path, "criteria"), depth + 1)
+        self._check_bonuses(members, path)
+        return [_Draft(str(name), float(weight), members)]
+
+    def _check_bonuses(self, members: Sequence[_Member], at: FilePath) -> None:
+        criteria = [self._found[one].criterion if isinstance(one, int) else None for one in members]
+        check_bonuses(criteria, at, self._faults)
+
+    def _take(self, name: str | None, what: str, path: FilePath) -> None:
+        if name is None:
+            return
+        if name in self._taken:
+            message = f"the name {name!r} is taken by an earlier {self._taken[name]}; names are unique"
+            self._faults.add((*path, "name"), message)
+        self._taken.setdefault(name, what)
 
     def _read_criterion(self, given: Json, path: FilePath) -> BaseCriterion | None:
         if isinstance(given, BaseCriterion):
@@ -181,25 +258,32 @@ class _Reader:
         except ArgumentError as error:
             self._faults.add((*path, "check"), str(error))
 
-    def _named(self) -> tuple[BaseCriterion, ...]:
-        taken: dict[str, FilePath] = {}
-        for path, criterion in self._found:
-            if criterion.name is None:
-                continue
-            if criterion.name in taken:
-                message = f"the name {criterion.name!r} is taken by an earlier criterion; names are unique"
-                self._faults.add((*path, "name"), message)
-            taken.setdefault(criterion.name, path)
-        return tuple(
-            criterion if criterion.name is not None else criterion.named(_free_name(position, taken))
-            for position, (_, criterion) in enumerate(self._found, start=1)
-        )
+
+def _is_weight(given: Json) -> bool:
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    return number and 0 <= given <= sys.float_info.max
 
 
-def _free_name(position: int, taken: Mapping[str, Any]) -> str:
-    """`criterion_<position>`, or with `_2`, `_3`, … behind it where a criterion has that name already."""
-    name, count = f"criterion_{position}", 1
-    while name in taken:
-        count += 1
-        name = f"criterion_{position}_{count}"
-    return name
+def _made(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
+    members = [leaves[one] if isinstance(one, int) else _made(one, leaves) for one in draft.members]
+    return RubricGroup(draft.name, tuple(members), draft.weight)
+
+
+def _names(criteria: Sequence[BaseCriterion], taken: Collection[str]) -> Iterator[str]:
+    """The criteria's names; the nameless are `criterion_<position>`, with `_2`, … where that is taken."""
+    for position, criterion in enumerate(criteria, start=1):
+        name, count = criterion.name or f"criterion_{position}", 1
+        while criterion.name is None and name in taken:
+            count += 1
+            name = f"criterion_{position}_{count}"
+        yield name
+
+
+def members_to_list(members: Sequence[BaseCriterion | RubricGroup]) -> list[Json]:
+    """Criteria and groups as a rubric file holds them."""
+    return [
+        {"name": one.name, "weight": one.weight, "criteria": members_to_list(one.criteria)}
+        if isinstance(one, RubricGroup)
+        else criterion_to_dict(one)
+        for one in members
+    ]

@@ -21,12 +21,17 @@ from autorubric._files import (
     write_text_atomic,
 )
 from autorubric._sync import run_sync
-from autorubric.criteria import BaseCriterion, check_name, criterion_to_dict, is_registered
+from autorubric.criteria import BaseCriterion, check_name, is_registered
 from autorubric.errors import ArgumentError, Fault, RubricError
-from autorubric.rubric._read import FORMAT, Parts, read_rubric
+from autorubric.rubric._read import FORMAT, Parts, members_to_list, read_rubric
 from autorubric.rubric._schema import rubric_json_schema
 from autorubric.rubric._scoring import score_labels
-from autorubric.types import CannotAssessConfig, CannotAssessStrategy, EnsembleEvaluationReport
+from autorubric.types import (
+    CannotAssessConfig,
+    CannotAssessStrategy,
+    EnsembleEvaluationReport,
+    RubricGroup,
+)
 from autorubric.values import Json
 
 _SUFFIXES: Final = {suffix: form for suffix, form in FORMATS.items() if form != "jsonl"}
@@ -48,21 +53,29 @@ class SupportsGrade(Protocol):
 
 
 class Rubric(Sequence[BaseCriterion]):
-    """Weighted criteria in order; an immutable sequence of them, each with a name of its own."""
+    """Weighted criteria in order; an immutable sequence of them, each with a name of its own.
 
-    __slots__ = ("_parts",)
+    Criteria may stand in groups, at any depth; the sequence is that of the leaves, `root` the tree.
+    """
+
+    __slots__ = ("_by_name", "_parts")
 
     def __init__(
-        self, criteria: Iterable[BaseCriterion | Mapping[str, Any]], *, guidelines: str | None = None
+        self,
+        criteria: Iterable[BaseCriterion | RubricGroup | Mapping[str, Any]],
+        *,
+        guidelines: str | None = None,
     ) -> None:
         """A rubric of these criteria.
 
         Args:
-            criteria: At least one, ready made or as mappings. The nameless are named `criterion_<position>`.
+            criteria: At least one criterion or group, ready made or as mappings. The nameless criteria are
+                named `criterion_<position>`, depth first.
             guidelines: Advice to judges on the rubric as a whole.
 
         Raises:
-            RubricError: There are none, a name occurs twice, or a mapping has faults; all are reported.
+            RubricError: There are none, a name occurs twice, conditions go in a circle or name no criterion,
+                or a mapping has faults; all are reported.
         """
         if isinstance(criteria, (str, bytes, Mapping)) or not isinstance(criteria, Iterable):
             raise RubricError(
@@ -75,12 +88,16 @@ class Rubric(Sequence[BaseCriterion]):
                     )
                 ],
             )
-        self._parts = _read({"criteria": list(criteria), "guidelines": guidelines}, Faults("Rubric"))
+        self._fill(_read({"criteria": list(criteria), "guidelines": guidelines}, Faults("Rubric")))
+
+    def _fill(self, parts: Parts) -> None:
+        self._parts = parts
+        self._by_name = {criterion.name or "": criterion for criterion in parts.criteria}
 
     @classmethod
     def _of(cls, parts: Parts) -> Self:
         rubric = cls.__new__(cls)
-        rubric._parts = parts
+        rubric._fill(parts)
         return rubric
 
     @classmethod
@@ -88,7 +105,8 @@ class Rubric(Sequence[BaseCriterion]):
         """The rubric of a mapping or list in one of the forms that files have.
 
         The forms are a list of criteria, `{"criteria": [...]}`, `{"sections": [{"name", "criteria"}]}` and
-        `{"rubric": ...}`; the mappings may carry `guidelines` and `format`.
+        `{"rubric": ...}`; the mappings may carry `guidelines` and `format`. Among criteria may stand groups,
+        `{"name", "weight", "criteria": [...]}`, at any depth up to 40.
 
         Raises:
             RubricError: It has faults; all are reported.
@@ -172,12 +190,11 @@ class Rubric(Sequence[BaseCriterion]):
         if self.guidelines is not None:
             head["guidelines"] = self.guidelines
         if not self._parts.sections:
-            return {**head, "criteria": [criterion_to_dict(criterion) for criterion in self]}
+            return {**head, "criteria": members_to_list(self.root.criteria)}
         return {
             **head,
             "sections": [
-                {"name": name, "criteria": [criterion_to_dict(criterion) for criterion in criteria]}
-                for name, criteria in self.sections.items()
+                {"name": name, "criteria": members_to_list(members)} for name, members in self._by_section()
             ],
         }
 
@@ -203,22 +220,39 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def sections(self) -> dict[str, tuple[BaseCriterion, ...]]:
-        """Criteria by section, in order; empty for a rubric without sections. Scoring ignores them."""
-        found, start = {}, 0
+        """Criteria by section, in order; empty for a rubric without sections. Scoring ignores them.
+
+        Of groups in a section these are the leaves.
+        """
+        return {name: RubricGroup(name, members).leaves for name, members in self._by_section()}
+
+    def _by_section(self) -> Iterator[tuple[str, tuple[BaseCriterion | RubricGroup, ...]]]:
+        start = 0
         for name, size in self._parts.sections:
-            found[name] = self._parts.criteria[start : start + size]
+            yield name, self.root.criteria[start : start + size]
             start += size
-        return found
+
+    @property
+    def root(self) -> RubricGroup:
+        """The tree of groups and criteria; its own name is `""`. A flat rubric's holds criteria alone."""
+        return self._parts.root
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the criteria, in order."""
-        return tuple(criterion.name or "" for criterion in self)
+        return tuple(self._by_name)
 
     @property
     def total_positive_weight(self) -> float:
-        """Sum of the positive weights."""
-        return sum(criterion.weight for criterion in self if criterion.weight > 0)
+        """Sum of the positive weights by which the raw score is divided: of the root's criteria and groups.
+
+        Bonuses are not among them, and neither is what stands inside groups.
+        """
+        return sum(
+            one.weight
+            for one in self.root.criteria
+            if one.weight > 0 and (isinstance(one, RubricGroup) or (one.measures and not one.bonus))
+        )
 
     def by_name(self, name: str) -> BaseCriterion:
         """The criterion of that name.
@@ -226,9 +260,8 @@ class Rubric(Sequence[BaseCriterion]):
         Raises:
             ArgumentError: There is none; the nearest name is given.
         """
-        for criterion in self:
-            if criterion.name == name:
-                return criterion
+        if name in self._by_name:
+            return self._by_name[name]
         raise ArgumentError(f"the rubric has no criterion {name!r}; {nearest_key(name, self.names)}")
 
     def compute_score(
@@ -242,8 +275,10 @@ class Rubric(Sequence[BaseCriterion]):
 
         Args:
             verdicts: A verdict, option label or number per criterion, in order or by name. None, or a name
-                left out, was not judged and leaves the score.
-            normalize: Whether to normalise to [0, 1]; else Σ value × weight.
+                left out, was not judged and leaves the score; a gate without a label leaves its group
+                without one.
+            normalize: Whether to normalise to [0, 1]; else Σ value × weight, where the value of a group is
+                its score.
             cannot_assess_strategy: How CANNOT_ASSESS and NA count.
             partial_credit: The value that `PARTIAL` gives, on [0, 1].
 
@@ -258,7 +293,7 @@ class Rubric(Sequence[BaseCriterion]):
                 f"cannot_assess_strategy {cannot_assess_strategy!r}, partial_credit {partial_credit!r}: give "
                 f"one of {', '.join(CannotAssessStrategy)} and a number on [0, 1]"
             ) from error
-        return score_labels(self, verdicts, policy, normalize=normalize)
+        return score_labels(self.root, verdicts, policy, normalize=normalize)
 
     async def grade(
         self,

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from autorubric.criteria import BaseCriterion, CriterionOption, kind_of, registered_kinds
+from autorubric.criteria import BaseCriterion, CriterionOption, Gate, When, kind_of, registered_kinds
 from autorubric.rubric._read import FORMAT
 from autorubric.values import Json
 
@@ -23,6 +23,10 @@ class _Generator(GenerateJsonSchema):
             return _na_without_value(made)
         if issubclass(schema["cls"], BaseCriterion):
             return _requirement_or_description(made)
+        if schema["cls"] is Gate:
+            return {"anyOf": [{"const": "required"}, made]}
+        if schema["cls"] is When:
+            return {"anyOf": [{"type": "string", "minLength": 1}, made]}
         return made
 
 
@@ -74,7 +78,17 @@ def _tag(schema: dict[str, Json], tag: str) -> None:
 
 def _containers(kinds: list[JsonSchemaValue]) -> dict[str, Json]:
     return {
-        "criteria": {"type": "array", "minItems": 1, "items": {"anyOf": kinds}},
+        "criteria": {"type": "array", "minItems": 1, "items": {"anyOf": [*kinds, _ref("group")]}},
+        "group": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 1},
+                "weight": {"type": "number", "minimum": 0, "default": 10.0},
+                "criteria": _ref("criteria"),
+            },
+            "required": ["name", "criteria"],
+            "additionalProperties": False,
+        },
         "section": {
             "type": "object",
             "properties": {"name": {"type": "string", "minLength": 1}, "criteria": _ref("criteria")},

@@ -7,29 +7,29 @@ from collections.abc import Mapping, Sequence
 from autorubric._files import nearest_key
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError, ReplyError
-from autorubric.scoring import entering_value, score_values
-from autorubric.types import CannotAssessConfig, Decision
+from autorubric.scoring import apply_conditions, entry_of, score_tree
+from autorubric.types import CannotAssessConfig, Decision, RubricGroup
 from autorubric.values import Answer, Json
 
 
 def score_labels(
-    criteria: Sequence[BaseCriterion],
+    root: RubricGroup,
     labels: Sequence[Json] | Mapping[str, Json],
     policy: CannotAssessConfig,
     *,
     normalize: bool,
 ) -> float | None:
-    """The score of labels in the order of the criteria, or by name; None where nothing is left to score.
+    """The score of labels in the order of the leaves, or by name; None where nothing is left to score.
 
     Raises:
         ArgumentError: Labels are too few or too many, of no criterion, or not among those allowed.
     """
+    criteria = root.leaves
     answers = _answers(criteria, labels_by_name(criteria, labels))
-    values = [
-        entering_value(criterion, _decision(answer), policy)
-        for criterion, answer in zip(criteria, answers, strict=True)
-    ]
-    return score_values(criteria, values, normalize=normalize).score
+    decided = {name: _decision(answer) for name, answer in answers.items()}
+    applied = apply_conditions(criteria, decided, policy)
+    entries = {c.name or "": entry_of(c, applied.get(c.name or ""), policy) for c in criteria}
+    return score_tree(root, entries, normalize=normalize).score
 
 
 def labels_by_name(
@@ -42,7 +42,8 @@ def labels_by_name(
     """
     names = [criterion.name or "" for criterion in criteria]
     if isinstance(labels, Mapping):
-        unknown = [name for name in labels if name not in names]
+        known = set(names)
+        unknown = [name for name in labels if name not in known]
         if unknown:
             raise ArgumentError(f"no criterion {unknown[0]!r}; {nearest_key(str(unknown[0]), names)}")
         return dict(labels)
@@ -56,19 +57,22 @@ def labels_by_name(
     return dict(zip(names, labels, strict=True))
 
 
-def _answers(criteria: Sequence[BaseCriterion], labels: Mapping[str, Json]) -> list[Answer | None]:
-    answers, faults = [], []
+def _answers(criteria: Sequence[BaseCriterion], labels: Mapping[str, Json]) -> dict[str, Answer]:
+    """What the labels say, by name; a missing label says nothing."""
+    answers, faults = {}, []
     for criterion in criteria:
+        name = criterion.name or ""
         try:
-            answers.append(criterion.parse_truth(labels.get(criterion.name or "")))
+            answer = criterion.parse_truth(labels.get(name))
         except ReplyError as error:
             faults.append(str(error))
+            continue
+        if answer is not None:
+            answers[name] = answer
     if faults:
         raise ArgumentError("; ".join(faults))
     return answers
 
 
-def _decision(answer: Answer | None) -> Decision | None:
-    if answer is None:
-        return None
+def _decision(answer: Answer) -> Decision:
     return Decision(status="abstained" if answer.abstains else "answered", answer=answer)

@@ -8,7 +8,7 @@ from typing import Any
 
 from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.types._decision import Decision, DecisionStatus
-from autorubric.types._votes import JudgeVote
+from autorubric.types._votes import JudgeVote, position_inconsistent
 from autorubric.values import CriterionVerdict, Json, TokenUsage
 
 
@@ -72,6 +72,11 @@ class EnsembleCriterionReport:
     def agreement(self) -> float | None:
         """Share of answered votes equal to the decision, on [0, 1]; None without answered votes."""
         return self.decision.agreement
+
+    @property
+    def position_inconsistent(self) -> tuple[str, ...]:
+        """Ids of the judges whose answer changed with the order in which candidates were shown."""
+        return position_inconsistent(self.votes)
 
     @property
     def distinct_replies(self) -> dict[str, int]:
@@ -161,10 +166,12 @@ class EvaluationReport:
     Attributes:
         score: The score, on [0, 1] where normalised, after the length penalty; None where nothing could
             be judged, and then `error` says why.
-        raw_score: Sum of value × weight, before normalising and length penalty; None where nothing was
-            judged.
+        raw_score: Sum of value × weight over what stands in the rubric's root, the value of a group being
+            its score; before gates, normalising and length penalty. None where nothing was judged.
         llm_raw_score: The same figure; the name says that no length penalty is in it.
         length_penalty: What was taken off for length.
+        node_scores: Normalised scores, before the length penalty, of the rubric (`""`) and of every group in
+            it by name; None where nothing in it is left to score, or a gate in it could not be judged.
         report: One report a criterion, in the rubric's order.
         cannot_assess_count: Criteria left open by their judges.
         token_usage: Tokens of all votes; None where none was counted.
@@ -176,6 +183,7 @@ class EvaluationReport:
     raw_score: float | None = None
     llm_raw_score: float | None = None
     length_penalty: float = 0.0
+    node_scores: dict[str, float | None] = field(default_factory=dict)
     report: list[EnsembleCriterionReport] = field(default_factory=list)
     cannot_assess_count: int = 0
     token_usage: TokenUsage | None = None

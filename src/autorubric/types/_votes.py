@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,26 @@ class JudgeVote:
         if fields.get("order") is not None:
             fields["order"] = tuple(fields["order"])
         return cls(**fields)
+
+
+def prefers_alike(one: Json, other: Json) -> bool:
+    """Whether two answers that compare prefer the same candidate; how much they do may differ."""
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return (one > 0) == (other > 0) and (one < 0) == (other < 0)
+    return bool(one == other)
+
+
+def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
+    """Ids of the judges that answered otherwise when the same candidates were shown in another order."""
+    first: dict[tuple[str, int], JudgeVote] = {}
+    found: dict[str, None] = {}
+    for vote in votes:
+        if vote.order is None or vote.status != "answered":
+            continue
+        before = first.setdefault((vote.judge_id, vote.sample), vote)
+        if before.order != vote.order and not prefers_alike(before.answer, vote.answer):
+            found[vote.judge_id] = None
+    return tuple(found)
 
 
 _UNSET = object()

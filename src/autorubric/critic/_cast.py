@@ -36,6 +36,8 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
     started = clock()
     outcome: JudgeReply | JudgeError
     try:
+        if (misfit := request.criterion.misfit(request.submission)) is not None:
+            raise JudgeError(misfit)
         outcome = await seat.judge.ask(request)
     except JudgeError as error:
         outcome = error
@@ -65,7 +67,11 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
         return _failed(seat, request, outcome, seconds)
     if not outcome.asked:
         vote = JudgeVote(
-            judge_id=seat.judge_id, sample=request.sample, status="not_asked", weight=seat.weight
+            judge_id=seat.judge_id,
+            sample=request.sample,
+            status="not_asked",
+            weight=seat.weight,
+            order=request.order or None,
         )
         return Cast(vote=vote)
     try:
@@ -87,6 +93,7 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
         reason=outcome.reason or answer.reason,
         weight=seat.weight,
         confidence=outcome.confidence,
+        order=request.order or None,
         model=outcome.model,
         truncated=outcome.truncated,
         token_usage=outcome.usage,
@@ -123,6 +130,7 @@ def _failed(seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float
         weight=seat.weight,
         error=f"{type(error).__name__}: {error}",
         unreadable=isinstance(error, ReplyError),
+        order=request.order or None,
         token_usage=error.usage,
         completion_cost=error.cost,
         latency_seconds=seconds,

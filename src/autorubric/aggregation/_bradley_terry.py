@@ -1,0 +1,195 @@
+"""The Bradley–Terry model: strengths from who beat whom.
+
+`P(i beats j) = e^a_i / (e^a_i + e^a_j)` [1]. With ties as outcomes of their own [2], and `t = e^h` their
+strength, `P(i beats j)`, `P(j beats i)` and `P(tie)` are as `e^a_i : e^a_j : e^(h + (a_i + a_j) / 2)`. Both
+likelihoods are concave in the strengths; Newton's method with a halved step where it overshoots finds the
+maximum. It exists and is unique, but for a shared constant, if and only if from every player a chain of wins
+or ties leads to every other [3].
+
+References:
+    [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
+    [2] R. R. Davidson (1970), JASA 65(329), 317-328.
+    [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+TieModel = Literal["half", "davidson"]
+
+_STEPS, _SETTLED = 200, 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """Two players and what came of their comparisons; any weight above 0 counts.
+
+    Attributes:
+        left: Position of one player.
+        right: Position of the other.
+        won: Comparisons that `left` won.
+        lost: Comparisons that `right` won.
+        tied: Ties.
+    """
+
+    left: int
+    right: int
+    won: float = 0.0
+    lost: float = 0.0
+    tied: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A fitted model.
+
+    Attributes:
+        strengths: Logarithmic strength of each player, their mean 0; None where there is no maximum.
+        tie_strength: `t` of Davidson's model; None in the other.
+        apart: Positions of the players that no chain of wins and ties leads to from all others, or that none
+            leads away from; empty where there is a maximum.
+    """
+
+    strengths: tuple[float, ...] | None
+    tie_strength: float | None = None
+    apart: tuple[int, ...] = field(default=())
+
+
+class _Outcome(NamedTuple):
+    """One way in which a comparison ends: its logit's share of each strength, and how often it came."""
+
+    of: Mapping[int, float]
+    seen: float
+
+
+def fit_strengths(
+    n_players: int, contests: Sequence[Contest], *, ties: TieModel = "half", prior: float | None = None
+) -> Fit:
+    """The strengths of greatest likelihood.
+
+    Args:
+        n_players: How many players there are, at least 2.
+        contests: What came of comparisons.
+        ties: Whether a tie is half a win for each, or an outcome of its own.
+        prior: So many comparisons of each player with an average one, half of them won, are added; then there
+            always is a maximum.
+    """
+    apart = () if prior else _apart(n_players, contests)
+    if apart:
+        return Fit(strengths=None, apart=apart)
+    # Without a single tie their likeliest strength is 0, whose logarithm no search finds.
+    davidson = ties == "davidson" and any(contest.tied for contest in contests)
+    outcomes = _outcomes(n_players, contests, davidson, prior or 0.0)
+    solved = _newton(outcomes, n_players, n_players + davidson)
+    mean = sum(solved[:n_players]) / n_players
+    strengths = tuple(strength - mean for strength in solved[:n_players])
+    if ties != "davidson":
+        return Fit(strengths=strengths)
+    return Fit(strengths=strengths, tie_strength=math.exp(solved[-1]) if davidson else 0.0)
+
+
+def _apart(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
+    """The players outside the largest set in which each is led to from each by wins and ties."""
+    beats: dict[int, set[int]] = {player: set() for player in range(n_players)}
+    for one in contests:
+        if one.won or one.tied:
+            beats[one.left].add(one.right)
+        if one.lost or one.tied:
+            beats[one.right].add(one.left)
+    beaten_by: dict[int, set[int]] = {player: set() for player in beats}
+    for winner, losers in beats.items():
+        for loser in losers:
+            beaten_by[loser].add(winner)
+    left, largest = set(beats), set[int]()
+    while left:
+        start = min(left)
+        together = _reached(start, beats) & _reached(start, beaten_by)
+        largest = max(largest, together, key=len)
+        left -= together
+    return tuple(sorted(set(beats) - largest))
+
+
+def _reached(start: int, to: Mapping[int, set[int]]) -> set[int]:
+    seen, waiting = {start}, [start]
+    while waiting:
+        new = to[waiting.pop()] - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+def _outcomes(
+    n_players: int, contests: Sequence[Contest], davidson: bool, prior: float
+) -> list[list[_Outcome]]:
+    """The possible outcomes of each pair; the tie strength stands after the players."""
+    found = []
+    for one in contests:
+        half = 0.0 if davidson else one.tied / 2
+        pair = [_Outcome({one.left: 1.0}, one.won + half), _Outcome({one.right: 1.0}, one.lost + half)]
+        if davidson:
+            pair.append(_Outcome({one.left: 0.5, one.right: 0.5, n_players: 1.0}, one.tied))
+        found.append(pair)
+    if prior:
+        # The average player has strength 0.
+        half = prior / 2
+        found += [[_Outcome({player: 1.0}, half), _Outcome({}, half)] for player in range(n_players)]
+    return found
+
+
+def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -> list[float]:
+    """Where the likelihood is greatest."""
+    import numpy as np  # only for those who fit
+
+    at = np.zeros(size)
+    reached = _likelihood(outcomes, at)
+    for _ in range(_STEPS):
+        slope, spread = np.zeros(size), np.zeros((size, size))
+        # Strengths are known but for a constant; this holds their sum and changes no likelihood.
+        spread[:n_players, :n_players] = 1.0
+        for pair in outcomes:
+            _add_slopes(pair, at, slope, spread)
+        step = np.linalg.solve(spread, slope)
+        found = _likelihood(outcomes, at + step)
+        while found < reached - _SETTLED * abs(reached) and np.abs(step).max() > _SETTLED:
+            step = step / 2
+            found = _likelihood(outcomes, at + step)
+        at, reached = at + step, found
+        if np.abs(step).max() < _SETTLED:
+            break
+    return [float(one) for one in at]
+
+
+def _add_slopes(pair: Sequence[_Outcome], at: Any, slope: Any, spread: Any) -> None:
+    """Adds one pair's part of the gradient and of the information matrix."""
+    total = sum(one.seen for one in pair)
+    shares = [math.exp(log) for log in _log_shares(pair, at)]
+    expected: dict[int, float] = {}
+    for one, share in zip(pair, shares, strict=True):
+        for p, x in one.of.items():
+            slope[p] += (one.seen - total * share) * x
+            expected[p] = expected.get(p, 0.0) + share * x
+            for q, y in one.of.items():
+                spread[p, q] += total * share * x * y
+    for p, x in expected.items():
+        for q, y in expected.items():
+            spread[p, q] -= total * x * y
+
+
+def _likelihood(outcomes: Sequence[Sequence[_Outcome]], at: Any) -> float:
+    return math.fsum(
+        one.seen * log
+        for pair in outcomes
+        for one, log in zip(pair, _log_shares(pair, at), strict=True)
+        if one.seen
+    )
+
+
+def _log_shares(pair: Sequence[_Outcome], at: Any) -> list[float]:
+    logits = [math.fsum(x * float(at[p]) for p, x in one.of.items()) for one in pair]
+    top = max(logits)
+    whole = top + math.log(math.fsum(math.exp(logit - top) for logit in logits))
+    return [logit - whole for logit in logits]

@@ -1,0 +1,186 @@
+"""Several dimensions, each scored by itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._fields import MOST_STEPS, BoundInt, EvalField, FieldSpec, TextField
+from autorubric.criteria._keys import check_keys
+from autorubric.criteria._parts import WholeScore
+from autorubric.criteria._registry import register_kind
+from autorubric.values import Answer, Json, Level, Submission
+
+_OVERALL: Final = "overall_score"
+
+
+class RubricDimension(BaseModel):
+    """One dimension of an analytic rubric.
+
+    Attributes:
+        description: What is scored.
+        min_score: The lowest score.
+        max_score: The highest score.
+        levels: Names of the scores, the lowest first; one each, or None.
+        weight: Its share of the whole.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    description: str
+    min_score: int
+    max_score: int
+    levels: tuple[str, ...] | None = None
+    weight: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check_scores(self) -> Self:
+        if self.min_score >= self.max_score:
+            raise ValueError(f"min_score {self.min_score} is not below max_score {self.max_score}")
+        points = self.max_score - self.min_score + 1
+        if points > MOST_STEPS:
+            raise ValueError(f"{points} scores are too many for a dimension; give at most {MOST_STEPS}")
+        if self.levels is not None and len(self.levels) != points:
+            raise ValueError(
+                f"{len(self.levels)} levels for the {points} scores from {self.min_score} to "
+                f"{self.max_score}; name each of them, or none"
+            )
+        if self.levels is not None and len(set(self.levels)) != points:
+            raise ValueError(f"levels {self.levels!r} repeat a name; names are unique")
+        return self
+
+    def place(self, score: float) -> float:
+        """Where a score stands on [0, 1]."""
+        return (score - self.min_score) / (self.max_score - self.min_score)
+
+
+def _fields_of(key: str) -> tuple[str, str]:
+    """The fields of an evaluation that a dimension has."""
+    return f"{key}_score", f"{key}_explanation"
+
+
+@register_kind("analytic_rubric")
+class AnalyticRubricCriterion(BaseCriterion):
+    """Several dimensions scored in whole numbers; worth the weighted mean of where the scores stand.
+
+    `overall_score`, the weighted mean of the scores in their own units, is computed here and never taken from
+    a reply. A panel decides dimension by dimension, as it does on an ordered scale, and the whole follows
+    from that. In metrics each dimension is an ordinal row of its own, `name/key`, beside the whole.
+
+    Labels are a mapping of every key (or `<key>_score`) to its score; or, where all dimensions have one
+    range, the overall score as a number, which says nothing on single dimensions.
+
+    Attributes:
+        dimensions: The dimensions by key; `<key>_score` and `<key>_explanation` are fields of the evaluation.
+    """
+
+    level: ClassVar[Level] = "interval"
+
+    dimensions: dict[str, RubricDimension]
+
+    @field_validator("dimensions")
+    @classmethod
+    def _check_dimensions(cls, dimensions: dict[str, RubricDimension]) -> dict[str, RubricDimension]:
+        check_keys(dimensions, "dimensions", taken=(_OVERALL,), fields=_fields_of)
+        return dimensions
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """A score and an explanation for each dimension."""
+        fields: dict[str, EvalField] = {}
+        for key, dimension in self.dimensions.items():
+            score, explanation = _fields_of(key)
+            fields[score] = BoundInt(min_val=dimension.min_score, max_val=dimension.max_score)
+            fields[explanation] = TextField()
+        return fields
+
+    def _evaluation_fields(self) -> dict[str, FieldSpec]:
+        # Whatever a reply claims here is dropped unread.
+        dropped = Annotated[float, BeforeValidator(lambda _: 0.0)]
+        told = Field(default=0.0, description="Weighted mean of the scores; computed")
+        return {**super()._evaluation_fields(), _OVERALL: (dropped, told)}
+
+    def _asked_fields(self) -> dict[str, EvalField]:
+        names = (name for key in self.dimensions for name in reversed(_fields_of(key)))
+        return {name: self.eval_fields[name] for name in names}
+
+    def _complete(self, evaluation: Any) -> None:
+        evaluation.overall_score = self._mean({key: float(score) for key, score in self._scores(evaluation)})
+
+    def _scores(self, evaluation: Any) -> list[tuple[str, int]]:
+        return [(key, getattr(evaluation, f"{key}_score")) for key in self.dimensions]
+
+    def _mean(self, numbers: Mapping[str, float]) -> float:
+        weights = {key: dimension.weight for key, dimension in self.dimensions.items()}
+        return sum(numbers[key] * weight for key, weight in weights.items()) / sum(weights.values())
+
+    def value_of(self, evaluation: Any) -> float | None:
+        """Weighted mean of `(score - min_score) / (max_score - min_score)`."""
+        return self._mean({key: self.dimensions[key].place(score) for key, score in self._scores(evaluation)})
+
+    def _code(self, fields: Mapping[str, Json]) -> Json:
+        return {name: given for name, given in fields.items() if name.endswith("_score")}
+
+    def _reason(self, given: Json) -> str:
+        said = given if isinstance(given, Mapping) else {}
+        told = {key: said.get(f"{key}_explanation") for key in self.dimensions}
+        texts = [f"{key}: {text}" for key, text in told.items() if text]
+        return "; ".join(texts) or super()._reason(given)
+
+    @cached_property
+    def part_fields(self) -> Mapping[str, BaseCriterion]:
+        """An ordinal criterion for each dimension."""
+        return {
+            f"{key}_score": WholeScore(
+                name=f"{self.name or ''}/{key}",
+                requirement=dimension.description,
+                weight=self.weight,
+                aggregation=self.aggregation,
+                score=BoundInt(min_val=dimension.min_score, max_val=dimension.max_score),
+            )
+            for key, dimension in self.dimensions.items()
+        }
+
+    def parse_truth(self, raw: Json) -> Answer | None:
+        """The answer that a label stands for: scores by key, an evaluation, or an overall score.
+
+        Raises:
+            ReplyError: The label is none of these.
+        """
+        if isinstance(raw, Mapping):
+            scores = {_fields_of(key)[0]: raw[key] for key in self.dimensions if key in raw}
+            return super().parse_truth({**raw, **scores})
+        ranges = {(one.min_score, one.max_score) for one in self.dimensions.values()}
+        if isinstance(raw, (int, float)) and not isinstance(raw, bool) and len(ranges) == 1:
+            value = next(iter(self.dimensions.values())).place(raw)
+            if 0.0 <= value <= 1.0:
+                return Answer(code=raw, value=value, label=f"{raw:g}")
+        return super().parse_truth(raw)
+
+    def asked(self) -> dict[str, Json]:
+        """What a vote depends on: not on how much a dimension counts."""
+        fields = super().asked()
+        for dimension in fields["dimensions"].values():
+            del dimension["weight"]
+        return fields
+
+    def show(self, submission: Submission, rng: random.Random | None) -> Shown:
+        """The dimensions in an order drawn from `rng`."""
+        count = len(self.dimensions)
+        return Shown() if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name and requirement, and the dimensions in the order shown, each with its range and levels."""
+        entries = list(self.dimensions.items())
+        lines = [super().render(shown), "Dimensions:"]
+        for place in shown.order if shown and shown.order else range(len(entries)):
+            key, dimension = entries[place]
+            lines.append(f"- {key} ({dimension.min_score} to {dimension.max_score}): {dimension.description}")
+            named = enumerate(dimension.levels or (), start=dimension.min_score)
+            lines += [f"  {score}: {name}" for score, name in named]
+        return "\n".join(lines)

@@ -1,0 +1,123 @@
+"""Several things that are there or missing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, Field, field_validator
+
+from autorubric._files import nearest_key, shortened
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._fields import BoolField, EvalField, FieldSpec, TextField
+from autorubric.criteria._keys import check_keys
+from autorubric.criteria._parts import TickBox
+from autorubric.criteria._registry import register_kind
+from autorubric.errors import ReplyError
+from autorubric.values import Answer, Json, Level, Submission
+
+_MISSING = "missing_items"
+
+
+@register_kind("checklist")
+class ChecklistCriterion(BaseCriterion):
+    """A list of things that a text has or lacks; worth the share that is there.
+
+    A panel decides item by item, as it does on a binary criterion (majority by default; a tie counts as
+    missing, or as there where the weight is negative), and the share is that of the items decided on. In
+    metrics each item is a binary row of its own, `name/key`, beside the share.
+
+    Labels are a mapping of every key to yes or no, the list of the keys that are there, or the share itself
+    as a number on [0, 1], which says nothing on single items.
+
+    Attributes:
+        items: What to look for, by key; keys become the fields of the evaluation.
+    """
+
+    level: ClassVar[Level] = "interval"
+
+    items: dict[str, str]
+
+    @field_validator("items")
+    @classmethod
+    def _check_items(cls, items: dict[str, str]) -> dict[str, str]:
+        check_keys(items, "items", taken=(_MISSING,))
+        return items
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """A yes or no for each key."""
+        return {key: BoolField() for key in self.items}
+
+    def _evaluation_fields(self) -> dict[str, FieldSpec]:
+        told: Any = Field(default_factory=list, description="Keys of the items that are missing")
+        return {**super()._evaluation_fields(), _MISSING: (list[str], told)}
+
+    def _asked_fields(self) -> dict[str, EvalField]:
+        evidence = TextField(description="the evidence for each item, in a few words")
+        return {"reason": evidence, **super()._asked_fields()}
+
+    def _complete(self, evaluation: Any) -> None:
+        missing = [key for key in self.items if not getattr(evaluation, key)]
+        if _MISSING in evaluation.model_fields_set and set(evaluation.missing_items) != set(missing):
+            raise ValueError(
+                f"missing_items is {evaluation.missing_items} and, by the answers, {missing}; they must agree"
+            )
+        evaluation.missing_items = missing
+
+    def _code(self, fields: Mapping[str, Json]) -> Json:
+        return dict(fields)
+
+    @cached_property
+    def part_fields(self) -> Mapping[str, BaseCriterion]:
+        """A binary criterion for each item."""
+        return {
+            key: TickBox(
+                name=f"{self.name or ''}/{key}",
+                requirement=text,
+                weight=self.weight,
+                aggregation=self.aggregation,
+            )
+            for key, text in self.items.items()
+        }
+
+    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
+        """The answer that a reply gives: an evaluation, its dict, or the list of the keys that are there.
+
+        Raises:
+            ReplyError: An item has no answer, a key is unknown, or `missing_items` contradicts the answers.
+        """
+        if not isinstance(reply, list):
+            return super().read(reply, shown)
+        for key in reply:
+            if not isinstance(key, str) or key not in self.items:
+                hint = nearest_key(str(key), list(self.items))
+                raise ReplyError(f"{self._called}: there is no item {shortened(key)}; {hint}")
+        return super().read({key: key in reply for key in self.items}, shown)
+
+    def parse_truth(self, raw: Json) -> Answer | None:
+        """The answer that a label stands for: as for `read`, or the share on [0, 1] as a number.
+
+        Raises:
+            ReplyError: The label is none of these.
+        """
+        if isinstance(raw, (int, float)) and not isinstance(raw, bool) and 0.0 <= raw <= 1.0:
+            return Answer(code=raw, value=float(raw), label=f"{raw:g}")
+        return super().parse_truth(raw)
+
+    def show(self, submission: Submission, rng: random.Random | None) -> Shown:
+        """The items in an order drawn from `rng`."""
+        return (
+            Shown()
+            if rng is None
+            else Shown(order=tuple(rng.sample(range(len(self.items)), len(self.items))))
+        )
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name and requirement, and the items in the order shown."""
+        keys = list(self.items)
+        order = shown.order if shown and shown.order else range(len(keys))
+        lines = (f"- {keys[place]}: {self.items[keys[place]]}" for place in order)
+        return "\n".join([super().render(shown), "Items, each true if the text has it:", *lines])

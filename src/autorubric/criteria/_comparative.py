@@ -1,0 +1,401 @@
+"""Comparisons: which of several named candidates is better, in what order they stand, or which is best."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+import re
+import string
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, Field, PrivateAttr, model_validator
+
+from autorubric._files import shortened
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._fields import FieldSpec
+from autorubric.criteria._wire import object_schema
+from autorubric.errors import ReplyError
+from autorubric.values import Answer, Json, Level, Submission
+
+ComparisonMode = Literal["pairwise", "ranking", "best_of"]
+Resolve: TypeAlias = Callable[[str], str | None]
+"""From what stands in a reply or a label to a candidate's name; None where it names none."""
+
+TIE = "tie"
+_KEYS: dict[ComparisonMode, str] = {"pairwise": "winner", "ranking": "ranking", "best_of": "best"}
+_QUESTIONS: dict[ComparisonMode, str] = {
+    "pairwise": "Which of the two candidates is better?",
+    "ranking": "In what order do the candidates stand, from the best to the worst?",
+    "best_of": "Which of the candidates is best?",
+}
+_ANSWERS: dict[ComparisonMode, str] = {
+    "pairwise": 'winner, the letter of the better candidate, or "tie" if neither is better',
+    "ranking": "ranking, the letters of all candidates from the best to the worst",
+    "best_of": "best, the letter of the best candidate",
+}
+_AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
+
+
+class ComparativeCriterion(BaseCriterion):
+    """Compares the named candidates of a submission; its value is that of the first one as declared.
+
+    Candidates are shown to models under letters in the order of the presentation, and answers are mapped back
+    to names, so that neither a name nor a place speaks for a candidate. With `both_orders` a judge is asked
+    twice, in the order declared and in its reverse, and each order is a vote of its own.
+
+    Labels of pairs are a name, `tie`, or a number from -m to m (negative: the first is better), m being
+    `margin`, or 1 without one. Labels of rankings are lists of names, best first, ties as lists within it, or
+    `a > b = c` as a text.
+
+    Attributes:
+        mode: `pairwise` (two candidates, 1, ½ or 0), `ranking` ((k - rank) / (k - 1)) or `best_of` (1 or 0).
+        margin: How many steps a preference between two may have; 0 for none.
+        both_orders: Whether a judge sees the candidates in both orders; else in one, drawn for each call.
+    """
+
+    level: ClassVar[Level] = "ranking"
+
+    mode: ComparisonMode = "pairwise"
+    margin: int = Field(default=0, ge=0)
+    both_orders: bool = True
+
+    _names: tuple[str, ...] | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check_margin(self) -> Self:
+        if self.margin and self.mode != "pairwise":
+            raise ValueError(f"margin={self.margin} grades a preference between two; {self.mode} has none")
+        return self
+
+    # What is asked
+
+    def _evaluation_fields(self) -> dict[str, FieldSpec]:
+        steps = {"margin": (int, Field(default=0, ge=0, le=self.margin))} if self.margin else {}
+        kind: Any = list[str] if self.mode == "ranking" else str
+        return {_KEYS[self.mode]: (kind, Field()), **steps, "explanation": (str, Field())}
+
+    @cached_property
+    def wire_schema(self) -> dict[str, Json]:
+        """The explanation first; letters are texts, so that any number of candidates shares one schema."""
+        text: dict[str, Json] = {"type": "string"}
+        found: dict[str, Json] = {"explanation": text}
+        found[_KEYS[self.mode]] = {"type": "array", "items": text} if self.mode == "ranking" else text
+        if self.margin:
+            found["margin"] = {"type": "integer", "minimum": 0, "maximum": self.margin}
+        return object_schema({**found, "cannot_assess": {"type": "boolean"}})
+
+    @property
+    def measures(self) -> bool:
+        """Always: the first candidate is better, as good or worse."""
+        return True
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name and requirement, and what is asked of the candidates."""
+        return f"{super().render(shown)}\n{_QUESTIONS[self.mode]}"
+
+    def instruction(self) -> str:
+        """One line on how to answer."""
+        margin = f"; margin, by how much: 1 (slightly) to {self.margin} (far), 0 for a tie"
+        return (
+            "Compare the candidates by this criterion; their letters and their order mean nothing. Give a "
+            f"short explanation that names the evidence, then {_ANSWERS[self.mode]}"
+            f"{margin if self.margin else ''}. If it cannot be told, set cannot_assess to true."
+        )
+
+    def misfit(self, submission: Submission) -> str | None:
+        """Why there is nothing to compare: too few candidates, more than a pair, or one called "tie"."""
+        nothing = submission.text is None and not submission.candidates
+        return None if nothing else self._misfit(tuple(submission.candidates))
+
+    def _misfit(self, names: tuple[str, ...]) -> str | None:
+        if len(names) < 2 or (self.mode == "pairwise" and len(names) != 2):
+            wanted = "exactly two" if self.mode == "pairwise" else "two or more"
+            return (
+                f"{self._called} compares {wanted} candidates and the submission has {len(names) or 'none'}; "
+                "give it as a mapping of names to texts"
+            )
+        if self.mode == "pairwise" and any(name.strip().casefold() == TIE for name in names):
+            return f"{self._called}: a candidate is called {TIE!r}, which is an answer; give it another name"
+        return None
+
+    def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
+        """The declared order and its reverse; without `both_orders` one, drawn where `rng` is given."""
+        names = tuple(submission.candidates)
+        if self._misfit(names) is not None:
+            return ((),)
+        if self.both_orders:
+            return (names, names[::-1])
+        return (names if rng is None else tuple(rng.sample(names, len(names))),)
+
+    def show(self, submission: Submission, rng: random.Random | None) -> Shown:
+        """The candidates in the order declared; `presentations` says in which orders judges see them."""
+        return Shown(names=tuple(submission.candidates))
+
+    def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
+        """The candidates under letters in an order that hangs on their texts, and the answer in letters."""
+        facing = self.facing(submission)
+        names = tuple(submission.candidates)
+        if self._misfit(names) is not None or not isinstance(facing, ComparativeCriterion):
+            return None, None
+        texts = "\n".join(submission.candidates.values()).encode("utf-8", "surrogatepass")
+        shown = names if zlib.crc32(texts) % 2 else names[::-1]
+        letters = {name: candidate_id(place) for place, name in enumerate(shown)}
+        parts = [f"Candidate {letters[name]}:\n{submission.candidates[name]}" for name in shown]
+        lettered = copy.copy(facing)
+        lettered._names = tuple(letters[name] for name in names)
+        return "\n\n".join(parts), lettered.placed(facing.standing(answer)).label
+
+    # What is read
+
+    def facing(self, submission: Submission) -> Self:
+        """The criterion with the candidates' names, from which it reads values; itself without a text."""
+        names = tuple(submission.candidates)
+        if names == self._names or (submission.text is None and not names):
+            return self
+        # The schemas do not know names, and making them anew for each item would take most of the time.
+        bound = copy.copy(self)
+        bound._names = names
+        return bound
+
+    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
+        """The answer that a reply gives, in letters where `shown` says what they stand for, else in names.
+
+        Raises:
+            ReplyError: It names no candidate, or not all of them, or there is nothing to compare.
+        """
+        given: Json = reply.model_dump() if isinstance(reply, BaseModel) else reply
+        reason, margin = "", None
+        if isinstance(given, Mapping):
+            reason = str(given.get("explanation") or given.get("reason") or "")
+            margin = given.get("margin")
+        if self._says_cannot_assess(given):
+            return Answer(code=None, cannot_assess=True, reason=reason)
+        if isinstance(given, Mapping):
+            if _KEYS[self.mode] not in given:
+                raise ReplyError(f"{self._called}: the reply has no {_KEYS[self.mode]!r}")
+            given = given[_KEYS[self.mode]]
+        if self._names is not None and (fault := self._misfit(self._names)):
+            raise ReplyError(fault)
+        answer = self._read(given, margin, self._resolver(shown), bool(shown and shown.names))
+        return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
+
+    def _read(self, given: Json, margin: Json, resolve: Resolve, lettered: bool) -> Answer:
+        if self.mode == "pairwise":
+            return self._read_pair(given, margin, resolve, lettered)
+        if self.mode == "ranking":
+            return self._read_ranking(given, resolve)
+        tied = given if isinstance(given, list) else [given]
+        return self._best([self._candidate(one, resolve) for one in tied])
+
+    def _resolver(self, shown: Shown | None) -> Resolve:
+        if shown is not None and shown.names:
+            by_id = {candidate_id(place): name for place, name in enumerate(shown.names)}
+            return lambda text: by_id.get(_AROUND_AN_ID.sub("", text).upper())
+        if self._names is None:
+            return lambda text: text.strip() or None
+        names = self._names
+        return lambda text: _named(text, names)
+
+    def _candidate(self, given: Json, resolve: Resolve) -> str:
+        name = resolve(given) if isinstance(given, str) else None
+        if name is None:
+            known = f"; candidates: {', '.join(self._names)}" if self._names else ""
+            raise ReplyError(f"{self._called}: {shortened(given)} is no candidate{known}")
+        return name
+
+    def _read_pair(self, given: Json, margin: Json, resolve: Resolve, lettered: bool) -> Answer:
+        name = None
+        if isinstance(given, str) and (lettered or self._names is not None):
+            name = resolve(given)
+        if name is None:
+            if isinstance(given, str) and given.strip(" \"'`.*").casefold() == TIE:
+                return self._preference(0)
+            signed = None if lettered else _number(given)
+            if signed is not None:
+                return self._preference(self._checked(signed))
+            name = self._candidate(given, resolve)
+        steps = self._steps(margin)
+        if self._names is None:
+            code = {"winner": name, "margin": steps} if self.margin else name
+            return Answer(code=code, label=f"{name} by {steps}" if self.margin else name)
+        return self._preference(-steps if name == self._names[0] else steps)
+
+    def _steps(self, margin: Json) -> int:
+        if not self.margin:
+            return 1
+        if isinstance(margin, bool) or not isinstance(margin, int) or not 1 <= margin <= self.margin:
+            raise ReplyError(
+                f"{self._called}: margin {shortened(margin)}; say by how much, 1 to {self.margin}, or as a "
+                f"label a number from {-self.margin} to {self.margin}"
+            )
+        return margin
+
+    def _checked(self, signed: float) -> float:
+        most = self._most
+        whole = self.margin or signed == int(signed)
+        if not -most <= signed <= most or not whole:
+            raise ReplyError(
+                f"{self._called}: {signed:g} is no preference; give a number from {-most} to {most}"
+            )
+        return signed
+
+    def _read_ranking(self, given: Json, resolve: Resolve) -> Answer:
+        if isinstance(given, str):
+            given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
+        if not isinstance(given, list):
+            raise ReplyError(f"{self._called}: {shortened(given)} is no list of candidates, best first")
+        groups = [
+            [self._candidate(one, resolve) for one in (group if isinstance(group, list) else [group])]
+            for group in given
+        ]
+        ranked = [name for group in groups for name in group]
+        absent = set(self._names or ranked) - set(ranked)
+        if absent or len(set(ranked)) != len(ranked) or len(ranked) < 2 or not all(groups):
+            lacks = f"without {', '.join(sorted(absent))}" if absent else "with a candidate twice or alone"
+            raise ReplyError(f"{self._called}: the ranking is {lacks}; rank each candidate once")
+        return self._ranking(groups)
+
+    # From standings to answers and back
+
+    @property
+    def _most(self) -> int:
+        return self.margin or 1
+
+    def _preference(self, signed: float) -> Answer:
+        """The answer of a preference from -m (the first is better) to m."""
+        most = self._most
+        signed = _whole(signed)
+        winner = self._winner(signed)
+        by = f" by {abs(signed):g}" if self.margin and signed else ""
+        return Answer(
+            code=winner if not self.margin and (self._names or signed == 0) else signed,
+            value=(1 - signed / most) / 2,
+            label=f"{winner}{by}",
+            index=int(most - signed) if signed == int(signed) else None,
+        )
+
+    def _winner(self, signed: float) -> str:
+        names = self._names or ("first", "second")
+        return TIE if signed == 0 else names[signed > 0]
+
+    def _ranking(self, groups: Sequence[Sequence[str]]) -> Answer:
+        """The answer of candidates in order, those that share a place in one group."""
+        code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
+        values = _values_by_name(groups)
+        label = " > ".join(" = ".join(group) for group in groups)
+        return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
+
+    def _best(self, tied: Sequence[str]) -> Answer:
+        """The answer of the best candidate, or of several that share the first place."""
+        if not tied or len(set(tied)) != len(tied):
+            raise ReplyError(f"{self._called}: {tied!r} is no best candidate")
+        value = None
+        if self._names:
+            value = 1 / len(tied) if self._names[0] in tied else 0.0
+        return Answer(
+            code=tied[0] if len(tied) == 1 else list(tied),
+            value=value,
+            label=" = ".join(tied),
+            index=self._names.index(tied[0]) if self._names and len(tied) == 1 else None,
+        )
+
+    def _fields_of(self, answer: Answer) -> dict[str, Json]:
+        """The evaluation that says an answer, with names."""
+        if self.mode != "pairwise" or answer.value is None:
+            own = answer.code if isinstance(answer.code, dict) else {_KEYS[self.mode]: answer.code}
+            return dict(own)
+        signed = _whole((1 - 2 * answer.value) * self._most)
+        return {"winner": self._winner(signed), **({"margin": abs(signed)} if self.margin else {})}
+
+    def answers(self) -> tuple[Answer, ...]:
+        """Preferences from the second candidate's to the first's; the candidates; none for rankings."""
+        if self.mode == "pairwise":
+            return tuple(self._preference(signed) for signed in range(self._most, -self._most - 1, -1))
+        if self.mode == "best_of":
+            return tuple(self._best([name]) for name in self._names or ())
+        return ()
+
+    def answer_at(self, value: float) -> Answer:
+        """The preference at a value; for several candidates, the value alone or an end of the ranking."""
+        if self.mode == "pairwise" and (self.margin or value in (0.0, 0.5, 1.0)):
+            return self._preference((1 - 2 * value) * self._most)
+        if self.mode == "ranking" and self._names and value in (0.0, 1.0):
+            first, *others = self._names
+            return self._ranking(
+                [[first], *([n] for n in others)] if value else [*([n] for n in others), [first]]
+            )
+        return Answer(code=None, value=value)
+
+    def standing(self, answer: Answer) -> tuple[float, ...]:
+        """The value that the answer would have for each candidate if it were the first, in declared order."""
+        if self.mode == "pairwise":
+            return () if answer.value is None else (answer.value, 1 - answer.value)
+        if not self._names or answer.code is None:
+            return ()
+        if self.mode == "ranking":
+            groups = [group if isinstance(group, list) else [group] for group in answer.code]
+            values = _values_by_name(groups)
+            return tuple(values[name] for name in self._names)
+        tied = answer.code if isinstance(answer.code, list) else [answer.code]
+        return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
+
+    def placed(self, points: Sequence[float]) -> Answer:
+        """The answer in which candidates stand as their points say; equal points share a place."""
+        if self.mode == "pairwise":
+            ahead = points[1] - points[0]
+            if not self.margin:
+                ahead = 0 if math.isclose(*points, abs_tol=1e-9) else math.copysign(1, ahead)
+            return self._preference(ahead * self._most)
+        groups: dict[float, list[str]] = {}
+        for name, reached in sorted(zip(self._names or (), points, strict=True), key=lambda pair: -pair[1]):
+            near = next((one for one in groups if math.isclose(one, reached, abs_tol=1e-9)), reached)
+            groups.setdefault(near, []).append(name)
+        if self.mode == "best_of":
+            return self._best(next(iter(groups.values())))
+        return self._ranking(list(groups.values()))
+
+
+def candidate_id(place: int) -> str:
+    """What a candidate is called in a prompt: a letter, after 26 of them a letter and a number."""
+    turn, letter = divmod(place, len(string.ascii_uppercase))
+    return string.ascii_uppercase[letter] + (str(turn) if turn else "")
+
+
+def _named(text: str, names: Sequence[str]) -> str | None:
+    if text in names:
+        return text
+    folded = text.strip().casefold()
+    found = [name for name in names if name.strip().casefold() == folded]
+    return found[0] if len(found) == 1 else None
+
+
+def _number(given: Json) -> float | None:
+    if isinstance(given, bool):
+        return None
+    try:
+        number = float(given) if isinstance(given, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _whole(number: float) -> float:
+    """The whole number that it is but for rounding; else itself."""
+    return round(number) if math.isclose(number, round(number), abs_tol=1e-9) else number
+
+
+def _values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
+    """(k - rank) / (k - 1) of each candidate, those that share a place having the mean of its ranks."""
+    count = sum(len(group) for group in groups)
+    values: dict[str, float] = {}
+    above = 0
+    for group in groups:
+        rank = above + (len(group) + 1) / 2
+        values.update(dict.fromkeys(group, (count - rank) / (count - 1)))
+        above += len(group)
+    return values

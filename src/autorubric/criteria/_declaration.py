@@ -1,0 +1,211 @@
+"""A criterion as data: its fields, and the reply that its EvalFields declare."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self, cast
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SkipValidation,
+    create_model,
+    model_validator,
+)
+
+from autorubric._files import shortened
+from autorubric.criteria._checks import check_name
+from autorubric.criteria._conditions import Gate, When
+from autorubric.criteria._fields import EvalField, FieldSpec, TextField
+from autorubric.criteria._wire import is_closed, object_schema
+from autorubric.errors import ArgumentError
+from autorubric.values import Json, Level
+
+
+def _name_or_function(given: Any) -> Any:
+    if inspect.iscoroutinefunction(given):
+        raise ValueError(
+            f"{shortened(given)} is async; a check is a plain function. Use it as a judge instead"
+        )
+    if (isinstance(given, str) and given) or callable(given):
+        return given
+    raise ValueError(f"{shortened(given)} is no check; give a function of the text, or the name of one")
+
+
+CheckSpec = Annotated[
+    str | SkipValidation[Callable[[str], Any]],
+    BeforeValidator(_name_or_function),
+    PlainSerializer(check_name, return_type=str),
+]
+
+
+class _Evaluation(BaseModel):
+    """What evaluation schemas are made from; a criterion's own field may well be called `model_…`."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+
+class Declaration(BaseModel):
+    """What a criterion is made of, and what it asks for; `BaseCriterion` says what replies mean."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    level: ClassVar[Level] = "interval"
+    kind: ClassVar[str | None] = None
+
+    name: str | None = Field(default=None, min_length=1)
+    requirement: str | None = None
+    description: str | None = Field(default=None, exclude=True, repr=False)
+    weight: float = Field(default=10.0, allow_inf_nan=False)
+    gate: Gate | None = None
+    bonus: bool = False
+    when: When | None = None
+    check: CheckSpec | None = None
+    aggregation: str | None = None
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        for name in Declaration.model_fields:
+            if isinstance(cls.model_fields[name].default, EvalField):
+                raise ArgumentError(
+                    f"{cls.__name__}.{name}: every criterion has a field {name!r} of its own; give the field "
+                    "of the reply another name"
+                )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unite_requirement_and_description(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or not {"requirement", "description"} & set(given):
+            return given
+        requirement, description = given.get("requirement"), given.get("description")
+        if None not in (requirement, description) and requirement != description:
+            raise ValueError("requirement and description are two names for one text; give one of them")
+        text = requirement if requirement is not None else description
+        return {**given, "requirement": text, "description": text}
+
+    @model_validator(mode="after")
+    def _check_penalty(self) -> Self:
+        if self.weight < 0 and self.gate is not None:
+            raise ValueError("a penalty cannot be a gate: it is met where the fault is there; turn it round")
+        if self.weight < 0 and self.bonus:
+            raise ValueError("a penalty cannot be a bonus: one takes off, the other adds")
+        return self
+
+    @cached_property
+    def evaluation_schema(self) -> type[BaseModel]:
+        """The pydantic model of one evaluation; carries `criterion_name` and the declared fields."""
+        fields: dict[str, Any] = {"criterion_name": (str, Field(default=self.name or ""))}
+        fields.update(self._evaluation_fields())
+
+        def complete(evaluation: Any) -> Any:
+            self._complete(evaluation)
+            return evaluation
+
+        schema: type[BaseModel] = create_model(
+            f"{self._schema_name}Evaluation",
+            __base__=_Evaluation,
+            __validators__={"complete": cast(Any, model_validator(mode="after")(complete))},
+            **fields,
+        )
+        return schema
+
+    def _complete(self, evaluation: Any) -> None:
+        """Adds to an evaluation what follows from its other fields; ValueError where they contradict."""
+
+    @cached_property
+    def batch_evaluation_schema(self) -> type[BaseModel]:
+        """The pydantic model of several evaluations of this criterion, in order."""
+        return create_model(
+            f"{self._schema_name}BatchEvaluation",
+            criterion_name=(str, Field(default=self.name or "")),
+            evaluations=(
+                list[self.evaluation_schema],  # type: ignore[name-defined]
+                Field(description="The evaluations, in order"),
+            ),
+        )
+
+    @property
+    def _called(self) -> str:
+        """What errors call it."""
+        return self.name or self.requirement or type(self).__name__
+
+    @property
+    def _schema_name(self) -> str:
+        return "_".join((self.name or "").split())
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """The declared reply fields by name, in order."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: field for name, field in given.items() if isinstance(field, EvalField)}
+
+    def _evaluation_fields(self) -> dict[str, FieldSpec]:
+        return {name: field.get_field() for name, field in self.eval_fields.items()}
+
+    def _measuring_fields(self) -> list[str]:
+        return [name for name, field in self.eval_fields.items() if not isinstance(field, TextField)]
+
+    def _blank_texts(self) -> dict[str, str]:
+        return {name: "" for name, field in self.eval_fields.items() if isinstance(field, TextField)}
+
+    @cached_property
+    def wire_schema(self) -> dict[str, Json]:
+        """The JSON schema sent to a model: explanations first, no names, every field required.
+
+        Criteria of the same kind and shape give equal schemas, so that a shared prompt prefix survives.
+        """
+        asked: dict[str, Any] = {name: field.get_field() for name, field in self._asked_fields().items()}
+        ordered = create_model("Wire", __base__=_Evaluation, **asked).model_json_schema()["properties"]
+        ordered["cannot_assess"] = {"type": "boolean"}
+        for spec in ordered.values():
+            spec.pop("title", None)
+            spec.pop("default", None)
+        return object_schema(ordered)
+
+    def _asked_fields(self) -> dict[str, EvalField]:
+        """What a model is asked for, in order: an explanation is written before what it explains."""
+        fields = self.eval_fields
+        texts = {name: field for name, field in fields.items() if isinstance(field, TextField)}
+        return {**texts, **fields}
+
+    @property
+    def strict(self) -> bool:
+        """Whether `wire_schema` names every key, so that a provider may enforce it."""
+        return is_closed(self.wire_schema)
+
+    def instruction(self) -> str:
+        """One line on how to answer, for the prompt."""
+        wanted = "; ".join(self._wanted(name) for name in self.wire_schema["properties"])
+        return f"Answer with: {wanted} (true only if the text gives no basis to judge)."
+
+    def _wanted(self, name: str) -> str:
+        """A field of the reply, what may stand there and what it means; not every server shows the schema."""
+        field = self._asked_fields().get(name)
+        told = ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
+        return f"{name} ({told})" if told else name
+
+    def asked(self) -> dict[str, Json]:
+        """What a vote depends on: not what is done with its value, nor how votes combine."""
+        fields = self.model_dump(mode="json", exclude={"weight", "gate", "bonus", "when", "aggregation"})
+        return fields if self.kind is None else {**fields, "type": self.kind, "asks": self.instruction()}
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """The fields alone: schemas are classes made on the way, which another process makes for itself."""
+        state = super().__getstate__()
+        return {**state, "__dict__": self._own_fields()}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other fields, unvalidated; it makes its own schemas."""
+        copied = super().model_copy(update=update, deep=deep)
+        fields = copied._own_fields()
+        copied.__dict__.clear()
+        copied.__dict__.update(fields)
+        return copied
+
+    def _own_fields(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in type(self).model_fields}

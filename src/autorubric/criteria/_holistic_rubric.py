@@ -1,0 +1,121 @@
+"""One of several described levels for the text as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._fields import BoundInt, ChoiceField, EvalField, TextField
+from autorubric.criteria._registry import register_kind
+from autorubric.values import Answer, Json, Level
+
+
+class RubricLevel(BaseModel):
+    """A level of a holistic rubric.
+
+    Attributes:
+        name: What the judge chooses.
+        index: Its place among the levels.
+        description: What a text on this level is like.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    index: int
+    description: str
+
+
+@register_kind("holistic_rubric")
+class HolisticRubricCriterion(BaseCriterion):
+    """The level that fits the text as a whole; worth `(index - lowest) / (highest - lowest)`.
+
+    A model is asked for the level; where a reply gives the index too, they must agree. A label may be either
+    of them.
+
+    Attributes:
+        levels: The levels, the lowest first, with indices that have no gap.
+    """
+
+    level: ClassVar[Level] = "ordinal"
+
+    levels: tuple[RubricLevel, ...]
+
+    @field_validator("levels")
+    @classmethod
+    def _check_levels(cls, levels: tuple[RubricLevel, ...]) -> tuple[RubricLevel, ...]:
+        if len(levels) < 2:
+            raise ValueError(f"{len(levels)} levels are too few; give two or more")
+        names = [level.name.strip().casefold() for level in levels]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"levels repeat the name {', '.join(map(repr, repeated))}; names are unique")
+        ordered = sorted(levels, key=lambda level: level.index)
+        indices = [level.index for level in ordered]
+        if indices != list(range(indices[0], indices[0] + len(indices))):
+            raise ValueError(f"level indices are {indices}; give whole numbers without gap or repetition")
+        return tuple(ordered)
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """`level`, `level_index` and `explanation`."""
+        return {
+            "level": ChoiceField(choices=tuple(level.name for level in self.levels)),
+            "level_index": BoundInt(min_val=self.levels[0].index, max_val=self.levels[-1].index),
+            "explanation": TextField(description="the evidence, in a sentence or two"),
+        }
+
+    def _asked_fields(self) -> dict[str, EvalField]:
+        # The index follows from the level: a model asked for both could only contradict itself.
+        return {name: field for name, field in super()._asked_fields().items() if name != "level_index"}
+
+    def _complete(self, evaluation: Any) -> None:
+        meant = self._index_of(evaluation.level)
+        if evaluation.level_index != meant:
+            raise ValueError(
+                f"level {evaluation.level!r} has the index {meant}, and level_index is "
+                f"{evaluation.level_index}; they must agree"
+            )
+
+    def _index_of(self, name: str) -> int:
+        return next(level.index for level in self.levels if level.name == name)
+
+    def _code(self, fields: Mapping[str, Json]) -> Json:
+        return fields["level"]
+
+    @cached_property
+    def _declared(self) -> tuple[Json, ...]:
+        return tuple(level.name for level in self.levels)
+
+    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
+        """The level that a reply names: an evaluation, its dict, or the name or index of a level.
+
+        Raises:
+            ReplyError: There is no such level, or name and index contradict each other.
+        """
+        given = reply.model_dump() if isinstance(reply, BaseModel) else reply
+        if self._says_cannot_assess(given):
+            return super().read(given, shown)
+        if not isinstance(given, Mapping):
+            given = {**self._blank_texts(), "level": given}
+        return super().read(self._with_both(given), shown)
+
+    def _with_both(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
+        """A reply with the level by its declared name, and with whichever of name and index it left out."""
+        said = given.get("level", given.get("level_index"))
+        named = {level.name.strip().casefold(): level for level in self.levels}
+        numbered = {str(level.index): level for level in self.levels}
+        word = str(said).strip().casefold()
+        level = named.get(word) or numbered.get(word.removesuffix(".0"))
+        if level is None:
+            return given
+        return {**given, "level": level.name, "level_index": given.get("level_index", level.index)}
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name and requirement, and the levels with their descriptions."""
+        lines = (f"{level.index}: {level.name} - {level.description}" for level in self.levels)
+        return "\n".join([super().render(shown), "Levels:", *lines])

@@ -1,0 +1,52 @@
+"""Keys that become fields of an evaluation: what they may not be called."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from pydantic import BaseModel
+
+_TAKEN: Final = frozenset({"criterion_name", "cannot_assess", "reason", "id"})
+_OF_MODELS: Final = frozenset(dir(BaseModel))
+
+
+def check_keys(
+    keys: Iterable[str],
+    what: str,
+    *,
+    taken: Sequence[str] = (),
+    fields: Callable[[str], Sequence[str]] = lambda key: (key,),
+) -> None:
+    """Refuses keys that cannot name fields of an evaluation.
+
+    Args:
+        keys: The keys given.
+        what: What they are the keys of, as errors call it.
+        taken: Fields that the evaluation has besides.
+        fields: The fields that a key makes.
+
+    Raises:
+        ValueError: There are none, or one cannot be a field; the message says why.
+    """
+    given = list(keys)
+    if not given:
+        raise ValueError(f"{what} are empty; give at least one")
+    for key in given:
+        fault = _fault(key, fields(key), {*_TAKEN, *taken})
+        if fault:
+            raise ValueError(f"{what}: the key {key!r} {fault}; give it another name")
+
+
+def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
+    if key.startswith("_"):
+        return "starts with an underscore"
+    if not key.isidentifier() or keyword.iskeyword(key):
+        return "is no identifier: letters, digits and underscores, no digit first"
+    for field in fields:
+        if field in taken:
+            return f"collides with the field {field!r} of the evaluation"
+        if field in _OF_MODELS:
+            return f"shadows {field!r}, which every evaluation has as a method"
+    return None

@@ -1,0 +1,63 @@
+"""Feedback in words, which is never scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar
+
+from pydantic import BaseModel, field_validator
+
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._fields import EvalField, TextField
+from autorubric.criteria._keys import check_keys
+from autorubric.criteria._registry import register_kind
+from autorubric.values import Answer, Json, Level
+
+_WHOLE = "narrative"
+
+
+@register_kind("narrative")
+class NarrativeCriterion(BaseCriterion):
+    """Feedback as text. It has no value: it enters no score, whatever its weight.
+
+    A panel's texts are all kept in its votes; the decision shows the first.
+
+    Attributes:
+        sections: What each part of the feedback is about, by key; None for one text, `narrative`.
+    """
+
+    level: ClassVar[Level] = "text"
+
+    sections: dict[str, str] | None = None
+
+    @field_validator("sections")
+    @classmethod
+    def _check_sections(cls, sections: dict[str, str] | None) -> dict[str, str] | None:
+        if sections is not None:
+            check_keys(sections, "sections")
+        return sections
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """A text for each section, or `narrative`."""
+        return {key: TextField() for key in self.sections or (_WHOLE,)}
+
+    def _code(self, fields: Mapping[str, Json]) -> Json:
+        return fields[_WHOLE] if self.sections is None else dict(fields)
+
+    def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
+        """The feedback that a reply gives: an evaluation, its dict, or, without sections, the text.
+
+        Raises:
+            ReplyError: A section is missing.
+        """
+        whole = isinstance(reply, str) and self.sections is None and not self._says_cannot_assess(reply)
+        return super().read({_WHOLE: reply} if whole else reply, shown)
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name and requirement, and the sections."""
+        if self.sections is None:
+            return super().render(shown)
+        lines = (f"- {key}: {text}" for key, text in self.sections.items())
+        return "\n".join([super().render(shown), "Sections:", *lines])

@@ -1,0 +1,76 @@
+"""A score as a number in a range."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._fields import BoundFloat, EvalField, TextField
+from autorubric.criteria._registry import register_kind
+from autorubric.values import Level
+
+RatingMode = Literal["absolute", "relative_to_target", "relative_to_exemplar"]
+
+_AGAINST: Final[Mapping[RatingMode, str]] = {
+    "absolute": "",
+    "relative_to_target": (
+        "The reference is the target: {high:g} is a submission that reaches it, {low:g} one that misses it "
+        "altogether. "
+    ),
+    "relative_to_exemplar": (
+        "The reference is an exemplar that would score {high:g}: score how near in quality the submission "
+        "comes to it, however different it is. "
+    ),
+}
+
+
+@register_kind("numerical_rating")
+class NumericalRatingCriterion(BaseCriterion):
+    """A score from `min_value` to `max_value`; worth `(score - min_value) / (max_value - min_value)`.
+
+    Attributes:
+        min_value: The lowest score.
+        max_value: The highest score.
+        mode: Whether the text is judged by itself, against the reference as a target, or beside it as an
+            exemplar; this changes what the judge is told, not what a score is worth.
+    """
+
+    level: ClassVar[Level] = "interval"
+
+    min_value: float = Field(default=0.0, allow_inf_nan=False)
+    max_value: float = Field(default=10.0, allow_inf_nan=False)
+    mode: RatingMode = "absolute"
+
+    @model_validator(mode="after")
+    def _check_range(self) -> Self:
+        if self.min_value >= self.max_value:
+            raise ValueError(f"min_value {self.min_value:g} is not below max_value {self.max_value:g}")
+        # Refuses ranges wider than a float can hold.
+        BoundFloat(min_val=self.min_value, max_val=self.max_value)
+        return self
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """`score` and `explanation`."""
+        return {
+            "score": BoundFloat(min_val=self.min_value, max_val=self.max_value),
+            "explanation": TextField(description="the evidence, in a sentence or two"),
+        }
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether the mode compares with a reference."""
+        return self.mode != "absolute"
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name and requirement, and the range."""
+        return f"{super().render(shown)}\nRating range: {self.min_value:g} to {self.max_value:g}"
+
+    def instruction(self) -> str:
+        """One line on how to answer, and on what the reference is."""
+        against = _AGAINST[self.mode].format(low=self.min_value, high=self.max_value)
+        return against + super().instruction()

@@ -1,0 +1,64 @@
+"""A judgment with two outcomes: it passes, or it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import ClassVar, Final, Literal
+
+from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._fields import BoolField, EvalField, TextField
+from autorubric.criteria._registry import register_kind
+from autorubric.values import Json, Level
+
+PassFailMode = Literal["absolute", "target", "exemplar"]
+
+_AGAINST: Final[Mapping[PassFailMode, str]] = {
+    "absolute": "",
+    "target": "The reference is the target: the submission passes if it does what the reference does. ",
+    "exemplar": (
+        "The reference is an example of a submission that passes: another one passes if it is as good, "
+        "however different it is. "
+    ),
+}
+
+
+@register_kind("pass_fail")
+class PassFailCriterion(BaseCriterion):
+    """Passes or fails; worth 1 or 0.
+
+    Attributes:
+        passing_criteria: What it takes to pass.
+        mode: Whether the text is judged by itself, against the reference as a target that it must reach, or
+            beside the reference as an exemplar of what passes.
+    """
+
+    level: ClassVar[Level] = "binary"
+
+    passing_criteria: str | None = None
+    mode: PassFailMode = "absolute"
+
+    @cached_property
+    def eval_fields(self) -> dict[str, EvalField]:
+        """`passed` and `reason`."""
+        return {
+            "passed": BoolField(description="whether it passes"),
+            "reason": TextField(description="the evidence, in a sentence or two"),
+        }
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether the mode compares with a reference."""
+        return self.mode != "absolute"
+
+    def _label(self, code: Json) -> str:
+        return "passed" if code else "failed"
+
+    def render(self, shown: Shown | None = None) -> str:
+        """Name and requirement, and what it takes to pass."""
+        head = super().render(shown)
+        return f"{head}\nPasses if: {self.passing_criteria}" if self.passing_criteria else head
+
+    def instruction(self) -> str:
+        """One line on how to answer, and on what the reference is."""
+        return _AGAINST[self.mode] + super().instruction()

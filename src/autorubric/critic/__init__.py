@@ -1,0 +1,20 @@
+"""One criterion, one evaluator: a vote in a grader's panel, or an evaluation asked for by itself.
+
+A criterion says what an evaluation looks like; a `Critic` puts it to an evaluator and gives back the
+evaluation, an instance of the criterion's own schema:
+
+    critic = Critic(evaluator="gpt-4.1-mini", criterion=LikertCriterion(name="helpfulness", scale=[...]))
+    evaluation = critic(output="The answer is 42.", input="What is six times seven?")
+    evaluation.rating, evaluation.explanation
+
+A template decides what the evaluator reads. Its variables are `{criterion}`, `{output}`, `{input}`,
+`{reference}`, `{context}` and any keyword argument of the call; `{material}` is all that was given,
+delimited, and `{instruction}` says how to answer. What the reference is depends on the criterion: the
+expected answer, a target, an exemplar.
+"""
+
+from autorubric.critic._cast import Cast, cast_vote, cast_votes, read_answer
+from autorubric.critic._critic import Critic
+from autorubric.critic._prompt import DEFAULT_TEMPLATE, Prompt
+
+__all__ = ["DEFAULT_TEMPLATE", "Cast", "Critic", "Prompt", "cast_vote", "cast_votes", "read_answer"]

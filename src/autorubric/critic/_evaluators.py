@@ -1,0 +1,216 @@
+"""Whoever answers a critic, behind one face: models, objects with `forward`, functions, judges."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
+
+from autorubric._events import Exchanged
+from autorubric._sync import run_sync
+from autorubric.criteria import qualified_name
+from autorubric.critic._cast import read_answer
+from autorubric.critic._prompt import Prompt
+from autorubric.critic._reading import payload_of
+from autorubric.errors import ArgumentError, JudgeError, ReplyError
+from autorubric.judges import DescribedJudge, Judge, JudgeReply, JudgeRequest, asked_of
+from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema
+from autorubric.values import Answer, Json
+
+EvaluatorLike: TypeAlias = Any
+"""A model name, an `LLMConfig`, an `LLMClient`, a `Judge`, an object with `forward(prompt)` or
+`aforward(prompt)`, or a sync or async function of the prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """One question to an evaluator.
+
+    Attributes:
+        prompt: The prompt.
+        schema: The schema of the reply, as a model takes it.
+        read: Makes an answer for each output of the reply's data; raises `ReplyError` where it cannot.
+        requests: The same, output by output, as judges take it.
+        sample: Index of the sample.
+    """
+
+    prompt: Prompt
+    schema: ReplySchema
+    read: Callable[[Json], tuple[Answer, ...]]
+    requests: tuple[JudgeRequest, ...]
+    sample: int = 0
+
+
+class Evaluator(Protocol):
+    """Answers with one read reply for each output, in order; what was spent stands at the first."""
+
+    @property
+    def name(self) -> str: ...
+
+    def ask_now(self, asking: Asking) -> list[JudgeReply]: ...
+
+    async def ask(self, asking: Asking) -> list[JudgeReply]: ...
+
+    def describe(self) -> dict[str, Json]: ...
+
+
+def evaluator_of(given: EvaluatorLike) -> Evaluator:
+    """The evaluator that a caller's argument stands for.
+
+    Raises:
+        ArgumentError: It stands for none.
+    """
+    if isinstance(given, str | LLMConfig):
+        return _Model(LLMClient(given))
+    if isinstance(given, LLMClient):
+        return _Model(given)
+    if not isinstance(given, type):
+        if isinstance(given, Judge):
+            return _Judge(given)
+        sync, later = (_method(given, name) for name in ("forward", "aforward"))
+        if sync or later:
+            return _Called(given, sync, later)
+        if callable(given):
+            return (
+                _Called(given, None, given)
+                if inspect.iscoroutinefunction(given)
+                else _Called(given, given, None)
+            )
+    raise ArgumentError(
+        f"evaluator is {given!r}; give a model name, an LLMConfig, a judge, an object with forward(prompt) "
+        "or aforward(prompt), or a function of the prompt"
+    )
+
+
+def _method(given: Any, name: str) -> Callable[[Prompt], Any] | None:
+    found = getattr(given, name, None)
+    return found if callable(found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    client: LLMClient
+
+    @property
+    def name(self) -> str:
+        return self.client.config.model
+
+    def ask_now(self, asking: Asking) -> list[JudgeReply]:
+        async def once() -> list[JudgeReply]:
+            async with self.client:
+                return await self.ask(asking)
+
+        return run_sync(once())
+
+    async def ask(self, asking: Asking) -> list[JudgeReply]:
+        exchange = await self.client.ask(
+            [Message(role="user", content=asking.prompt.content)],
+            read=asking.read,
+            schema=asking.schema,
+            sample=asking.sample,
+        )
+        return _replies(exchange, len(asking.requests))
+
+    def describe(self) -> dict[str, Json]:
+        return asked_of(self.client.config)
+
+
+def _replies(exchange: Exchange[tuple[Answer, ...]], count: int) -> list[JudgeReply]:
+    answers = exchange.answer
+    if answers is None:
+        refused = f"the model refused: {exchange.refusal}"
+        answers = (Answer(code=None, cannot_assess=True, reason=refused),) * count
+    replies = [JudgeReply(answer=one, reason=one.reason, model=exchange.model) for one in answers]
+    messages = tuple((message.role, message.content) for message in exchange.messages)
+    exchanged = Exchanged(messages=messages, replies=exchange.replies, dropped_params=exchange.dropped_params)
+    replies[0] = replace(replies[0], usage=exchange.usage, cost=exchange.cost, exchanged=exchanged)
+    return replies
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A function, or an object with methods that are called with the prompt."""
+
+    source: Any
+    sync: Callable[[Prompt], Any] | None
+    later: Callable[[Prompt], Any] | None
+
+    @property
+    def name(self) -> str:
+        own = getattr(self.source, "__name__", None)
+        return own if isinstance(own, str) else type(self.source).__name__
+
+    def ask_now(self, asking: Asking) -> list[JudgeReply]:
+        if self.sync is None:
+            return run_sync(self.ask(asking))
+        # In the caller's own thread: what it calls may be bound to it.
+        given = self.sync(asking.prompt)
+        return _read(asking, run_sync(_awaited(given)) if inspect.isawaitable(given) else given)
+
+    async def ask(self, asking: Asking) -> list[JudgeReply]:
+        if self.later is not None:
+            given = self.later(asking.prompt)
+        else:
+            given = await asyncio.to_thread(self._in_thread, asking.prompt)
+        return _read(asking, await given if inspect.isawaitable(given) else given)
+
+    def _in_thread(self, prompt: Prompt) -> Any:
+        assert self.sync is not None
+        try:
+            return self.sync(prompt)
+        # No future can carry this one out of a thread: whoever awaits it would wait for ever.
+        except StopIteration as error:
+            raise JudgeError(f"evaluator {self.name!r} raised StopIteration: {error}") from error
+
+    def describe(self) -> dict[str, Json]:
+        return {"evaluator": qualified_name(self.source)}
+
+
+async def _awaited(given: Awaitable[Any]) -> Any:
+    return await given
+
+
+def _read(asking: Asking, given: Any) -> list[JudgeReply]:
+    try:
+        answers = asking.read(payload_of(given, asking.prompt.format_override))
+    except ReplyError as error:
+        text = given if isinstance(given, str) else getattr(given, "text", None)
+        error.reply = error.reply if error.reply is not None else text if isinstance(text, str) else None
+        raise
+    return [JudgeReply(answer=answer, reason=answer.reason) for answer in answers]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """A judge, which asks in its own words: it is given requests, not the prompt."""
+
+    judge: Judge
+
+    @property
+    def name(self) -> str:
+        return self.judge.judge_id
+
+    def ask_now(self, asking: Asking) -> list[JudgeReply]:
+        return run_sync(self.ask(asking))
+
+    async def ask(self, asking: Asking) -> list[JudgeReply]:
+        asked = (self._one(request) for request in asking.requests)
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        return [outcome for outcome in outcomes if isinstance(outcome, JudgeReply)]
+
+    async def _one(self, request: JudgeRequest) -> JudgeReply:
+        reply = await self.judge.ask(request)
+        if not reply.asked:
+            return reply
+        answer = read_answer(request, reply)
+        return replace(reply, answer=replace(answer, reason=reply.reason or answer.reason))
+
+    def describe(self) -> dict[str, Json]:
+        if isinstance(self.judge, DescribedJudge):
+            return dict(self.judge.describe())
+        return {"evaluator": qualified_name(type(self.judge))}

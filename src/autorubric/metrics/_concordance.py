@@ -1,0 +1,89 @@
+"""Kendall's W: how far several raters rank the units alike."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimation import Figure, estimate
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._rater_tables import complete_table, no_analytic, weighted_units
+from autorubric.metrics._resampling import Array, Compute
+from autorubric.metrics._scales import Codes
+
+
+def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Kendall's coefficient of concordance, corrected for ties [1, 2]: 12 S / (m² (n³ - n) - m Σ T_j).
+
+    S is the sum of squares of the units' rank sums about their mean, T_j = Σ (t³ - t) over the ties of rater
+    j; midranks. It is the mean Spearman correlation r̄ of the raters, moved to [0, 1]: W = (r̄ (m-1) + 1) / m
+    (without ties). Units that lack a rating are left out and counted. No unit: undefined (`no_ratings`); one
+    rater: `no_pairs`; one unit: `too_few_units`; every rater constant: `no_variance`. The interval resamples
+    units; resamples have ties, which widen it.
+
+    Args:
+        ratings: Numbers, `(n_units, n_raters)`; only their order within a rater counts. None is missing.
+        **interval: See `IntervalArguments`; `cluster` is an id per unit.
+
+    References:
+        [1] M. G. Kendall, B. Babington Smith (1939), The problem of m rankings, Annals of Mathematical
+            Statistics 10(3), 275-287.
+        [2] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 6 (ties).
+    """
+    options = IntervalOptions(**interval)
+    name = "Kendall's W"
+    table = complete_table(ratings, options.cluster)
+    undefined = table.undefined(name)
+    if undefined is not None:
+        return undefined
+    figure = Figure(
+        name=name,
+        compute=_compute(table.scores),
+        reason=lambda weights: "no_variance",
+        bounds=(0.0, 1.0),
+        auto="percentile",
+        auto_clustered="percentile",
+        analytic=no_analytic,
+        on_table=False,
+    )
+    units = weighted_units(len(table.scores), table.cluster)
+    return estimate(figure, units, options, n_missing=table.n_missing)
+
+
+def _compute(scores: Array) -> Compute:
+    columns = [_Order.of(column) for column in scores.T]
+
+    def compute(weights: Array) -> Array:
+        summed = np.zeros_like(weights)
+        spread = np.zeros(weights.shape[:-1])
+        for column in columns:
+            ranks = column.midranks(weights)
+            summed += ranks
+            spread += (weights * ranks * ranks).sum(-1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = (weights * summed * summed).sum(-1) / (len(columns) * spread)
+            return np.where(spread == 0, np.nan, np.clip(ratio, 0.0, 1.0))
+
+    return compute
+
+
+class _Order(NamedTuple):
+    """One rater's order of the units: sorted positions, and where the ties of each unit begin and end."""
+
+    order: Codes
+    start: Codes
+    end: Codes
+
+    @classmethod
+    def of(cls, column: Array) -> _Order:
+        order = np.argsort(column, kind="stable")
+        ordered = column[order]
+        return cls(order, np.searchsorted(ordered, column, "left"), np.searchsorted(ordered, column, "right"))
+
+    def midranks(self, weights: Array) -> Array:
+        """Ranks about their mean, doubled so that counts stay whole, of units drawn so many times."""
+        upto = np.cumsum(weights[..., self.order], axis=-1)
+        before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), upto], axis=-1)
+        return np.asarray(before[..., self.start] + before[..., self.end] - before[..., -1:])

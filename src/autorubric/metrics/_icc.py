@@ -1,0 +1,215 @@
+"""Intraclass correlations of a units × raters table: six forms from one analysis of variance.
+
+All sums are over units, so that a resample of units is one matrix product. Notation of [2]: MSR between
+units, MSC between raters, MSE what is left, MSW within units; n units, k raters.
+
+References:
+    [1] P. E. Shrout, J. L. Fleiss (1979), Intraclass correlations: uses in assessing rater reliability,
+        Psychological Bulletin 86(2), 420-428.
+    [2] K. O. McGraw, S. P. Wong (1996), Forming inferences about some intraclass correlation coefficients,
+        Psychological Methods 1(1), 30-46; tables 4 (forms) and 7 (intervals).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
+
+import numpy as np
+from scipy.special import fdtri
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimation import Figure, estimate
+from autorubric.metrics._intervals import Ends
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._rater_tables import complete_table, row_units, unclustered
+from autorubric.metrics._resampling import Array, Units
+
+IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
+
+_Model: TypeAlias = Literal["one-way", "agreement", "consistency"]
+
+_FORMS: dict[str, tuple[_Model, bool]] = {
+    "ICC(1,1)": ("one-way", False),
+    "ICC(2,1)": ("agreement", False),
+    "ICC(3,1)": ("consistency", False),
+    "ICC(1,k)": ("one-way", True),
+    "ICC(2,k)": ("agreement", True),
+    "ICC(3,k)": ("consistency", True),
+    "ICC(A,1)": ("agreement", False),
+    "ICC(C,1)": ("consistency", False),
+    "ICC(A,k)": ("agreement", True),
+    "ICC(C,k)": ("consistency", True),
+}
+_RELATIVE_ZERO = 1e-12
+
+
+class _Squares(NamedTuple):
+    """Mean squares; arrays of one shape."""
+
+    units: Array
+    raters: Array
+    error: Array
+    within: Array
+    n: Array
+
+
+def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Intraclass correlation [1, 2]: the share of variance between units, of one rating or a mean of k.
+
+    `ICC(1,1)` = (MSR - MSW) / (MSR + (k-1) MSW), each unit has raters of its own; `ICC(2,1)` = (MSR - MSE) /
+    (MSR + (k-1) MSE + k/n (MSC - MSE)), the same raters, who stand for others (agreement, `ICC(A,1)`);
+    `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE), these very raters, whose levels do not count (consistency,
+    `ICC(C,1)`). `…,k)` is that of the mean of all k raters, k ρ / (1 + (k-1) ρ). Negative values stand.
+
+    Units that lack a rating are left out and counted. No unit: undefined (`no_ratings`); one rater:
+    `no_pairs`; one unit: `too_few_units`; nothing varies: `no_variance`. The interval is that of [2],
+    table 7; over clusters the percentile bootstrap.
+
+    Args:
+        ratings: Numbers, `(n_units, n_raters)`; None and NaN are missing.
+        form: One of the six, by the names of [1] or [2].
+        **interval: See `IntervalArguments`; `cluster` is an id per unit.
+
+    Raises:
+        ArgumentError: There is no such form, or a rating is no number.
+    """
+    if form not in _FORMS:
+        raise ArgumentError(f"form={form!r}; give one of {', '.join(_FORMS)}")
+    return _estimate(ratings, form, form, IntervalOptions(**interval))
+
+
+def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
+    """Cronbach's alpha: k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k); raters in the place of items [1, 2].
+
+    The interval is that of ICC(3,k), which is Feldt's [3]. Undefined, and arguments, as in `icc`.
+
+    References:
+        [1] L. J. Cronbach (1951), Coefficient alpha and the internal structure of tests, Psychometrika 16(3),
+            297-334, eq. 2.
+        [2] P. E. Shrout, J. L. Fleiss (1979), as in `icc`.
+        [3] L. S. Feldt (1965), The approximate sampling distribution of Kuder-Richardson reliability
+            coefficient twenty, Psychometrika 30, 357-370.
+    """
+    return _estimate(ratings, "ICC(3,k)", "Cronbach's alpha", IntervalOptions(**interval))
+
+
+def _estimate(ratings: Any, form: str, name: str, options: IntervalOptions) -> Estimate:
+    table = complete_table(ratings, options.cluster)
+    undefined = table.undefined(name)
+    if undefined is not None:
+        return undefined
+    scores, k = table.scores, table.n_raters
+    model, mean = _FORMS[form]
+    rows = scores.sum(1)
+    sums = np.column_stack([np.ones(len(scores)), (scores**2).sum(1), rows**2, scores])
+    figure = Figure(
+        name=name,
+        compute=lambda totals: _coefficient(_squares(totals, k), k, model, mean=mean),
+        reason=lambda totals: "no_variance",
+        bounds=(-math.inf, 1.0),
+        auto="analytic",
+        auto_clustered="percentile",
+        analytic=_analytic(k, model, mean=mean),
+        on_table=False,
+    )
+    return estimate(figure, row_units(sums, table.cluster), options, n_missing=table.n_missing)
+
+
+def _squares(totals: Array, k: int) -> _Squares:
+    n, squares, rows, columns = totals[..., 0], totals[..., 1], totals[..., 2], totals[..., 3:]
+    correction = columns.sum(-1) ** 2 / (n * k)
+    total = squares - correction
+    between_units = _or_zero(rows / k - correction, squares)
+    between_raters = _or_zero((columns**2).sum(-1) / n - correction, squares)
+    left = _or_zero(total - between_units - between_raters, squares)
+    # One distinct unit in a resample still counts as often as it was drawn.
+    df = np.maximum(n - 1, 1.0)
+    return _Squares(
+        units=between_units / df,
+        raters=between_raters / (k - 1),
+        error=left / (df * (k - 1)),
+        within=_or_zero(total - between_units, squares) / (n * (k - 1)),
+        n=n,
+    )
+
+
+def _or_zero(square: Array, scale: Array) -> Array:
+    """Exactly 0 where rounding is all that is left of a sum of squares."""
+    return np.where(square <= _RELATIVE_ZERO * scale, 0.0, square)
+
+
+def _coefficient(squares: _Squares, k: int, model: _Model, *, mean: bool) -> Array:
+    single = _parts(squares, k, model)
+    numerator, denominator = single
+    if mean:
+        # k ρ / (1 + (k-1) ρ) on the fraction itself.
+        numerator, denominator = k * numerator, denominator + (k - 1) * numerator
+    with np.errstate(invalid="ignore", divide="ignore"):
+        none = np.abs(denominator) <= _RELATIVE_ZERO * (squares.units + squares.within)
+        return np.where(none, np.nan, numerator / denominator)
+
+
+def _parts(squares: _Squares, k: int, model: _Model) -> tuple[Array, Array]:
+    """Numerator and denominator of the coefficient of a single rating."""
+    rest = squares.within if model == "one-way" else squares.error
+    numerator, denominator = squares.units - rest, squares.units + (k - 1) * rest
+    if model == "agreement":
+        denominator = denominator + k / squares.n * (squares.raters - squares.error)
+    return numerator, denominator
+
+
+def _analytic(k: int, model: _Model, *, mean: bool) -> Callable[[Figure, Units, float, float], Ends]:
+    def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+        unclustered(figure, units)
+        squares = _squares(units.total(), k)
+        tail = 0.5 + confidence_level / 2
+        limits = _agreement_limits if model == "agreement" else _ratio_limits
+        low, high = limits(squares, k, tail, model)
+        if mean:
+            low, high = (_stepped_up(limit, k) for limit in (low, high))
+        if not low - 1e-12 <= value <= high + 1e-12:
+            return Ends(None, None, None)
+        return Ends(min(low, value), max(high, value), None)
+
+    return ends
+
+
+def _stepped_up(single: float, k: int) -> float:
+    room = 1 + (k - 1) * single
+    return k * single / room if room > 0 else math.nan
+
+
+def _ratio_limits(squares: _Squares, k: int, tail: float, model: _Model) -> tuple[float, float]:
+    """Limits of ICC(1,1) and ICC(3,1), from the ratio of two mean squares."""
+    n = float(squares.n)
+    rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
+    if rest == 0:
+        return 1.0, 1.0
+    ratio = float(squares.units / rest)
+    lower, upper = ratio / fdtri(n - 1, df, tail), ratio * fdtri(df, n - 1, tail)
+    return tuple(float((f - 1) / (f + k - 1)) for f in (lower, upper))  # type: ignore[return-value]
+
+
+def _agreement_limits(squares: _Squares, k: int, tail: float, model: _Model) -> tuple[float, float]:
+    """Limits of ICC(2,1), with Satterthwaite's degrees of freedom."""
+    n, rows, columns, error = (
+        float(one) for one in (squares.n, squares.units, squares.raters, squares.error)
+    )
+    value = float(_coefficient(squares, k, model, mean=False))
+    if value == 1.0:
+        return 1.0, 1.0
+    a = k * value / (n * (1 - value))
+    b = 1 + k * value * (n - 1) / (n * (1 - value))
+    spread = (a * columns) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
+    if spread == 0:
+        return math.nan, math.nan
+    df = (a * columns + b * error) ** 2 / spread
+    lower, upper = fdtri(n - 1, df, tail), fdtri(df, n - 1, tail)
+    other = k * columns + (k * n - k - n) * error
+    return (
+        float(n * (rows - lower * error) / (lower * other + n * rows)),
+        float(n * (upper * rows - error) / (other + n * upper * rows)),
+    )

@@ -1,0 +1,245 @@
+"""Krippendorff's alpha for any number of raters, any metric of difference, and ratings missing.
+
+Alpha is 1 - Do / De over the pairable ratings. What two ratings of a unit differ by is summed per unit, what
+any two ratings differ by follows from the margins alone; so the whole is linear in the number of ratings, and
+coincidences are never laid out value by value. Equation numbers are those of [1].
+
+References:
+    [1] K. Krippendorff (2011), Computing Krippendorff's alpha-reliability, University of Pennsylvania.
+    [2] K. Krippendorff (2004), Content analysis, 2nd ed., ch. 11.
+    [3] A. F. Hayes, K. Krippendorff (2007), Answering the call for a standard reliability measure for coding
+        data, Communication Methods and Measures 1(1), 77-89.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, Unpack, get_args
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._contingency import cluster_codes
+from autorubric.metrics._counts import code_ratings
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimation import Figure, estimate
+from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._rater_tables import dense, no_analytic, row_units, score_rows, weighted_units
+from autorubric.metrics._resampling import Array, Compute, Units
+from autorubric.metrics._scales import Codes, Interval, Nominal, Scale
+
+AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairable:
+    """The ratings of the units with two or more.
+
+    Attributes:
+        codes: Place of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
+        values: Where each value lies, in increasing order; None without an order.
+        size: Number of values.
+        cluster: Cluster of each unit.
+        any_rated: Whether any unit has a rating, pairable or not.
+        n_units: All units.
+        note: What `method` says of the scale.
+    """
+
+    codes: Codes
+    values: Array | None
+    size: int
+    cluster: Codes | None
+    any_rated: bool
+    n_units: int
+    note: str
+
+
+def krippendorff_alpha(
+    ratings: Any,
+    *,
+    level: AlphaLevel = "nominal",
+    scale: Scale | None = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Krippendorff's alpha: 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck over pairable ratings [1, 2, 3].
+
+    δ² is 1 for different values (nominal), the squared number of ratings from the middle of one value to the
+    middle of the other (ordinal), (c - k)² (interval), or ((c - k) / (c + k))² (ratio). Units with one rating
+    are ignored. No unit with two: undefined (`no_pairs`); all pairable ratings equal, De = 0: undefined
+    (`single_class`). The interval resamples units.
+
+    Args:
+        ratings: Labels, `(n_units, n_raters)`; None and NaN are missing.
+        level: Which differences count.
+        scale: Declared categories, and their order; None takes the labels seen. Ordinal labels that are no
+            numbers need it.
+        **interval: See `CodedArguments`; `cluster` is an id per unit.
+
+    Raises:
+        ArgumentError: The labels have no order or distance that the level needs, or are negative on a ratio
+            level.
+    """
+    if level not in get_args(AlphaLevel):
+        raise ArgumentError(f"level={level!r}; give one of {', '.join(get_args(AlphaLevel))}")
+    options = IntervalOptions(**interval)
+    name = f"Krippendorff's alpha, {level}"
+    table = _read(ratings, level, scale, options)
+    if not len(table.codes):
+        reason: Reason = "no_pairs" if table.any_rated else "no_ratings"
+        return Estimate.undefined(reason, method=name, n_missing=table.n_units)
+    units, compute = _FIGURES[level](table)
+    figure = Figure(
+        name=name,
+        compute=compute,
+        reason=_reason,
+        auto="percentile",
+        auto_clustered="percentile",
+        analytic=no_analytic,
+        on_table=False,
+    )
+    return estimate(figure, units, options, n_missing=table.n_units - units.n, note=table.note)
+
+
+def _reason(sums: Array) -> Reason:
+    return "single_class"
+
+
+def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: IntervalOptions) -> _Pairable:
+    undeclared = options.labels is None and (scale is None or isinstance(scale, Interval))
+    if level in ("interval", "ratio") and undeclared:
+        scores = score_rows(ratings)
+        if isinstance(scale, Interval):
+            scale.check(scores[~np.isnan(scores)])
+        found, places = np.unique(scores, return_inverse=True)
+        codes = np.where(np.isnan(scores), -1, places.reshape(scores.shape))
+        values: Array | None = found[~np.isnan(found)]
+        note = ""
+    else:
+        coded, codes = code_ratings(ratings, scale, options.labels)
+        values = _positions(level, coded.scale, coded.size)
+        note = "" if coded.declared else "categories seen"
+        if values is not None and values.size:
+            values, places = np.unique(values, return_inverse=True)
+            codes = np.where(codes < 0, -1, places.reshape(-1)[codes])
+    if level == "ratio" and values is not None and values.size and values[0] < 0:
+        raise ArgumentError(f"a ratio scale has no negative values; got {float(values[0])!r}")
+    return _pairable(codes, values, options, note)
+
+
+def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | None:
+    """Where the categories lie; for the ordinal level their order alone."""
+    if level == "nominal":
+        return None
+    if isinstance(scale, Nominal):
+        raise ArgumentError(
+            f"level={level!r} needs an order, which {scale} lacks; give scale=Ordinal(labels), or numbers"
+        )
+    if level == "ordinal" or scale is None or isinstance(scale, Interval):
+        return np.arange(size, dtype=float)
+    return scale.positions
+
+
+def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note: str) -> _Pairable:
+    rated = (codes >= 0).sum(axis=1) if codes.size else np.zeros(len(codes), dtype=np.int64)
+    kept = rated >= 2
+    members = cluster_codes(options.cluster, len(codes))
+    size = int(codes.max(initial=-1)) + 1 if values is None else len(values)
+    return _Pairable(
+        codes=codes[kept],
+        values=values,
+        size=size,
+        cluster=dense(members, kept),
+        any_rated=bool(rated.any()),
+        n_units=len(codes),
+        note=note,
+    )
+
+
+def _counts(table: _Pairable) -> csr_array:
+    """How often each unit was given each value; sparse, for there may be as many values as ratings."""
+    unit, rater = np.nonzero(table.codes >= 0)
+    ones = np.ones(len(unit))
+    return csr_array((ones, (unit, table.codes[unit, rater])), shape=(len(table.codes), table.size))
+
+
+def _alpha(observed: Array, expected: Array, n: Array) -> Array:
+    """1 - (n - 1) Σ o δ² / Σ n n δ² (eq. 4); NaN where nothing could differ."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        # What is left of equal values after rounding is no difference.
+        none = expected <= 1e-12 * n * n
+        return np.where(none, np.nan, 1 - (n - 1) * observed / expected)
+
+
+def _of_matrix(table: _Pairable, difference: Array) -> tuple[Units, Compute]:
+    """Differences between categories that do not depend on the ratings."""
+    counts = _counts(table).toarray()
+    # (m - 1) weighs each unit's pairs so that every rating counts once (eq. 2); the diagonal differs by 0.
+    observed = (counts * (counts @ difference)).sum(1) / (counts.sum(1) - 1)
+
+    def compute(sums: Array) -> Array:
+        margins = sums[..., 1:]
+        expected = ((margins @ difference) * margins).sum(-1)
+        return _alpha(sums[..., 0], expected, margins.sum(-1))
+
+    return row_units(np.column_stack([observed, counts]), table.cluster), compute
+
+
+def _nominal(table: _Pairable) -> tuple[Units, Compute]:
+    return _of_matrix(table, 1.0 - np.eye(table.size))
+
+
+def _ratio(table: _Pairable) -> tuple[Units, Compute]:
+    assert table.values is not None
+    total = table.values[:, None] + table.values
+    apart = table.values[:, None] - table.values
+    return _of_matrix(table, (apart / np.where(total == 0, 1.0, total)) ** 2)
+
+
+def _interval(table: _Pairable) -> tuple[Units, Compute]:
+    assert table.values is not None
+    span = float(np.ptp(table.values)) or 1.0
+    placed = (table.values - table.values.mean()) / span
+    there = table.codes >= 0
+    x = np.where(there, placed[table.codes], 0.0)
+    m, first, second = there.sum(1).astype(float), x.sum(1), (x * x).sum(1)
+    # Σ_ij (x_i - x_j)² = 2 (m Σ x² - (Σ x)²), so that no value need be set against another.
+    observed = 2 * (m * second - first * first) / (m - 1)
+
+    def compute(sums: Array) -> Array:
+        n = sums[..., 1]
+        return _alpha(sums[..., 0], 2 * (n * sums[..., 3] - sums[..., 2] ** 2), n)
+
+    return row_units(np.column_stack([observed, m, first, second]), table.cluster), compute
+
+
+def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
+    counts, codes = _counts(table), table.codes
+    there = codes >= 0
+    m = there.sum(1).astype(float)
+
+    def compute(weights: Array) -> Array:
+        margins = (counts.T @ weights.T).T
+        n = margins.sum(-1)
+        # Ratings up to the middle of each value: their difference is the ordinal one (eq. 9).
+        middles = np.cumsum(margins, axis=-1) - margins / 2 - n[..., None] / 2
+        first, second = np.zeros_like(weights), np.zeros_like(weights)
+        for rater in range(codes.shape[1]):
+            place = np.where(there[:, rater], middles[..., codes[:, rater]], 0.0)
+            first += place
+            second += place * place
+        observed = (weights * 2 * (m * second - first * first) / (m - 1)).sum(-1)
+        total, squares = ((margins * middles**power).sum(-1) for power in (1, 2))
+        scale = np.where(n > 0, n * n, 1.0)
+        return _alpha(observed / scale, 2 * (n * squares - total * total) / scale, n)
+
+    return weighted_units(len(codes), table.cluster), compute
+
+
+_FIGURES: dict[AlphaLevel, Callable[[_Pairable], tuple[Units, Compute]]] = {
+    "nominal": _nominal,
+    "ordinal": _ordinal,
+    "interval": _interval,
+    "ratio": _ratio,
+}

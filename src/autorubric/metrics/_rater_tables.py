@@ -1,0 +1,117 @@
+"""Units × raters tables of numbers, and the units that their figures are resampled by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimation import Figure
+from autorubric.metrics._intervals import Ends
+from autorubric.metrics._resampling import Array, Units
+from autorubric.metrics._scales import Codes
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteTable:
+    """The units that every rater rated.
+
+    Attributes:
+        scores: Shape `(n_units, n_raters)`, nothing missing; centred and scaled, so that sums lose nothing.
+        cluster: Cluster of each unit, 0..C-1 without gaps; None where each unit stands alone.
+        n_missing: Units left out because a rating was missing.
+    """
+
+    scores: Array
+    cluster: Codes | None
+    n_missing: int
+
+    @property
+    def n_raters(self) -> int:
+        """Number of raters."""
+        return int(self.scores.shape[1])
+
+    def undefined(self, method: str) -> Estimate | None:
+        """The estimate where there are too few units or raters for any figure; else None."""
+        n = len(self.scores)
+        reason: Reason | None = None
+        if not n:
+            reason = "no_ratings"
+        elif self.n_raters < 2:
+            reason = "no_pairs"
+        elif n < 2:
+            reason = "too_few_units"
+        if reason is None:
+            return None
+        return Estimate.undefined(reason, n=n, method=method, n_missing=self.n_missing)
+
+
+def score_rows(ratings: Any) -> Array:
+    """A units × raters table as floats, shape `(n_units, n_raters)`, NaN where missing.
+
+    Raises:
+        ArgumentError: Rows differ in length, or a rating is no number.
+    """
+    if isinstance(ratings, np.ndarray):
+        if ratings.ndim != 2:
+            raise ArgumentError(f"ratings has shape {ratings.shape}; give (n_units, n_raters)")
+        return numeric_column(ratings.reshape(-1), "ratings").reshape(ratings.shape)
+    rows = [numeric_column(row, "a row of ratings") for row in ratings]
+    if len({len(row) for row in rows}) > 1:
+        raise ArgumentError("ratings has rows of different lengths; give None where a rating is missing")
+    return np.array(rows) if rows else np.zeros((0, 0))
+
+
+def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
+    """The complete rows of a units × raters table of numbers.
+
+    Raises:
+        ArgumentError: Rows differ in length, or a rating is no number.
+    """
+    scores = score_rows(ratings)
+    complete = np.asarray(~np.isnan(scores).any(axis=1))
+    members = cluster_codes(cluster, len(scores))
+    kept = scores[complete]
+    if kept.size:
+        kept = kept - kept.mean()
+        kept = kept / (np.abs(kept).max() or 1.0)
+    return CompleteTable(kept, dense(members, complete), int(complete.size - np.count_nonzero(complete)))
+
+
+def dense(members: Codes | None, kept: Array) -> Codes | None:
+    """Clusters of the units that are kept, numbered without gaps."""
+    return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
+
+
+def row_units(sums: Array, cluster: Codes | None) -> Units:
+    """Units that contribute a row of sums each, or the clusters of such units."""
+    if cluster is None:
+        return Units(counts=np.ones(len(sums), dtype=np.int64), n=len(sums), sums=sums)
+    by_cluster = np.zeros((int(cluster.max(initial=-1)) + 1, sums.shape[1]))
+    np.add.at(by_cluster, cluster, sums)
+    ones = np.ones(len(by_cluster), dtype=np.int64)
+    return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
+
+
+def weighted_units(n: int, cluster: Codes | None) -> Units:
+    """Units of figures that need to know how often each unit was drawn."""
+    members = np.arange(n) if cluster is None else cluster
+    ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
+    return Units(counts=ones, n=n, gather=members, clustered=cluster is not None)
+
+
+def no_analytic(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Refuses an interval in closed form."""
+    raise ArgumentError(f"{figure.name} has no analytic interval; take 'percentile'")
+
+
+def unclustered(figure: Figure, units: Units) -> None:
+    """Refuses an interval in closed form over clusters."""
+    if units.clustered:
+        raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")

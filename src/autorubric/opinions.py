@@ -1,0 +1,340 @@
+"""Opinion scores: several evaluations of one thing as one number, and how far the raters agree.
+
+An evaluation is anything with `rating`, `score`, `passed`, `level_index` or `overall_score`, as critics give
+it. Evaluations come as a flat list, or grouped by item and rater, which tells how far raters agree.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import (
+    Nominal,
+    Ordinal,
+    clustered_se,
+    cohen_kappa,
+    conger_kappa,
+    fleiss_kappa,
+    gwet_ac,
+    icc,
+    krippendorff_alpha,
+)
+
+AggregationMethod: TypeAlias = Literal["mean", "median", "mode", "min", "max", "weighted_mean"]
+ReliabilityMethod: TypeAlias = Literal[
+    "fleiss_kappa", "cohen_kappa", "weighted_kappa", "icc", "krippendorff_alpha", "gwet_ac1"
+]
+Ratings: TypeAlias = Mapping[Any, Mapping[Any, Any]] | Sequence[Sequence[Any]]
+"""Evaluations as `{item: {rater: evaluation}}`, or items × raters; None where there is none."""
+
+SCORE_FIELDS = ("rating", "score", "passed", "level_index", "overall_score")
+"""Where an evaluation's score is looked for, in this order."""
+
+_RESAMPLES, _AT_ONCE = 2000, 250
+
+
+class AggregatedScore(BaseModel):
+    """Several scores as one.
+
+    Attributes:
+        aggregated_value: The one number, in the scores' own units.
+        aggregation_method: How it was made.
+        individual_scores: The scores, in the order given; of grouped evaluations item by item.
+        n_scores: How many there are.
+        variance: Variance of the scores over n - 1; None for one score.
+        std_dev: Its square root.
+        confidence_interval: 95 % interval of the value: Student's t for the mean, over items where there are
+            two or more of them; for the others a percentile bootstrap of the same units, which a minimum and
+            a maximum only ever shrink into. None for one score.
+        inter_rater_reliability: How far raters agree, where evaluations were given by item and rater; None
+            where that is undefined.
+        agreement_method: What that figure is; None for a flat list.
+        timestamp: When it was computed, with its time zone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    aggregated_value: float
+    aggregation_method: str
+    individual_scores: list[Any]
+    n_scores: int
+    variance: float | None = None
+    std_dev: float | None = None
+    confidence_interval: tuple[float, float] | None = None
+    inter_rater_reliability: float | None = None
+    agreement_method: str | None = None
+    timestamp: datetime = Field(default_factory=lambda: datetime.now(UTC))
+
+
+def mean_opinion_score(evaluations: Sequence[Any] | Ratings) -> AggregatedScore:
+    """The mean of the evaluations' scores; see `aggregate_scores`."""
+    return aggregate_scores(evaluations, "mean")
+
+
+def median_opinion_score(evaluations: Sequence[Any] | Ratings) -> AggregatedScore:
+    """The median of the evaluations' scores; see `aggregate_scores`."""
+    return aggregate_scores(evaluations, "median")
+
+
+def aggregate_scores(
+    evaluations: Sequence[Any] | Ratings,
+    method: AggregationMethod = "mean",
+    weights: Sequence[float] | None = None,
+) -> AggregatedScore:
+    """The evaluations' scores as one number, with its spread and, of grouped ones, the raters' agreement.
+
+    Args:
+        evaluations: Evaluations in a list, or grouped by item and rater.
+        method: How they are combined; of several modes the lowest.
+        weights: A weight for each score, for `weighted_mean` and for it alone; those of `variance` are equal.
+
+    Raises:
+        ArgumentError: There is no evaluation, one has no score, or method and weights do not match.
+    """
+    if method not in get_args(AggregationMethod):
+        raise ArgumentError(f"method={method!r}; give one of {', '.join(get_args(AggregationMethod))}")
+    table = _table(evaluations) if _is_grouped(evaluations) else None
+    rows = [[one] for one in evaluations] if table is None else table
+    placed = [(item, _score(one)) for item, row in enumerate(rows) for one in row if one is not None]
+    if not placed:
+        raise ArgumentError("there are no evaluations; give at least one")
+    members = np.array([item for item, _ in placed])
+    scores = np.array([score for _, score in placed])
+    weighed = _weights(method, weights, len(scores))
+    if len(set(members.tolist())) == 1:
+        # The raters of one item are all there is to tell how far the value might lie elsewhere.
+        members = np.arange(len(scores))
+    spread = statistics.variance(scores.tolist()) if len(scores) > 1 else None
+    return AggregatedScore(
+        aggregated_value=float(_METHODS[method](scores, weighed)),
+        aggregation_method=method,
+        individual_scores=scores.tolist(),
+        n_scores=len(scores),
+        variance=spread,
+        std_dev=None if spread is None else math.sqrt(spread),
+        confidence_interval=_interval(method, scores, weighed, members),
+        inter_rater_reliability=None if table is None else inter_rater_reliability(table),
+        agreement_method=None if table is None else "fleiss_kappa",
+    )
+
+
+def inter_rater_reliability(
+    ratings: Ratings,
+    method: ReliabilityMethod = "fleiss_kappa",
+    *,
+    categories: Sequence[float] | None = None,
+) -> float | None:
+    """How far raters agree beyond chance, from evaluations by item and rater; None where it is undefined.
+
+    `fleiss_kappa`, `gwet_ac1` (categories) and `krippendorff_alpha` (nominal for `passed`, ordinal for
+    `rating` and `level_index`, interval for `score` and `overall_score`) take any number of raters and
+    missing evaluations; `cohen_kappa` takes two raters; `weighted_kappa` has quadratic weights, Cohen's for
+    two raters and Conger's for more; `icc` is ICC(2,1) of the items that every rater rated. The figures with
+    their intervals are in `autorubric.metrics`.
+
+    Args:
+        ratings: `{item: {rater: evaluation}}`, or items × raters, None where there is none. A flat list
+            cannot say who rated what.
+        method: Which figure.
+        categories: Every possible score, used or not; only `gwet_ac1` depends on it. By default the bounds of
+            the evaluations' own schema where it has some, else the scores that occur.
+
+    Raises:
+        ArgumentError: The evaluations are not grouped, one has no score, or the method cannot take so many
+            raters.
+    """
+    if method not in get_args(ReliabilityMethod):
+        raise ArgumentError(f"method={method!r}; give one of {', '.join(get_args(ReliabilityMethod))}")
+    if not _is_grouped(ratings):
+        raise ArgumentError(
+            "ratings is a flat list, which cannot say who rated what; give {item: {rater: evaluation}}, or a "
+            "list of items, each a list with one evaluation a rater"
+        )
+    table = _table(ratings)
+    scores = [[None if one is None else _score(one) for one in row] for row in table]
+    if method == "gwet_ac1":
+        return _gwet(scores, categories or _declared_categories(table))
+    if method == "krippendorff_alpha":
+        level = _level(one for row in table for one in row if one is not None)
+        return krippendorff_alpha(scores, level=level, ci=None).value
+    return _FIGURES[method](scores)
+
+
+def _cohen(scores: list[list[float | None]]) -> float | None:
+    if scores and len(scores[0]) != 2:
+        raise ArgumentError(
+            f"cohen_kappa is for two raters and there are {len(scores[0])}; take fleiss_kappa"
+        )
+    return cohen_kappa([row[0] for row in scores], [row[1] for row in scores], ci=None).value
+
+
+def _weighted(scores: list[list[float | None]]) -> float | None:
+    seen = sorted({score for row in scores for score in row if score is not None})
+    if not seen:
+        return None
+    if len(scores[0]) == 2:
+        left, right = ([row[rater] for row in scores] for rater in (0, 1))
+        return cohen_kappa(left, right, scale=Ordinal(seen, seen), weights="quadratic", ci=None).value
+    return conger_kappa(scores, scale=Ordinal(seen, seen), weights="quadratic", ci=None).value
+
+
+def _gwet(scores: list[list[float | None]], categories: Sequence[float] | None) -> float | None:
+    seen = sorted({score for row in scores for score in row if score is not None})
+    labels = [float(one) for one in categories] if categories is not None else seen
+    if not labels:
+        return None
+    return gwet_ac(ratings=scores, scale=Nominal(labels), ci=None).value
+
+
+_FIGURES: dict[str, Callable[[list[list[float | None]]], float | None]] = {
+    "fleiss_kappa": lambda scores: fleiss_kappa(scores, ci=None).value,
+    "cohen_kappa": _cohen,
+    "weighted_kappa": _weighted,
+    "icc": lambda scores: icc(scores, form="ICC(2,1)", ci=None).value,
+}
+
+
+def _is_grouped(evaluations: Any) -> bool:
+    if isinstance(evaluations, Mapping):
+        return True
+    if isinstance(evaluations, str) or not isinstance(evaluations, Sequence):
+        raise ArgumentError(
+            f"evaluations is {type(evaluations).__name__}; give a list, or a mapping of items"
+        )
+    return bool(evaluations) and all(isinstance(one, list | tuple) for one in evaluations)
+
+
+def _table(ratings: Any) -> list[list[Any]]:
+    """Items × raters; raters of a mapping in the order of their first evaluation."""
+    if not isinstance(ratings, Mapping):
+        rows = [list(row) for row in ratings]
+        if len({len(row) for row in rows}) > 1:
+            raise ArgumentError("items have different numbers of raters; give None where one did not rate")
+        return rows
+    wrong = [item for item, row in ratings.items() if not isinstance(row, Mapping)]
+    if wrong:
+        raise ArgumentError(f"item {wrong[0]!r} has no mapping of raters to evaluations")
+    raters = list(dict.fromkeys(rater for row in ratings.values() for rater in row))
+    return [[row.get(rater) for rater in raters] for row in ratings.values()]
+
+
+def _scored_field(evaluation: Any) -> tuple[str, Any]:
+    """The name of the field that holds an evaluation's score, and what it holds."""
+    for name in SCORE_FIELDS:
+        found = evaluation.get(name) if isinstance(evaluation, Mapping) else getattr(evaluation, name, None)
+        if found is not None:
+            return name, found
+    raise ArgumentError(
+        f"{type(evaluation).__name__} has no score; an evaluation has one of {', '.join(SCORE_FIELDS)}"
+    )
+
+
+def _score(evaluation: Any) -> float:
+    name, found = _scored_field(evaluation)
+    try:
+        score = float(found)
+    except (TypeError, ValueError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise ArgumentError(f"{type(evaluation).__name__}.{name} is {found!r}; give a finite number")
+    return score
+
+
+def _level(evaluations: Iterable[Any]) -> Literal["nominal", "ordinal", "interval"]:
+    fields = {_scored_field(one)[0] for one in evaluations}
+    if fields <= {"passed"}:
+        return "nominal"
+    return "ordinal" if fields <= {"passed", "rating", "level_index"} else "interval"
+
+
+def _declared_categories(table: list[list[Any]]) -> Sequence[float] | None:
+    """Every score that the evaluations' schemas allow; None where one does not say."""
+    allowed: set[float] = set()
+    for one in (one for row in table for one in row if one is not None):
+        name, _ = _scored_field(one)
+        if name == "passed":
+            allowed |= {0.0, 1.0}
+            continue
+        declared = type(one).model_fields.get(name) if isinstance(one, BaseModel) else None
+        bounds = {} if declared is None else _bounds(declared.metadata)
+        if declared is None or declared.annotation is not int or set(bounds) != {"ge", "le"}:
+            return None
+        allowed |= {float(score) for score in range(bounds["ge"], bounds["le"] + 1)}
+    return sorted(allowed)
+
+
+def _bounds(metadata: Sequence[Any]) -> dict[str, Any]:
+    return {name: getattr(one, name) for one in metadata for name in ("ge", "le") if hasattr(one, name)}
+
+
+def _weights(method: str, weights: Sequence[float] | None, count: int) -> Any:
+    if (weights is not None) != (method == "weighted_mean"):
+        raise ArgumentError("weights go with method='weighted_mean', and with no other; give both or neither")
+    if weights is None:
+        return np.ones(count)
+    given = np.array([float(one) for one in weights])
+    if len(given) != count:
+        raise ArgumentError(f"there are {count} scores and {len(given)} weights; give one for each")
+    if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):
+        raise ArgumentError(f"weights {list(weights)!r}: give numbers from 0 up, not all of them 0")
+    return given
+
+
+def _mode(scores: Any, weights: Any) -> Any:
+    values = np.unique(scores[~np.isnan(scores)])
+    counts = (scores[..., None] == values).sum(-2)
+    return values[counts.argmax(-1)]
+
+
+def _weighted_mean(scores: Any, weights: Any) -> Any:
+    total = np.asarray(weights.sum(-1))
+    return np.where(total > 0, np.nansum(scores * weights, -1) / np.where(total > 0, total, 1.0), np.nan)
+
+
+_METHODS: dict[str, Callable[[Any, Any], Any]] = {
+    "mean": lambda scores, weights: np.nanmean(scores, -1),
+    "median": lambda scores, weights: np.nanmedian(scores, -1),
+    "mode": _mode,
+    "min": lambda scores, weights: np.nanmin(scores, -1),
+    "max": lambda scores, weights: np.nanmax(scores, -1),
+    "weighted_mean": _weighted_mean,
+}
+"""Scores and weights of shape `(…, n)` to values of shape `(…)`; a NaN among the scores is no score."""
+
+
+def _interval(method: str, scores: Any, weights: Any, members: Any) -> tuple[float, float] | None:
+    if len(scores) < 2:
+        return None
+    if method == "mean":
+        found = clustered_se(scores, members)
+        assert found.low is not None and found.high is not None
+        return found.low, found.high
+    return _bootstrap(_METHODS[method], scores, weights, members)
+
+
+def _bootstrap(
+    compute: Callable[[Any, Any], Any], scores: Any, weights: Any, members: Any
+) -> tuple[float, float]:
+    """Percentile interval over resampled items; the same scores give the same interval."""
+    rng = np.random.default_rng(0)
+    places = [np.flatnonzero(members == one) for one in np.unique(members)]
+    # Items of one length, filled up with a score that is none, make all resamples of one shape.
+    longest = max(len(own) for own in places)
+    units = np.full((len(places), longest), len(scores))
+    for unit, own in zip(units, places, strict=True):
+        unit[: len(own)] = own
+    padded, own_weights = np.append(scores, np.nan), np.append(weights, 0.0)
+    drawn = []
+    for _ in range(_RESAMPLES // _AT_ONCE):
+        chosen = units[rng.integers(0, len(units), size=(_AT_ONCE, len(units)))].reshape(_AT_ONCE, -1)
+        drawn.append(compute(padded[chosen], own_weights[chosen]))
+    low, high = np.nanquantile(np.concatenate(drawn), (0.025, 0.975))
+    return float(low), float(high)

@@ -1,0 +1,71 @@
+"""The score of one group: a weighted mean with penalties, bonuses and a cap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Term(NamedTuple):
+    """One part in a score: a criterion's, or a group's.
+
+    Attributes:
+        value: On [0, 1].
+        weight: Any sign.
+        bonus: Whether it is left out of the denominator.
+    """
+
+    value: float
+    weight: float
+    bonus: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """A score before the length penalty.
+
+    Attributes:
+        score: Normalised to [0, 1] where asked for, else the raw sum; None where nothing is left to score.
+        raw: Σ value × weight; None where nothing is left to score.
+    """
+
+    score: float | None
+    raw: float | None
+
+
+def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
+    """The score of the terms that are left, by the formulas of this package.
+
+    Args:
+        terms: What is scored together.
+        normalize: Whether to normalise to [0, 1].
+        cap: The most on [0, 1] that the normalised score may be; a raw sum is capped at the sum that would
+            normalise to it.
+    """
+    kept = list(terms)
+    divided = [term.weight for term in kept if not term.bonus]
+    if not kept:
+        return Score(score=None, raw=None)
+    raw = sum(term.value * term.weight for term in kept)
+    if not any(divided):
+        return Score(score=None, raw=raw)
+    positive = sum(weight for weight in divided if weight > 0)
+    # Penalties alone take off from a full score.
+    start, scale = (0.0, positive) if positive > 0 else (1.0, sum(map(abs, divided)))
+    if not normalize:
+        return Score(score=raw if cap is None else min(raw, (cap - start) * scale), raw=raw)
+    score = clamp(start + raw / scale)
+    return Score(score=score if cap is None else min(score, cap), raw=raw)
+
+
+def clamp(score: float) -> float:
+    """The nearest number on [0, 1]."""
+    return min(1.0, max(0.0, score))
+
+
+def penalised(score: float | None, penalty: float, *, normalize: bool = True) -> float | None:
+    """A score less the length penalty; clamped to [0, 1] again where normalised."""
+    if score is None:
+        return None
+    return clamp(score - penalty) if normalize else score - penalty

@@ -1,0 +1,54 @@
+"""What length takes off a score."""
+
+from __future__ import annotations
+
+import math
+
+from autorubric.errors import ArgumentError
+from autorubric.types import LengthPenalty, Submission
+
+
+def compute_length_penalty(text: str, config: LengthPenalty) -> float:
+    """What length takes off the score of a text.
+
+    0 up to the free budget, `penalty_at_cap` from the cap on, and between them
+    `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` for `n` units.
+
+    Raises:
+        ArgumentError: `count_fn` raised, or returned no count.
+    """
+    return _penalty(_units(text, config), config)
+
+
+def _units(text: str, config: LengthPenalty) -> int:
+    if config.count_fn is None:
+        return len(text.split())
+    try:
+        units = config.count_fn(text)
+    # The function is its author's code, not ours: what it raises is told as a fault of the policy.
+    except Exception as error:
+        raise ArgumentError(f"count_fn raised {type(error).__name__}: {error}") from error
+    if isinstance(units, bool) or not isinstance(units, (int, float)) or not 0 <= units < math.inf:
+        raise ArgumentError(f"count_fn returned {units!r}; it returns how many units a text has, from 0 up")
+    return int(units)
+
+
+def _penalty(units: int, config: LengthPenalty) -> float:
+    if units <= config.free_budget:
+        return 0.0
+    if units >= config.max_cap:
+        return config.penalty_at_cap
+    share = (units - config.free_budget) / (config.max_cap - config.free_budget)
+    return float(config.penalty_at_cap * share**config.exponent)
+
+
+def submission_length_penalty(submission: Submission, config: LengthPenalty | None) -> float:
+    """What length takes off the score of a submission, of the parts that the policy counts."""
+    if config is None:
+        return 0.0
+    parts = {
+        "ALL": (submission.thinking, submission.text),
+        "OUTPUT_ONLY": (submission.text,),
+        "THINKING_ONLY": (submission.thinking,),
+    }[config.penalty_type]
+    return _penalty(sum(_units(part, config) for part in parts if part), config)

@@ -1,0 +1,169 @@
+"""Krippendorff's alpha, against his published tables and against the definition laid out pair by pair."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import Binary, Interval, Nominal, Ordinal, krippendorff_alpha, scott_pi
+from autorubric.metrics._krippendorff import AlphaLevel
+from tests.metrics.asserting import brackets, width
+
+N = None
+# Four observers, twelve units (Krippendorff 2011, section C).
+CANONICAL: list[list[int | None]] = [
+    [1, 1, N, 1], [2, 2, 3, 2], [3, 3, 3, 3], [3, 3, 3, 3], [2, 2, 2, 2], [1, 2, 3, 4],
+    [4, 4, 4, 4], [1, 1, 2, 1], [2, 2, 2, 2], [N, 5, 5, 5], [N, N, 1, 1], [N, N, 3, N],
+]  # fmt: skip
+LEVELS: tuple[AlphaLevel, ...] = ("nominal", "ordinal", "interval", "ratio")
+
+
+def by_definition(ratings, level):
+    """Alpha from the coincidence matrix, value by value, as the paper lays it out."""
+    values = sorted({r for row in ratings for r in row if r is not None})
+    coincidences = dict.fromkeys(itertools.product(values, values), 0.0)
+    for row in ratings:
+        there = [r for r in row if r is not None]
+        for one, other in itertools.permutations(range(len(there)), 2):
+            coincidences[there[one], there[other]] += 1 / (len(there) - 1)
+    margin = {c: sum(coincidences[c, k] for k in values) for c in values}
+
+    def difference(c, k):
+        if level == "nominal":
+            return float(c != k)
+        if level == "ordinal":
+            low, high = sorted((c, k))
+            between = sum(margin[g] for g in values if low <= g <= high)
+            return (between - (margin[c] + margin[k]) / 2) ** 2
+        return float((c - k) ** 2 / (1 if level == "interval" else ((c + k) or 1) ** 2))
+
+    n = sum(margin.values())
+    observed = sum(o * difference(c, k) for (c, k), o in coincidences.items())
+    expected = sum(margin[c] * margin[k] * difference(c, k) for c in values for k in values)
+    return 1 - (n - 1) * observed / expected
+
+
+@pytest.mark.parametrize(
+    ("level", "published"),
+    [("nominal", "0.743"), ("ordinal", "0.815"), ("interval", "0.849"), ("ratio", "0.797")],
+)
+def test_canonical_example(level, published):
+    """Krippendorff (2011) prints .743, .815, .849 and .797 for his four observers with ratings missing."""
+    found = krippendorff_alpha(CANONICAL, level=level)
+    assert f"{found:.3f}" == published
+    assert (found.n, found.n_missing) == (11, 1)
+    assert brackets(found)
+
+
+def test_two_observers_nominal_and_binary():
+    """His two smaller examples: binary data .095, five nominal categories .692 (sections A and B)."""
+    first = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
+    second = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    assert f"{krippendorff_alpha(list(zip(first, second, strict=True))):.3f}" == "0.095"
+    observers = zip("aabbdcccedda", "babbbccceddd", strict=True)
+    assert f"{krippendorff_alpha([list(row) for row in observers]):.3f}" == "0.692"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_against_the_definition(level, seed):
+    """Sums per unit give what pairs of ratings give, with ratings missing at random."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 6, 40)
+    noisy = np.clip(truth[:, None] + rng.integers(-1, 2, (40, 4)), 0, 6).tolist()
+    ratings = [[None if rng.random() < 0.3 else value for value in row] for row in noisy]
+    found = krippendorff_alpha(ratings, level=level, ci=None)
+    assert found == pytest.approx(by_definition(ratings, level))
+
+
+def test_nominal_alpha_of_two_raters_nears_scotts_pi():
+    """Alpha is pi with a correction for few ratings: 1 - (1 - pi) (2N - 1) / 2N."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 3, 50)
+    pred = np.where(rng.random(50) < 0.7, truth, rng.integers(0, 3, 50))
+    scale = Nominal(range(3))
+    alpha = krippendorff_alpha(np.column_stack([truth, pred]), scale=scale, ci=None)
+    assert alpha == pytest.approx(1 - (1 - scott_pi(truth, pred, scale=scale, ci=None)) * 99 / 100)
+
+
+def test_order_and_distance_come_from_the_scale():
+    """Words have an order where the scale declares one, and distances where it has values."""
+    words = [["low", "mid"], ["mid", "mid"], ["high", "high"], ["low", "low"], ["high", "mid"]]
+    scale = Ordinal(["low", "mid", "high"], [0, 1, 10])
+    places = [[["low", "mid", "high"].index(word) for word in row] for row in words]
+    values = [[[0, 1, 10][place] for place in row] for row in places]
+    assert krippendorff_alpha(words, level="ordinal", scale=scale) == krippendorff_alpha(
+        places, level="ordinal"
+    )
+    assert krippendorff_alpha(words, level="interval", scale=scale) == pytest.approx(
+        krippendorff_alpha(values, level="interval", scale=Interval(0, 10))
+    )
+    assert krippendorff_alpha(np.array(places), level="interval", labels=3) == pytest.approx(
+        krippendorff_alpha(places, level="interval")
+    )
+
+
+def test_levels_agree_on_two_values():
+    """With two values every difference is the same one."""
+    rng = np.random.default_rng(2)
+    ratings = rng.integers(0, 2, (30, 3)).tolist()
+    found = [krippendorff_alpha(ratings, level=level, ci=None).value for level in LEVELS]
+    assert found == pytest.approx([found[0]] * 4)
+    met = [["MET" if one else "UNMET" for one in row] for row in ratings]
+    assert krippendorff_alpha(met, scale=Binary(), ci=None) == pytest.approx(found[0])
+
+
+def test_undefined():
+    """No rating, no pair, no difference: None with the reason, on every level."""
+    for level in LEVELS:
+        assert krippendorff_alpha([], level=level).reason == "no_ratings"
+        assert krippendorff_alpha([[N, N]], level=level).reason == "no_ratings"
+        assert krippendorff_alpha([[1, N], [N, 2]], level=level).reason == "no_pairs"
+        assert krippendorff_alpha([[3, 3], [3, 3], [1, N]], level=level).reason == "single_class"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("ci", ["percentile", "bca"])
+def test_intervals_over_units_and_clusters(level, ci):
+    """Units are resampled, or clusters of units."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(1, 5, 60)
+    ratings = np.clip(truth[:, None] + rng.integers(-1, 2, (60, 3)), 1, 5)
+    for cluster in (None, np.arange(60) // 3):
+        assert (
+            0 < width(krippendorff_alpha(ratings, level=level, ci=ci, cluster=cluster, n_resamples=200)) < 0.5
+        )
+
+
+def test_continuous_scores_need_no_table_of_values():
+    """Thousands of different scores are no more work than a few."""
+    rng = np.random.default_rng(7)
+    truth = rng.normal(size=4000)
+    ratings = np.abs(truth[:, None] + rng.normal(scale=0.5, size=(4000, 3)))
+    for level in ("ordinal", "interval"):
+        found = krippendorff_alpha(ratings, level=level, ci=None)
+        assert 0.2 < float(found) < 0.9
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"ratings": [["a", "b"]], "level": "ordinal"},
+        {"ratings": [["a", "b"]], "level": "interval"},
+        {"ratings": [["a", "b"]], "level": "interval", "scale": Nominal("ab")},
+        {"ratings": [[-1, 2]], "level": "ratio"},
+        {"ratings": [[1, 20]], "level": "interval", "scale": Interval(0, 10)},
+        {"ratings": [[1, 2], [1]], "level": "interval"},
+        {"ratings": np.zeros(3), "level": "interval"},
+        {"ratings": [[1, 2]], "level": "cardinal"},
+        {"ratings": [[1, 2], [2, 1]], "ci": "analytic"},
+    ],
+    ids=str,
+)
+def test_input_is_checked(arguments):
+    """Labels without order or distance, ragged rows and unknown levels raise."""
+    with pytest.raises(ArgumentError):
+        krippendorff_alpha(**arguments)

@@ -1,0 +1,241 @@
+"""65 published judges of pairs, each asked in both orders, through comparisons: the published figures."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from autorubric import (
+    ComparativeCriterion,
+    CriterionGrader,
+    DataItem,
+    RankingCriterionMetrics,
+    RecordedJudge,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+)
+from autorubric.metrics import accuracy, cohen_kappa, pearson, position_consistency, spearman
+from autorubric.types import JudgeVote
+from tests.proof.real_data import load_json, load_lines, reference
+
+pytestmark = pytest.mark.shared_data
+
+FIGURES = ("correct_ab", "correct_ba", "correct_both", "equal", "acc_average_pct", "kappa_agreement")
+
+
+def pairs(folder: Path, *, margin: int = 0, one_order: bool = False) -> RubricDataset:
+    """The pairs of a folder as a dataset of comparisons."""
+    criteria = [
+        ComparativeCriterion(
+            name=c["name"], requirement=c["requirement"], weight=1.0, margin=margin, both_orders=not one_order
+        )
+        for c in load_json(folder / "rubric.json")["criteria"]
+    ]
+    items = [
+        DataItem(
+            id=row["item_id"],
+            prompt=row["prompt"],
+            submission=row["submission"],
+            metadata=row.get("meta", {}),
+        )
+        for row in load_lines(folder / "items.jsonl")
+    ]
+    dataset = RubricDataset(name=folder.name, rubric=Rubric(criteria), items=items)
+    return dataset.with_ratings(folder / "labels.csv")
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def said(vote: JudgeVote) -> str:
+    """What a vote says; the source keeps what it could not read as an answer of its own."""
+    return "INVALID" if vote.status == "failed" else str(vote.answer)
+
+
+def figures(gold: Sequence[str], ab: Sequence[str], ba: Sequence[str]) -> dict[str, float]:
+    """The source's figures from what a judge said in either order."""
+    n = len(gold)
+    right = [accuracy(gold, answers).value or 0.0 for answers in (ab, ba)]
+    both = sum(g == x == y for g, x, y in zip(gold, ab, ba, strict=True))
+    as_b = [["b" if answer == "INVALID" else answer for answer in answers] for answers in (ab, ba)]
+    return {
+        "correct_ab": right[0] * n,
+        "correct_ba": right[1] * n,
+        "correct_both": both,
+        "equal": (position_consistency(ab, ba).value or 0.0) * n,
+        "acc_average_pct": 100 * sum(right) / 2,
+        "kappa_agreement": float(cohen_kappa(*as_b)),
+    }
+
+
+async def graded(dataset: RubricDataset, grader: CriterionGrader) -> dict[str, list[JudgeVote]]:
+    """The votes on each item, by its id."""
+    votes = {}
+    for position, item in enumerate(dataset.items):
+        item_id = dataset.item_id(position)
+        report = await grader.grade(
+            item.submission, dataset.get_item_rubric(position), item.prompt, item_id=item_id
+        )
+        votes[item_id] = report.report[0].votes
+    return votes
+
+
+@pytest.fixture(scope="module")
+def llmbar(shared_data: Path) -> RubricDataset:
+    """419 pairs, the better one agreed on by the authors."""
+    return pairs(shared_data / "llmbar")
+
+
+@pytest.fixture(scope="module")
+def by_rater(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The judges' rows, a file for each evaluator: reading the whole table 65 times would take the time."""
+    rows: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in read_csv(shared_data / "llmbar" / "labels.csv"):
+        if row["rater_type"] == "llm":
+            rows[row["rater"].rsplit("@", 1)[0]].append(row)
+    folder = tmp_path_factory.mktemp("llmbar")
+    for evaluator, own in rows.items():
+        with file_of(folder, evaluator).open("w", encoding="utf-8", newline="") as out:
+            writer = csv.DictWriter(out, own[0])
+            writer.writeheader()
+            writer.writerows(own)
+    return folder
+
+
+def file_of(folder: Path, evaluator: str) -> Path:
+    return folder / f"{evaluator.replace('/', '--')}.csv"
+
+
+def in_both_orders(folder: Path, evaluator: str) -> RecordedJudge:
+    orders = {"ab": f"{evaluator}@ab", "ba": f"{evaluator}@ba"}
+    return RecordedJudge.from_csv(file_of(folder, evaluator), orders=orders, judge_id=evaluator)
+
+
+def test_the_figures_of_65_judges_are_the_published_ones(
+    llmbar: RubricDataset, by_rater: Path, shared_data: Path
+) -> None:
+    """Accuracy in and over both orders, agreement and kappa between them: 1950 figures of two votes a pair."""
+    published: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in read_csv(shared_data / "llmbar" / "published_statistics.csv"):
+        published[row["evaluator"]].append(row)
+    subset = {item.id or "": item.metadata["subset"] for item in llmbar.items}
+    gold = {llmbar.item_id(i): llmbar.item_ratings(i)["gold"]["preference"] for i in range(len(llmbar.items))}
+    checked = 0
+    for evaluator, rows in published.items():
+        votes = asyncio.run(graded(llmbar, CriterionGrader(judges=[in_both_orders(by_rater, evaluator)])))
+        assert all([vote.order for vote in cast] == [("a", "b"), ("b", "a")] for cast in votes.values())
+        for row in rows:
+            own = {item_id: cast for item_id, cast in votes.items() if subset[item_id] == row["subset"]}
+            ab, ba = ([said(cast[place]) for cast in own.values()] for place in (0, 1))
+            found = figures([gold[item_id] for item_id in own], ab, ba)
+            assert len(own) == int(row["n"])
+            for name in FIGURES:
+                assert found[name] == pytest.approx(float(row[name]), abs=1e-9), (evaluator, row, name)
+                checked += 1
+    assert (len(published), checked) == (65, 1950)
+
+
+def test_a_run_reports_what_the_two_orders_come_to(
+    llmbar: RubricDataset, by_rater: Path, tmp_path: Path
+) -> None:
+    """Orders that contradict each other are ties, reported, and lower the position consistency."""
+    judge = in_both_orders(by_rater, "GPT-4/Vanilla")
+    result = evaluate_sync(
+        llmbar, CriterionGrader(judges=[judge]), experiments_dir=tmp_path, show_progress=False
+    )
+    reports = [report.report[0] for report in result.get_reports() if report is not None]
+    swayed = [one for one in reports if one.position_inconsistent]
+    assert all(one.final_answer == "tie" and one.tie and one.score_value == 0.5 for one in swayed)
+    found = result.compute_metrics(llmbar).per_criterion[0]
+    assert isinstance(found, RankingCriterionMetrics)
+    assert found.position_consistency == pytest.approx(1 - len(swayed) / found.n_position_pairs)
+    assert found.tie_rate == pytest.approx(len(swayed) / 419)
+    steady = [one for one in reports if not one.tie]
+    truth = [llmbar.item_truth(i) for i in range(len(llmbar.items))]
+    right = sum(
+        one.final_answer == (labels or {})["preference"]
+        for one, labels in zip(reports, truth, strict=True)
+        if one in steady
+    )
+    assert found.accuracy == pytest.approx(right / 419)
+    assert found.n_samples == 419
+
+
+# Graded preferences
+
+
+@pytest.fixture(scope="module")
+def ragchecker(shared_data: Path) -> RubricDataset:
+    """280 pairs on three criteria, graded -2 to 2 by two annotators."""
+    return pairs(shared_data / "ragchecker", margin=2, one_order=True)
+
+
+def slots(dataset: RubricDataset, criterion: str) -> tuple[list[float], list[float]]:
+    """The two annotators' labels of a criterion."""
+    raters: Sequence[Mapping[str, Mapping[str, float]]] = [
+        dataset.item_ratings(i) for i in range(len(dataset.items))
+    ]
+    return (
+        [float(item["human_slot1"][criterion]) for item in raters],
+        [float(item["human_slot2"][criterion]) for item in raters],
+    )
+
+
+def scaled(values: Sequence[float]) -> list[float]:
+    """The source's min-max scaling."""
+    low, high = min(values), max(values)
+    return [(value - low) / (high - low) for value in values]
+
+
+@pytest.mark.parametrize("criterion", ["correctness", "completeness", "overall"])
+def test_graded_preferences_agree_as_published(
+    criterion: str, ragchecker: RubricDataset, shared_data: Path
+) -> None:
+    """Annotators and judge: Pearson and Spearman of graded preferences, to the printed decimals."""
+    published = reference(shared_data / "ragchecker")
+    first, second = slots(ragchecker, criterion)
+    scores = [
+        float(row["value"])
+        for row in read_csv(shared_data / "ragchecker" / "labels.csv")
+        if row["rater"].startswith("ragchecker") and row["criterion"] == criterion
+    ]
+    for who, one, other in (
+        ("human", scaled(first), scaled(second)),
+        ("judge", scaled(first + second), scaled(scores * 2)),
+    ):
+        for name, figure in (("pearson", pearson), ("spearman", spearman)):
+            entry = published[f"{criterion}/{who}_{name}"]
+            assert round(100 * float(figure(one, other)), 2) == entry["published"], (who, name)
+
+
+def test_graded_preferences_through_the_grader(
+    ragchecker: RubricDataset, shared_data: Path, tmp_path: Path
+) -> None:
+    """Two annotators as judges: the decision is their mean preference, its value that of the first answer."""
+    path = shared_data / "ragchecker" / "labels.csv"
+    judges = [RecordedJudge.from_csv(path, rater) for rater in ("human_slot1", "human_slot2")]
+    result = evaluate_sync(
+        ragchecker, CriterionGrader(judges=judges), experiments_dir=tmp_path, show_progress=False
+    )
+    for criterion in ("correctness", "completeness", "overall"):
+        first, second = slots(ragchecker, criterion)
+        for position, report in enumerate(result.get_reports()):
+            assert report is not None
+            decided = next(one for one in report.report if one.name == criterion)
+            mean = (first[position] + second[position]) / 2
+            assert decided.final_answer == mean
+            assert decided.score_value == pytest.approx((2 - mean) / 4)
+    metrics = result.compute_metrics(ragchecker, per_judge=True)
+    for judge in metrics.per_judge.values():
+        for found in judge.per_criterion:
+            assert isinstance(found, RankingCriterionMetrics)
+            assert found.position_consistency is None
+            assert found.reasons["position_consistency"] == "no_pairs"
