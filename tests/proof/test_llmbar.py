@@ -122,7 +122,7 @@ def in_both_orders(folder: Path, evaluator: str) -> RecordedJudge:
 def test_the_figures_of_65_judges_are_the_published_ones(
     llmbar: RubricDataset, by_rater: Path, shared_data: Path
 ) -> None:
-    """Accuracy in and over both orders, agreement and kappa between them: 1950 figures of two votes a pair."""
+    """Accuracy over both orders, agreement and kappa between them: 1950 figures of two votes a pair."""
     published: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in read_csv(shared_data / "llmbar" / "published_statistics.csv"):
         published[row["evaluator"]].append(row)

@@ -91,7 +91,7 @@ def test_labels_alone_give_the_root_scores(shared_data: Path) -> None:
         labels: Any = dataset.item_truth(position)
         began = time.perf_counter()
         score = dataset.get_item_rubric(position).compute_score(labels)
-        assert time.perf_counter() - began < 1.0
+        assert time.perf_counter() - began < 2.0
         assert score == pytest.approx(wanted[dataset.item_id(position)][""], abs=1e-9)
 
 

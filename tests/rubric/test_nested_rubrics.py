@@ -379,7 +379,7 @@ def test_votes_do_not_depend_on_what_is_done_with_them() -> None:
 
 def test_no_reply_has_a_field_of_the_criterion() -> None:
     """A kind whose reply had a `bonus` would be one itself, unawares."""
-    with pytest.raises(ArgumentError, match="Extra.bonus: every criterion has a field 'bonus' of its own"):
+    with pytest.raises(ArgumentError, match=r"Extra\.bonus: every criterion has a field 'bonus' of its own"):
 
         class Extra(BaseCriterion):
             bonus: BoundInt = BoundInt(min_val=0, max_val=2)  # type: ignore[assignment]
