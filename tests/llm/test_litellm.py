@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from autorubric.errors import AuthenticationError, ModelNotFoundError, SchemaRefusedError
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplySchema
+from autorubric.llm import (
+    LLMClient,
+    LLMConfig,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ReplySchema,
+    _litellm_clients,
+)
 from autorubric.llm._litellm import LiteLLMTransport
 from tests.servers.fixtures import OpenAIServer
 
@@ -257,10 +265,17 @@ def test_an_event_loop_leaves_no_socket_open(openai_server: OpenAIServer, model:
 
 
 @needs_proc
+@pytest.mark.parametrize("is_plain", [False, True])
 @pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-4-5"])
-def test_closing_closes_what_nobody_waits_for(openai_server: OpenAIServer, model: str) -> None:
-    """Within a loop a closed client leaves no socket; who is still asking, or asks later, gets an answer."""
+def test_closing_closes_what_nobody_waits_for(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, model: str, is_plain: bool
+) -> None:
+    """Within a loop a closed client leaves no socket; who is still asking, or asks later, gets an answer.
+
+    litellm sends by aiohttp or, where its users tell it to, by plain httpx.
+    """
     config = config_for(openai_server, model)
+    monkeypatch.setattr(pytest.importorskip("litellm"), "disable_aiohttp_transport", is_plain)
     openai_server.script({"do": "answer", "seconds": 0.5, "content": "Late."}, model="m", contains="slow")
 
     async def main() -> tuple[list[str], list[int]]:
@@ -278,6 +293,17 @@ def test_closing_closes_what_nobody_waits_for(openai_server: OpenAIServer, model
     texts, (before, after) = asyncio.run(main())
     assert texts == ["Late." if model == "openai/m" else "A plain reply.", "A plain reply."]
     assert after < before
+
+
+def test_a_loop_that_was_only_closed_is_forgotten(openai_server: OpenAIServer) -> None:
+    """A loop whose generators nobody closed does not disturb the ones after it, nor is it kept alive."""
+    config = config_for(openai_server, "openai/m")
+    client = LLMClient(config)
+    loop = asyncio.new_event_loop()
+    assert loop.run_until_complete(client.generate("", "Hello")) == "A plain reply."
+    loop.close()
+    assert asyncio.run(client.generate("", "Hello")) == "A plain reply."
+    assert loop not in _litellm_clients._KEEPERS
 
 
 def test_a_session_that_the_user_gave_to_litellm_stays_open(openai_server: OpenAIServer) -> None:

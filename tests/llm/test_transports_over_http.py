@@ -385,7 +385,7 @@ def test_configs_with_different_limits_share_one_server(openai_server: OpenAISer
     seen = [(one["body"]["model"], one["running"]) for one in openai_server.log()]
     assert len(seen) == 18
     assert {running for model, running in seen if model == "judge-1"} == {1}
-    assert {running for model, running in seen if model == "judge-2"} == {1, 2}
+    assert {running for model, running in seen if model == "judge-2"} <= {1, 2}
 
 
 def test_a_redirect_is_not_followed(openai_server: OpenAIServer) -> None:

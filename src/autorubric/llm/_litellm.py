@@ -78,17 +78,30 @@ class LiteLLMTransport:
         await close_with_loop(litellm)
         if self._fixed is None:
             self._fixed = self._fixed_arguments(litellm)
-        while True:
+        reply: ModelReply | None = None
+        while reply is None:
             arguments, dropped = self._arguments(request, self._fixed)
             outcome = await self._outcome(litellm, arguments)
-            if isinstance(outcome, litellm.UnsupportedParamsError):
-                self._note_refused(arguments, outcome)
-            elif isinstance(outcome, TimeoutError):
-                self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
-            elif isinstance(outcome, Exception):
-                return self._refuse(litellm, request, outcome)
-            else:
-                return self._read(request, outcome, dropped)
+            reply = self._reply(litellm, request, arguments, outcome, dropped)
+        return reply
+
+    def _reply(
+        self,
+        litellm: Any,
+        request: ModelRequest,
+        arguments: Mapping[str, Any],
+        outcome: Any,
+        dropped: tuple[str, ...],
+    ) -> ModelReply | None:
+        """The reply that an outcome is; None where the request is to be sent again with fewer parameters."""
+        if isinstance(outcome, litellm.UnsupportedParamsError):
+            self._note_refused(arguments, outcome)
+            return None
+        if isinstance(outcome, TimeoutError):
+            self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
+        if isinstance(outcome, Exception):
+            return self._refuse(litellm, request, outcome)
+        return self._read(request, outcome, dropped)
 
     async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
         """litellm's response, or the error in its place: raised on, it would be chained, keys and all."""
