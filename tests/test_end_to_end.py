@@ -6,11 +6,12 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from autorubric import (
+    ComparativeCriterion,
     Criterion,
     CriterionGrader,
     CriterionOption,
@@ -22,6 +23,7 @@ from autorubric import (
     RubricDataset,
     evaluate_sync,
 )
+from tests.criteria.kinds import KINDS
 from tests.servers.fixtures import OpenAIServer
 
 TRANSPORTS = ("openai_compatible", "litellm")
@@ -312,3 +314,49 @@ def test_a_cached_run_asks_the_server_nothing(openai_server: OpenAIServer, tmp_p
     assert second.get_scores() == first.get_scores()
     for file in (tmp_path / "cache").rglob("*"):
         assert file.is_dir() or KEY.encode() not in file.read_bytes()
+
+
+EIGHT: dict[str, dict[str, Any]] = {
+    "safety": {"reason": "harmless", "passed": True},
+    "helpfulness": {"explanation": "yes", "rating": 4},
+    "clarity": {"explanation": "clear", "score": 4.0},
+    "code": {"reason": "all but tests", "has_docstring": True, "has_tests": False, "handles_errors": True},
+    "essay": {"content_explanation": "", "content_score": 4, "style_explanation": "", "style_score": 1},
+    "quality": {"explanation": "fine", "level": "Proficient"},
+    "feedback": {"narrative": "Well done."},
+    "comparison": {"explanation": "alike", "winner": "tie"},
+}
+EIGHT_VALUES = [1.0, 0.75, 0.75, 2 / 3, None, 2 / 3, None, 0.5]
+
+
+@pytest.mark.parametrize("llm_calls", ["per_criterion", "per_item"])
+def test_a_panel_over_all_eight_kinds(
+    openai_server: OpenAIServer, tmp_path: Path, llm_calls: Literal["per_criterion", "per_item"]
+) -> None:
+    """One rubric of the eight kinds, judged by two models over HTTP, graded, stored and reopened.
+
+    The server's answers are those to single criteria, so that a request for all of them ends in asking alone.
+    """
+    kinds = ("pass_fail", "likert", "numerical_rating", "checklist", "analytic_rubric", "holistic_rubric")
+    asked: dict[str, Any] = {"requirement": "Judge this.", "weight": 1.0}
+    criteria = [KINDS[kind](**asked) for kind in (*kinds, "narrative")]
+    rubric = Rubric([*criteria, ComparativeCriterion(name="comparison", **asked)])
+    for name, payload in EIGHT.items():
+        answer = {"cannot_assess": False, **payload}
+        openai_server.script({"do": "answer", "payload": answer}, contains=f"{name}: ", repeat="last")
+    panel = [JudgeSpec(_config(openai_server, "openai_compatible", name), name) for name in ("one", "two")]
+    submission = {"first": "Use sorted().", "second": "Use list.sort()."}
+    dataset = RubricDataset(rubric=rubric, items=[DataItem(id="i", submission=submission)])
+    result = _run(tmp_path, CriterionGrader(judges=panel, llm_calls=llm_calls), dataset)
+    report = result.get_reports()[0]
+    assert report is not None
+    assert report.error is None, report.error
+    by_name = {one.name: one for one in report.report}
+    assert [one.status for one in report.report] == ["answered"] * 8
+    for (name, one), value in zip(by_name.items(), EIGHT_VALUES, strict=True):
+        if value is not None:
+            assert one.score_value == pytest.approx(value), name
+    assert len(by_name["comparison"].votes) == 4
+    assert by_name["feedback"].score_value is None
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    assert reopened.get_scores() == result.get_scores()

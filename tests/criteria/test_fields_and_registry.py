@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -253,3 +256,28 @@ def test_a_field_that_measures_nothing_has_no_positions() -> None:
         assert not field.measures
         assert field.position("a") is None
         assert field.at(0.5) is None
+
+
+def test_an_installed_package_may_declare_a_kind(tmp_path: Path) -> None:
+    """A kind under the entry point `autorubric.kinds` is found by its tag, without an import of its own."""
+    (tmp_path / "their_kinds.py").write_text(
+        "from autorubric import BaseCriterion, BoundInt\n"
+        "class Stars(BaseCriterion):\n"
+        "    stars: BoundInt = BoundInt(min_val=1, max_val=5)\n",
+        encoding="utf-8",
+    )
+    declared = tmp_path / "their_kinds-1.0.dist-info"
+    declared.mkdir()
+    metadata = "Metadata-Version: 2.1\nName: their-kinds\nVersion: 1.0\n"
+    (declared / "METADATA").write_text(metadata, encoding="utf-8")
+    (declared / "entry_points.txt").write_text(
+        "[autorubric.kinds]\ntheir_stars = their_kinds:Stars\n", encoding="utf-8"
+    )
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "from autorubric import Rubric\n"
+        "rubric = Rubric.from_dict([{'type': 'their_stars', 'name': 's', 'requirement': 'r'}])\n"
+        "print(type(rubric[0]).__name__, rubric.to_dict()['criteria'][0]['type'])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ended.stdout == "Stars their_stars\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from typing import TypeVar
 
 from autorubric.criteria._base import BaseCriterion
@@ -11,6 +12,9 @@ from autorubric.errors import ArgumentError
 from autorubric.values import Json
 
 KindT = TypeVar("KindT", bound=type[BaseCriterion])
+
+KINDS_GROUP = "autorubric.kinds"
+"""The entry points by which an installed package declares kinds of criterion, each under its `type` tag."""
 
 _kinds: dict[str | None, type[BaseCriterion]] = {}
 
@@ -66,9 +70,17 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
     Raises:
         ArgumentError: No kind of that tag is registered; the nearest one is named.
     """
+    if isinstance(tag, str) and tag not in _kinds:
+        _load_installed(tag)
     if (tag is None or isinstance(tag, str)) and tag in _kinds:
         return _kinds[tag]
     known = registered_kinds()
     near = difflib.get_close_matches(str(tag), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"registered: {', '.join(known) or 'none'};"
     raise ArgumentError(f"no kind of criterion {tag!r}; {hint} A kind of your own needs @register_kind first")
+
+
+def _load_installed(tag: str) -> None:
+    """Registers the kind that an installed package declares under the tag, where one does."""
+    for found in entry_points(group=KINDS_GROUP, name=tag):
+        register_kind(tag)(found.load())
