@@ -20,7 +20,13 @@ from autorubric.aggregation import (
     OrdinalAggregation,
     RankingAggregation,
 )
-from autorubric.criteria import BaseCriterion, Criterion, CriterionOption, find_check
+from autorubric.criteria import (
+    BaseCriterion,
+    ComparativeCriterion,
+    Criterion,
+    CriterionOption,
+    find_check,
+)
 from autorubric.critic import Cast, cast_vote, cast_votes
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
@@ -289,6 +295,7 @@ class CriterionGrader(Grader):
         system, choice_system = self._prompts
         prompts = [compose(material, question, system_prompt=system) for question in questions]
         prompts.append(compose_batch(material, [("c1", questions[0])], system_prompt=choice_system))
+        prompts.append(compose(*_sample_comparison(), system_prompt=system))
         digest = hashlib.sha256()
         for prompt in prompts:
             for message in prompt.messages:
@@ -342,6 +349,13 @@ def _warn_of_equal_samples(seats: Sequence[Seat]) -> None:
 
 def _asked_of(seat: Seat) -> Mapping[str, Any]:
     return {k: v for k, v in seat.to_dict().items() if k not in ("judge_id", "weight", "samples")}
+
+
+def _sample_comparison() -> tuple[Material, Question]:
+    submission = Submission(text="one", candidates={"a": "one", "b": "two"})
+    criterion = ComparativeCriterion(name="pair", requirement="r").facing(submission)
+    shown = criterion.show(submission, None)
+    return Material(submission=submission, order=("a", "b")), Question(criterion=criterion, shown=shown)
 
 
 def _tell(listener: Listener | None, call: JudgeCall, cast: Cast) -> None:
