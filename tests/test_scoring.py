@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
 from autorubric.scoring import (
     Score,
     Term,
@@ -240,3 +241,16 @@ def test_bad_penalties_are_refused(fields: dict[str, object], told: str) -> None
     """Each fault is named."""
     with pytest.raises(ValidationError, match=told):
         LengthPenalty.model_validate(fields)
+
+
+@pytest.mark.parametrize("count", [float("nan"), -1, True, "many", None])
+def test_a_count_that_is_none_is_refused(count: object) -> None:
+    """What is no count of units never becomes a penalty."""
+    with pytest.raises(ArgumentError, match="how many units"):
+        compute_length_penalty("text", LengthPenalty(count_fn=lambda text: count))
+
+
+def test_a_count_function_that_raises_is_told() -> None:
+    """The function is its author's: its exception is named, not passed on bare."""
+    with pytest.raises(ArgumentError, match="count_fn raised KeyError"):
+        compute_length_penalty("text", LengthPenalty(count_fn=lambda text: {}[text]))

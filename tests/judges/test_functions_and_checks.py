@@ -202,3 +202,10 @@ async def test_checks_by_name() -> None:
 def test_a_spec_may_hold_a_function() -> None:
     """JudgeSpec takes whatever `judges` takes."""
     assert JudgeSpec(async_met, "fn").llm_config is async_met
+
+
+@pytest.mark.parametrize("wrong", [{"confidence": 7.0}, {"confidence": float("nan")}, {"cost": -3.0}])
+def test_a_reply_of_impossible_figures_is_refused(wrong: dict[str, float]) -> None:
+    """A probability lies on [0, 1] and a cost is not negative."""
+    with pytest.raises(ReplyError, match="give"):
+        JudgeReply(answer="MET", **wrong)  # type: ignore[arg-type]

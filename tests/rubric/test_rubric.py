@@ -251,3 +251,11 @@ def test_synchronous_twin_works_inside_a_loop() -> None:
     grader = Recorder()
     asyncio.run(grade_both_ways(grader))
     assert [asked[0] for asked in grader.asked] == ["a", "b"]
+
+
+@pytest.mark.parametrize("wrong", [{"cannot_assess_strategy": "bogus"}, {"partial_credit": 3.0}])
+def test_a_policy_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
+    """A function's bad argument is an error of ours, and says what is allowed."""
+    rubric = Rubric([Criterion(name="a", requirement="r")])
+    with pytest.raises(ArgumentError, match="give one of skip"):
+        rubric.compute_score(["MET"], **wrong)
