@@ -8,8 +8,7 @@ import weakref
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from autorubric.errors import ArgumentError
 from autorubric.rate_limit import WINDOW_SECONDS, Limiter, Limits, Traffic, limiter_for

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from autorubric.aggregation import AggregationPolicy, Contest, decide_by_judge, decide_panel, fit_strengths
 from autorubric.criteria import BaseCriterion, ComparativeCriterion

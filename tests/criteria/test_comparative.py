@@ -8,8 +8,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from autorubric.criteria import BaseCriterion, ComparativeCriterion, Shown, candidate_id

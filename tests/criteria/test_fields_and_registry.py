@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError, create_model
 
 from autorubric.criteria import (

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundInt, TextField, register_kind
 from autorubric.dataset import DataItem, RubricDataset

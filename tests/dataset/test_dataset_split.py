@@ -4,8 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundFloat
 from autorubric.dataset import DataItem, RubricDataset

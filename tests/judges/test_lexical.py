@@ -5,8 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from autorubric.criteria import BaseCriterion, BoundFloat, Criterion, CriterionOption, TextField
 from autorubric.errors import JudgeError

@@ -9,8 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from autorubric.errors import ReplyError
 from autorubric.llm import parse_json

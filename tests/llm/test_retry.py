@@ -6,8 +6,7 @@ import asyncio
 import random
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from autorubric.errors import AuthenticationError, ProviderError, RateLimitError, ServerError
 from autorubric.llm import Message, ModelReply, ModelRequest

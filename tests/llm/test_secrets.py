@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from autorubric.errors import AuthenticationError, JudgeError, ProviderError, ServerError
 from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest

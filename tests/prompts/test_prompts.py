@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from autorubric.criteria import BaseCriterion, ComparativeCriterion, Shown
 from autorubric.prompts import (

@@ -10,8 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 
 from autorubric import BaseCriterion, BoundInt, Criterion, Gate, Rubric, RubricDataset, RubricGroup, When

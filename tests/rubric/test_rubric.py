@@ -7,8 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from autorubric.criteria import Criterion
 from autorubric.errors import ArgumentError, RubricError

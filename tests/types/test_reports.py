@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import autorubric.types as public
 from autorubric.types import (

@@ -14,8 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._bias import BiasResult
-from autorubric.metrics._bias import bias as systematic_bias
+from autorubric.metrics._bias import BiasResult, bias as systematic_bias
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Estimate, Reason
