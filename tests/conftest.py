@@ -5,10 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.servers.fixtures import openai_server, openai_server_process
 
 __all__ = ["openai_server", "openai_server_process"]
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
