@@ -1,0 +1,88 @@
+"""What figures need of runs and datasets, whoever made them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from autorubric.rubric import Rubric
+from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import Json
+
+
+class IdentifiedItem(Protocol):
+    """What tells an item from others."""
+
+    @property
+    def id(self) -> str | None:
+        """Its id; None where its position stands for one."""
+        ...
+
+    @property
+    def submission(self) -> Json:
+        """What was graded."""
+        ...
+
+
+class GradedItem(Protocol):
+    """What the table needs of an item's result."""
+
+    @property
+    def item_idx(self) -> int:
+        """Position in the dataset that was graded."""
+        ...
+
+    @property
+    def item(self) -> IdentifiedItem:
+        """The item that was graded."""
+        ...
+
+    @property
+    def report(self) -> EnsembleEvaluationReport | None:
+        """The report; None where grading raised."""
+        ...
+
+
+@runtime_checkable
+class GradedRun(Protocol):
+    """What the table needs of a run."""
+
+    @property
+    def item_results(self) -> Sequence[GradedItem]:
+        """One result an item."""
+        ...
+
+
+class LabelledDataset(Protocol):
+    """What the table needs of a dataset."""
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The items, in order."""
+        ...
+
+    def item_id(self, i: int, /) -> str:
+        """The item's id."""
+        ...
+
+    def get_item_rubric(self, i: int, /) -> Rubric:
+        """The item's rubric."""
+        ...
+
+    def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
+        """The item's labels by criterion name."""
+        ...
+
+    def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
+        """The item's labels by rater and criterion name."""
+        ...
+
+
+@runtime_checkable
+class OwnedRun(GradedRun, Protocol):
+    """A run that knows what it graded."""
+
+    @property
+    def dataset(self) -> LabelledDataset:
+        """The dataset that was graded."""
+        ...

@@ -1,0 +1,225 @@
+"""Rows of the votes table as they are read, and the columns that they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autorubric.criteria import BaseCriterion
+from autorubric.metrics._item_scores import Rater
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._votes_table import DECIDED, STATUSES, MeasuredCriterion, Outcome, VotesTable
+from autorubric.types import JudgeVote
+from autorubric.values import Answer, Json
+
+_NAN = float("nan")
+_COLUMNS: dict[str, type] = {
+    "item": np.int64,
+    "criterion": np.int64,
+    "rater": np.int64,
+    "sample": np.int64,
+    "order": object,
+    "code": np.int64,
+    "label": object,
+    "value": float,
+    "number": float,
+    "na": bool,
+    "status": np.int64,
+}
+_STATUS = {name: place for place, name in enumerate(STATUSES)}
+
+
+class Cell(NamedTuple):
+    """Where a row stands.
+
+    Attributes:
+        item: Position of the item.
+        criterion: Position of the criterion.
+        rater: Who said it.
+        sample: Index of a vote's sample; `DECIDED` for decisions and labels.
+        order: Candidates in the order shown, for votes that compare.
+    """
+
+    item: int
+    criterion: int
+    rater: Rater
+    sample: int = DECIDED
+    order: str | None = None
+
+
+@dataclass(slots=True)
+class TableRows:
+    """Rows of a votes table as they are read."""
+
+    criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
+    known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
+    raters: dict[Rater, int] = field(default_factory=dict)
+    read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
+
+    def place(self, criterion: BaseCriterion) -> int:
+        """Position of the criterion among those that occur."""
+        found = self.known.get(id(criterion))
+        if found is None:
+            # Comparisons on different candidates are one criterion: its outcomes name none.
+            declared = () if criterion.level == "ranking" else criterion.answers()
+            plain = tuple(_bare(answer) for answer in declared)
+            measured = MeasuredCriterion(criterion.name or "", criterion.level, plain)
+            # The criterion is kept beside its number, or a later one could take over its id.
+            found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
+            self.known[id(criterion)] = found
+        return found[1]
+
+    def number(self, rater: Rater) -> int:
+        """Position of the rater among those that occur."""
+        return self.raters.setdefault(rater, len(self.raters))
+
+    def code(self, criterion: BaseCriterion, answer: Answer) -> int:
+        """Position of the answer among those declared, or of what it compares to among the outcomes."""
+        standing = criterion.standing(answer)
+        if standing:
+            known = self.outcomes.setdefault(self.place(criterion), {})
+            above = tuple(sum(other > own for other in standing) for own in standing)
+            return known.setdefault(above, len(known))
+        return -1 if answer.index is None or answer.cannot_assess else answer.index
+
+    def parse(self, criterion: BaseCriterion, raw: Json) -> Answer | None:
+        """The answer of a label; labels repeat, so each is read once."""
+        if criterion.level == "ranking" or not isinstance(raw, str | int | float | bool):
+            return criterion.parse_truth(raw)
+        key = (self.place(criterion), (type(raw), raw))
+        if key not in self.read:
+            self.read[key] = criterion.parse_truth(raw)
+        return self.read[key]
+
+    def add(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        *,
+        sample: int = DECIDED,
+        order: str | None = None,
+    ) -> None:
+        """Adds a decision or a label, and what it says on each part of the criterion."""
+        self._add_row(item, criterion, rater, answer, status, sample, order)
+        self.add_parts(item, criterion, rater, answer, status, sample=sample)
+
+    def add_parts(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        *,
+        sample: int = DECIDED,
+    ) -> None:
+        """Adds what an answer says on each part of its criterion; of one on the whole alone, nothing."""
+        for part, said in zip(criterion.part_fields.values(), _on_parts(criterion, answer), strict=False):
+            if said is not None or answer is None:
+                self._add_row(item, part, rater, said, status, sample)
+
+    def _add_row(
+        self,
+        item: int,
+        criterion: BaseCriterion,
+        rater: Rater,
+        answer: Answer | None,
+        status: str,
+        sample: int,
+        order: str | None = None,
+    ) -> None:
+        given = answer is not None and status in ("answered", "abstained")
+        code = self.code(criterion, answer) if given and answer is not None else -1
+        self.add_answer(Cell(item, self.place(criterion), rater, sample, order), answer, status, code)
+
+    def add_answer(self, cell: Cell, answer: Answer | None, status: str, code: int) -> None:
+        """Adds one row; an answer stands in it only where the status says that there is one."""
+        at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
+        became = _STATUS[status]
+        if answer is None or status not in ("answered", "abstained"):
+            self.rows.append((*at, -1, None, _NAN, _NAN, False, became))
+            return
+        value = _NAN if answer.value is None or status != "answered" else answer.value
+        number = _as_number(answer.code) if status == "answered" else _NAN
+        self.rows.append((*at, code, _words(answer), value, number, answer.na, became))
+
+    def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
+        """Adds a single vote, and what it says on each part of the criterion."""
+        rater: Rater = ("judge", vote.judge_id)
+        if criterion.level == "ranking":
+            order = None if vote.order is None else ", ".join(vote.order)
+            answer = criterion.parse_truth(vote.answer)
+            self._add_row(item, criterion, rater, answer, vote.status, vote.sample, order)
+            return
+        answered = vote.status == "answered"
+        code = vote.selected_index if vote.selected_index is not None else -1
+        if vote.verdict is not None:
+            code = {"UNMET": 0, "MET": 1}.get(str(vote.verdict), -1)
+        given = vote.status in ("answered", "abstained")
+        label = vote.selected_label or (None if vote.answer is None else str(vote.answer))
+        self.rows.append(
+            (
+                item,
+                self.place(criterion),
+                self.number(rater),
+                vote.sample,
+                None,
+                code if given else -1,
+                label if given else None,
+                _NAN if vote.value is None or not answered else vote.value,
+                _as_number(vote.answer) if answered else _NAN,
+                vote.na,
+                _STATUS[vote.status],
+            )
+        )
+        if criterion.part_fields:
+            answer = criterion.parse_truth(vote.answer)
+            self.add_parts(item, criterion, rater, answer, vote.status, sample=vote.sample)
+
+    def table(self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array]) -> VotesTable:
+        """The rows as columns."""
+        columns: list[Iterable[Any]] = list(zip(*self.rows, strict=True)) or [()] * len(_COLUMNS)
+        arrays: dict[str, Array] = {
+            name: np.array(column, dtype=kind)
+            for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
+        }
+        return VotesTable(
+            criteria=tuple(self.criteria),
+            raters=tuple(self.raters),
+            item_ids=item_ids,
+            scores=scores,
+            outcomes={place: tuple(known) for place, known in self.outcomes.items()},
+            **arrays,
+        )
+
+
+def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:
+    """What an answer says on each part; an abstention abstains on all of them."""
+    if answer is None or answer.abstains:
+        return (answer,) * len(criterion.part_fields)
+    return criterion.part_answers(answer)
+
+
+def _bare(answer: Answer) -> Answer:
+    """A declared answer without what does not tell scales apart."""
+    return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
+
+
+def _as_number(code: Json) -> float:
+    return float(code) if isinstance(code, int | float) and not isinstance(code, bool) else _NAN
+
+
+def _words(answer: Answer) -> str | None:
+    if answer.label is not None:
+        return answer.label
+    if answer.cannot_assess:
+        return "CANNOT_ASSESS"
+    return None if answer.code is None else str(answer.code)

@@ -1,0 +1,189 @@
+"""Long tables of labels as the one votes table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from autorubric import Criterion, CriterionOption, RubricDataset
+from autorubric.errors import ArgumentError
+from autorubric.graders import CriterionGrader
+from autorubric.metrics import Binary, Interval, Ordinal
+from autorubric.metrics._cells import Modes, cells_of
+from autorubric.metrics._item_scores import PANEL, TRUTH
+from autorubric.metrics._label_table import table_of
+from autorubric.rubric import Rubric
+
+
+def row(item: str, rater: str, label: Any, kind: str = "judge", **more: Any) -> dict[str, Any]:
+    """One row of a long table on the criterion `c`."""
+    return {"item_id": item, "criterion": "c", "rater": rater, "label": label, "rater_kind": kind, **more}
+
+
+def said(table: Any, rater: Any) -> dict[str, Any]:
+    """The decisions or labels of a rater, by item."""
+    return {table.item_ids[table.item[i]]: table.label[i] for i in table.rows_of(rater)}
+
+
+def test_people_stand_for_the_truth_and_judges_for_the_panel() -> None:
+    """The majority of people is the truth and that of the judges the panel; where two lead there is none."""
+    rows = [row("1", r, label, "human") for r, label in (("x", "yes"), ("y", "yes"), ("z", "no"))]
+    rows += [row("2", "x", "yes", "human"), row("2", "y", "no", "human")]
+    rows += [row("1", j, label) for j, label in (("a", "no"), ("b", "no"), ("c", "yes"))]
+    rows += [row("2", "a", "no"), row("2", "b", "yes")]
+    table = table_of(rows, scales=Binary())
+    assert said(table, TRUTH) == {"1": "MET"}
+    assert said(table, PANEL) == {"1": "UNMET"}
+    assert said(table, ("judge", "a")) == {"1": "UNMET", "2": "UNMET"}
+    assert said(table, ("human", "z")) == {"1": "UNMET"}
+
+
+def test_rows_of_the_truth_and_panel_stand() -> None:
+    """What the table says itself is not worked out anew."""
+    rows = [row("1", "x", "yes", "human"), row("1", "gold", "no", "truth"), row("1", "a", "no")]
+    rows += [row("1", "panel", "yes", "panel")]
+    table = table_of(rows)
+    assert said(table, TRUTH) == {"1": "UNMET"}
+    assert said(table, PANEL) == {"1": "MET"}
+
+
+def test_samples_are_votes_and_come_to_a_decision() -> None:
+    """Each pass is a vote of its own; the decision is what most of them say."""
+    rows = [row("1", "a", label, sample=i) for i, label in enumerate(("yes", "no", "yes"))]
+    table = table_of(rows, scales={"c": Binary()})
+    votes = (table.rater == table.raters.index(("judge", "a"))) & (table.sample >= 0)
+    assert table.label[votes].tolist() == ["MET", "UNMET", "MET"]
+    assert table.sample[votes].tolist() == [0, 1, 2]
+    assert said(table, ("judge", "a")) == {"1": "MET"}
+
+
+def test_ordered_answers_are_decided_by_their_mean() -> None:
+    """On a scale with values the panel is the category nearest to the mean value: (0 + 0 + 10) / 3 → 2."""
+    scale = Ordinal(["low", "some", "high"], [0, 2, 10])
+    rows = [row("1", j, label) for j, label in (("a", "low"), ("b", "low"), ("c", "high"))]
+    rows += [row("2", "a", "low"), row("2", "b", "some")]
+    table = table_of(rows, scales=scale)
+    assert said(table, PANEL) == {"1": "some"}
+    rows = [row("1", "a", 3.0), row("1", "b", 4.0)]
+    table = table_of(rows, scales=Interval(0, 10))
+    [place] = table.rows_of(PANEL)
+    assert (table.number[place], table.value[place]) == (3.5, 0.35)
+
+
+def test_what_is_no_answer_stays_apart() -> None:
+    """NA and CANNOT_ASSESS abstain, INVALID fails, an empty label is not rated."""
+    rows = [row("1", "a", "NA"), row("2", "a", "INVALID"), row("3", "a", None), row("4", "a", "yes")]
+    table = table_of(rows)
+    column = cells_of(table, Modes()).raters["judge", "a"]
+    assert column.status.tolist() == [2, 3, 1]
+    assert column.code.tolist() == [-1, -1, 1]
+
+
+def test_a_label_may_be_called_na() -> None:
+    """A declared label is an answer, whatever it is called."""
+    table = table_of([row("1", "a", "NA"), row("2", "a", "yes")], scales={"c": Ordinal(["NA", "yes"])})
+    assert said(table, ("judge", "a")) == {"1": "NA", "2": "yes"}
+
+
+RUBRIC = Rubric(
+    [
+        Criterion(name="c", weight=2.0, requirement="Is good."),
+        Criterion(
+            name="how",
+            requirement="How good?",
+            scale_type="ordinal",
+            options=[CriterionOption(label=f"g{i}", value=i / 2) for i in range(3)],
+        ),
+    ]
+)
+
+
+def dataset(truth: bool = True) -> RubricDataset:
+    """Three texts, labelled."""
+    data = RubricDataset(prompt="Write.", rubric=RUBRIC)
+    for i, text in enumerate(("good", "bad", "good too")):
+        labels = {"c": "MET" if i != 1 else "UNMET", "how": f"g{i}"} if truth else None
+        data.add_item(submission=text, description=f"item {i}", ground_truth=labels)
+    return data
+
+
+def test_a_dataset_says_scales_and_truth() -> None:
+    """With a dataset labels are read on its criteria, and its truth stands beside them."""
+    data = dataset()
+    rows = [
+        {"item_id": data.item_id(i), "criterion": "how", "rater": "a", "value": label}
+        for i, label in enumerate(("g2", "g1", "g0"))
+    ]
+    table = table_of(rows, data)
+    assert [one.level for one in table.criteria] == ["ordinal", "binary"]
+    assert said(table, ("judge", "a")) == {data.item_id(i): f"g{2 - i}" for i in range(3)}
+    assert sorted(said(table, TRUTH)) == sorted(data.item_id(i) for i in range(3))
+
+
+def test_the_frame_of_a_run_reads_back() -> None:
+    """The frame of `votes_table` gives the decisions and labels that the run has."""
+    from autorubric.eval import evaluate_sync
+
+    data = dataset()
+    result = evaluate_sync(data, CriterionGrader(judges=[_pick]), show_progress=False)
+    own, back = cells_of(table_of(result), Modes()), cells_of(table_of(result.votes_table()), Modes())
+    assert [one.name for one in own.criteria] == [one.name for one in back.criteria]
+    for rater, column in own.raters.items():
+        assert np.array_equal(column.status, back.raters[rater].status)
+        assert _labels(own, column) == _labels(back, back.raters[rater])
+
+
+def _labels(cells: Any, column: Any) -> list[str | None]:
+    found: list[str | None] = []
+    for criterion, span in zip(cells.criteria, cells.spans, strict=True):
+        found += [criterion.categories[c].label if c >= 0 else None for c in column.code[span]]
+    return found
+
+
+def _pick(request: Any) -> str:
+    good = "good" in (request.submission.text or "")
+    if request.criterion.name == "c":
+        return "MET" if good else "UNMET"
+    return "g2" if good else "g0"
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ("text", {}, "give an EvalResult"),
+        ([["a"]], {}, "row 0"),
+        ([{"item_id": "1", "criterion": "c", "rater": "a"}], {}, "no label"),
+        ([row("1", "a", "yes", "alien")], {}, "alien"),
+        ([row("1", "a", "yes", sample="one")], {}, "sample 'one'"),
+        ([row("1", "a", "yes", status="odd")], {}, "status 'odd'"),
+        ([row("1", "a", "yes"), row("1", "a", "no")], {}, "two labels"),
+        ([row("1", "a", "maybe")], {"scales": Binary()}, "maybe"),
+        ([row("1", "a", "high")], {"scales": Interval()}, "high"),
+        ([row("1", "a", "yes")], {"scales": {"d": Binary()}}, r"\['d'\]"),
+    ],
+)
+def test_faulty_tables_are_refused(rows: Any, options: dict[str, Any], message: str) -> None:
+    """What is wrong is named with its row or item."""
+    with pytest.raises(ArgumentError, match=message):
+        table_of(rows, **options)
+
+
+def test_rows_that_the_dataset_does_not_have_are_refused() -> None:
+    """Items and criteria of the rows are the dataset's."""
+    data = dataset()
+    with pytest.raises(ArgumentError, match="'nobody'"):
+        table_of([row("nobody", "a", "yes")], data)
+    with pytest.raises(ArgumentError, match="'size'"):
+        table_of([{**row(data.item_id(0), "a", "yes"), "criterion": "size"}], data)
+    with pytest.raises(ArgumentError, match="scales"):
+        table_of([row(data.item_id(0), "a", "yes")], data, scales=Binary())
+
+
+def test_frames_and_mappings_are_one() -> None:
+    """A DataFrame is read as the rows it holds, NaN being no label."""
+    rows = [row("1", "a", "yes", sample=None), row("2", "a", float("nan"), sample=None)]
+    table = table_of(pd.DataFrame(rows))
+    assert said(table, ("judge", "a")) == {"1": "MET"}
