@@ -13,8 +13,9 @@ from autorubric.metrics._macro_bootstrap import Resampling, macro_bootstrap
 from autorubric.metrics._metrics_result import MetricsResult
 from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._rater_figures import RunContext, judges_agreement, rater_fields
-from autorubric.metrics._read_votes import GradedRun, LabelledDataset, read_votes
+from autorubric.metrics._read_votes import read_votes
 from autorubric.metrics._results import BootstrapResults, JudgeMetrics, RaterMetrics
+from autorubric.metrics._run_protocols import GradedRun, LabelledDataset
 from autorubric.metrics._votes_table import VotesTable
 from autorubric.metrics._warnings import rater_warnings, run_warnings
 
