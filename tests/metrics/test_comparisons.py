@@ -1,14 +1,11 @@
-"""Figures of comparisons: strengths against a published table, positions, and a criterion's own figures."""
+"""Figures of a criterion that compares: outcomes, ties and positions."""
 
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
-import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from autorubric import (
     ComparativeCriterion,
@@ -19,109 +16,10 @@ from autorubric import (
     RubricDataset,
     compute_metrics,
 )
-from autorubric.errors import ArgumentError
 from autorubric.eval import ItemResult
 from autorubric.judges import JudgeRequest
-from autorubric.metrics import MetricsResult, bradley_terry, position_consistency, votes_table
+from autorubric.metrics import MetricsResult, votes_table
 from tests.doubles import binary, in_loop
-
-# Citations among four journals of statistics (Stigler 1994, as in the BradleyTerry2 package for R): who was
-# cited by whom. Rows win.
-JOURNALS = ["Biometrika", "Comm Statist", "JASA", "JRSS-B"]
-CITATIONS = [[0, 730, 498, 221], [33, 0, 68, 17], [320, 813, 0, 142], [284, 276, 325, 0]]
-
-
-def wins(names: list[str], table: list[list[int]]) -> list[tuple[str, str, str | None]]:
-    return [
-        (names[i], names[j], names[i])
-        for i in range(len(names))
-        for j in range(len(names))
-        for _ in range(table[i][j])
-    ]
-
-
-def test_strengths_of_journals_are_the_published_ones() -> None:
-    """0, -2.94907, -0.47957 and 0.26895 against Biometrika; centred, their mean is 0."""
-    found = bradley_terry(wins(JOURNALS, CITATIONS))
-    assert found.strengths is not None
-    against = [found.strengths[name] - found.strengths["Biometrika"] for name in JOURNALS]
-    assert against == pytest.approx([0.0, -2.94907, -0.47957, 0.26895], abs=5e-6)
-    assert sum(found.strengths.values()) == pytest.approx(0.0, abs=1e-12)
-    assert found.n == sum(map(sum, CITATIONS))
-
-
-def likelihood(point: Any, comparisons: list[tuple[str, str, str | None]], names: list[str]) -> float:
-    """Davidson's, written down once more."""
-    strength = dict(zip(names, point[:-1], strict=True))
-    total = 0.0
-    for left, right, winner in comparisons:
-        a, b, h = strength[left], strength[right], point[-1]
-        tie = h + (a + b) / 2
-        chosen = tie if winner is None else strength[winner]
-        total += chosen - float(np.logaddexp(np.logaddexp(a, b), tie))
-    return -total + 1e-6 * float(np.sum(point[:-1])) ** 2
-
-
-def test_davidsons_ties_are_those_of_a_general_optimiser() -> None:
-    """The strengths and the strength of ties are where scipy finds the greatest likelihood."""
-    comparisons: list[tuple[str, str, str | None]] = [
-        *[("a", "b", "a")] * 5, *[("b", "a", "b")] * 2, *[("a", "b", None)] * 4,
-        *[("b", "c", "b")] * 3, *[("c", "b", "c")] * 3, *[("c", "a", None)] * 2, ("a", "c", "a"),
-    ]  # fmt: skip
-    found = bradley_terry(comparisons, ties="davidson")
-    best = minimize(likelihood, np.zeros(4), args=(comparisons, ["a", "b", "c"]), tol=1e-10)
-    assert found.strengths is not None and found.tie_strength is not None
-    assert list(found.strengths.values()) == pytest.approx(list(best.x[:3] - best.x[:3].mean()), abs=1e-4)
-    assert math.log(found.tie_strength) == pytest.approx(best.x[3], abs=1e-4)
-
-
-def test_a_tie_is_half_a_win() -> None:
-    """One win and two ties are two wins to one."""
-    found = bradley_terry([("a", "b", "a"), ("a", "b", None), ("b", "a", None)])
-    assert found.strengths is not None
-    assert found.strengths["a"] - found.strengths["b"] == pytest.approx(math.log(2))
-    assert found.tie_strength is None
-
-
-def test_players_that_are_not_connected_are_named() -> None:
-    """No strengths then; a prior connects them."""
-    comparisons = [("a", "b", "a"), ("b", "a", "b"), ("c", "a", "c")]
-    found = bradley_terry(comparisons)
-    assert (found.strengths, found.unconnected) == (None, ("c",))
-    assert found.reason is not None and found.reason.endswith("chain: c")
-    with_prior = bradley_terry(comparisons, prior=2)
-    assert with_prior.strengths is not None
-    assert with_prior.strengths["c"] > with_prior.strengths["a"]
-
-
-@pytest.mark.parametrize(
-    ("comparisons", "options", "told"),
-    [
-        ([("a", "b")], {}, r"give \(left, right, winner or None\)"),
-        ([5], {}, "is no comparison"),
-        ([("a", "a", "a")], {}, "two different players"),
-        ([("a", "b", "tie")], {}, "one of them or None"),
-        ([], {}, "0 comparisons of 0 players"),
-        ([("a", "b", "a")], {"ties": "rao"}, "give one of"),
-        ([("a", "b", "a")], {"prior": 0}, "above 0"),
-    ],
-)
-def test_what_is_no_comparison(comparisons: list[Any], options: dict[str, Any], told: str) -> None:
-    """Errors say what was given and what is allowed."""
-    with pytest.raises(ArgumentError, match=told):
-        bradley_terry(comparisons, **options)
-
-
-def test_position_consistency_is_a_share() -> None:
-    """Of the pairs with an outcome in both orders, those with the same; with an interval."""
-    found = position_consistency(["a", "b", "tie", None, "b"], ["a", "a", "tie", "a", "b"])
-    assert (found.value, found.n) == (0.75, 4)
-    assert found.low is not None and found.low < 0.75
-    assert position_consistency([], []).reason == "no_pairs"
-    assert position_consistency(["a"], ["b"], scale=None, ci=None).value == 0.0
-
-
-# A criterion's own figures
 
 
 def dataset() -> RubricDataset:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
 
-from autorubric import Criterion, CriterionOption, DataItem, Rubric, RubricDataset
+from autorubric import ComparativeCriterion, Criterion, CriterionOption, DataItem, Rubric, RubricDataset
 
 
 def load_json(path: Path) -> Any:
@@ -17,6 +18,12 @@ def load_json(path: Path) -> Any:
 def load_lines(path: Path) -> list[dict[str, Any]]:
     """What a JSON lines file holds."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 def reference(folder: Path) -> dict[str, dict[str, Any]]:
@@ -98,6 +105,27 @@ def paperbench(folder: Path) -> RubricDataset:
         for row in load_lines(folder / "items.jsonl")
     ]
     return RubricDataset(name="paperbench", items=items).with_ratings(folder / "labels.csv")
+
+
+def pairs(folder: Path, *, margin: int = 0, one_order: bool = False) -> RubricDataset:
+    """The pairs of a folder as a dataset of comparisons."""
+    criteria = [
+        ComparativeCriterion(
+            name=c["name"], requirement=c["requirement"], weight=1.0, margin=margin, both_orders=not one_order
+        )
+        for c in load_json(folder / "rubric.json")["criteria"]
+    ]
+    items = [
+        DataItem(
+            id=row["item_id"],
+            prompt=row["prompt"],
+            submission=row["submission"],
+            metadata=row.get("meta", {}),
+        )
+        for row in load_lines(folder / "items.jsonl")
+    ]
+    dataset = RubricDataset(name=folder.name, rubric=Rubric(criteria), items=items)
+    return dataset.with_ratings(folder / "labels.csv")
 
 
 def _members(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:

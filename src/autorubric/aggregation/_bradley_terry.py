@@ -50,12 +50,15 @@ class Fit:
     Attributes:
         strengths: Logarithmic strength of each player, their mean 0; None where there is no maximum.
         tie_strength: `t` of Davidson's model; None in the other.
+        covariance: Of the strengths about their mean, from the inverse of the observed information, which
+            holds a prior's comparisons too; None where there is no maximum.
         apart: Positions of the players that no chain of wins and ties leads to from all others, or that none
             leads away from; empty where there is a maximum.
     """
 
     strengths: tuple[float, ...] | None
     tie_strength: float | None = None
+    covariance: tuple[tuple[float, ...], ...] | None = None
     apart: tuple[int, ...] = field(default=())
 
 
@@ -87,9 +90,11 @@ def fit_strengths(
     solved = _newton(outcomes, n_players, n_players + davidson)
     mean = sum(solved[:n_players]) / n_players
     strengths = tuple(strength - mean for strength in solved[:n_players])
+    covariance = _covariance(outcomes, solved, n_players, bool(prior))
     if ties != "davidson":
-        return Fit(strengths=strengths)
-    return Fit(strengths=strengths, tie_strength=math.exp(solved[-1]) if davidson else 0.0)
+        return Fit(strengths=strengths, covariance=covariance)
+    tie_strength = math.exp(solved[-1]) if davidson else 0.0
+    return Fit(strengths=strengths, tie_strength=tie_strength, covariance=covariance)
 
 
 def _apart(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
@@ -161,6 +166,25 @@ def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -
         if np.abs(step).max() < _SETTLED:
             break
     return [float(one) for one in at]
+
+
+def _covariance(
+    outcomes: Sequence[Sequence[_Outcome]], at: Sequence[float], n_players: int, anchored: bool
+) -> tuple[tuple[float, ...], ...]:
+    """Of the strengths less their mean; in both models the information does not hang on what was observed."""
+    import numpy as np  # only for those who fit
+
+    size = len(at)
+    slope, spread = np.zeros(size), np.zeros((size, size))
+    if not anchored:
+        # What only their sum would change has no information; centring takes out what is put in here.
+        spread[:n_players, :n_players] = 1.0
+    for pair in outcomes:
+        _add_slopes(pair, at, slope, spread)
+    centre = np.eye(size)
+    centre[:n_players, :n_players] -= 1 / n_players
+    covariance = centre @ np.linalg.solve(spread, centre)
+    return tuple(tuple(float(one) for one in row[:n_players]) for row in covariance[:n_players])
 
 
 def _add_slopes(pair: Sequence[_Outcome], at: Any, slope: Any, spread: Any) -> None:

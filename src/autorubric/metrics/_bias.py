@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -15,7 +15,9 @@ from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Reason
 from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._paired_tests import FEWEST_FLIPS, PMethod, sign_flip, wilcoxon
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import as_sequence
 
 _LIMIT = 1.96
 
@@ -52,19 +54,31 @@ class BiasResult:
         p_value: Two-sided p of the paired t test [1], over clusters that of their sums; None below two units
             or where the differences do not vary (`reason` says which).
         direction: Sign of the mean difference; `"none"` where it is 0 or undefined.
-        effect_size: d_z = mean / sd of the differences [2]; None where the sd is 0 or undefined.
+        effect_size: d_z = mean / sd of the differences [2, eq. 6]; None where the sd is 0 or undefined.
         ci: t interval of the mean difference.
         n_samples: Pairs used.
         lower_limit: mean - 1.96 sd: 95 % of differences lie between the limits of agreement [3].
         upper_limit: mean + 1.96 sd.
         n_missing: Pairs left out because a side was missing.
         reason: Why something above is None.
+        effect_size_name: Which effect size `effect_size` is.
+        d_av: mean / mean of the two sides' own sd [2, eq. 10], which does not depend on how the sides
+            correlate; None where both sds are 0 or undefined.
+        wilcoxon_statistic: The lesser sum of signed ranks [4], over clusters of their mean differences; None
+            where all differences are 0, and where `bias` was not what computed this.
+        wilcoxon_p: Its two-sided p.
+        wilcoxon_method: How that p was found.
+        permutation_p: Two-sided p under random signs of the differences [5], of all of a cluster together; 1
+            where all are 0; None where `bias` was not what computed this.
+        permutation_method: How that p was found.
 
     References:
         [1] Student (1908), The probable error of a mean, Biometrika 6(1), 1-25.
         [2] D. Lakens (2013), Calculating and reporting effect sizes, Frontiers in Psychology 4, 863.
         [3] J. M. Bland, D. G. Altman (1986), Statistical methods for assessing agreement between two methods
             of clinical measurement, Lancet 327, 307-310.
+        [4] F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1(6), 80-83.
+        [5] R. A. Fisher (1935), The design of experiments, section 21.
     """
 
     mean_bias: float | None
@@ -79,6 +93,13 @@ class BiasResult:
     upper_limit: float | None = None
     n_missing: int = 0
     reason: Reason | None = None
+    effect_size_name: Literal["d_z"] = "d_z"
+    d_av: float | None = None
+    wilcoxon_statistic: float | None = None
+    wilcoxon_p: float | None = None
+    wilcoxon_method: PMethod | None = None
+    permutation_p: float | None = None
+    permutation_method: PMethod | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
@@ -87,21 +108,47 @@ class BiasResult:
 
 
 def bias(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> BiasResult:
-    """Mean of pred - truth with its standard deviation, paired t test, effect size and limits of agreement.
+    """Mean of pred - truth with its spread, limits of agreement and effect sizes, and three tests of it.
+
+    The tests are the paired t test, Wilcoxon's signed ranks (exact for up to 50 differences of different
+    size, or 13) and random signs (exact for up to 20 differences that are not 0, else `n_resamples` flips
+    from `rng`, at least 10,000). Over clusters all three take the cluster as the unit. Without a pair all is
+    undefined (`no_pairs`).
 
     Args:
         truth: Numbers; None and NaN are missing, and drop the pair.
         pred: Numbers.
-        **interval: See `IntervalArguments`; of them `cluster` and `confidence_level` matter here, and
-            `ci=None` leaves out the interval.
+        **interval: See `IntervalArguments`; `ci=None` leaves out the interval, which is a t interval whatever
+            else is asked for.
     """
     options = IntervalOptions(**interval)
-    left = list(truth)
-    return bias_of(number_pairs(left, pred, cluster_codes(options.cluster, len(left))), options)
+    left = as_sequence(truth, "truth")
+    pairs = number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
+    found = bias_of(pairs, options)
+    return replace(found, **_tests(pairs, options)) if pairs.n else found
+
+
+def _tests(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Any]:
+    """The fields of the two tests without a distribution."""
+    sums = pairs.pred - pairs.truth
+    means = sums
+    if pairs.cluster is not None:
+        sums = np.bincount(pairs.cluster, weights=sums)
+        means = sums / np.bincount(pairs.cluster)
+    flips = max(FEWEST_FLIPS, options.n_resamples)
+    random = sign_flip(sums, flips, options.generator())
+    ranked = wilcoxon(means)
+    return {
+        "wilcoxon_statistic": ranked and ranked.statistic,
+        "wilcoxon_p": ranked and ranked.p_value,
+        "wilcoxon_method": ranked and ranked.method,
+        "permutation_p": random.p_value,
+        "permutation_method": random.method,
+    }
 
 
 def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
-    """`bias` of pairs that are read already."""
+    """`bias` of pairs that are read already, without Wilcoxon's test and that of random signs."""
     if not pairs.n:
         return BiasResult(mean_bias=None, n_missing=pairs.n_missing, reason="no_pairs")
     differences = pairs.pred - pairs.truth
@@ -129,7 +176,16 @@ def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
         upper_limit=None if spread is None else mean + _LIMIT * spread,
         n_missing=pairs.n_missing,
         reason=reason,
+        d_av=_d_av(mean, pairs),
     )
+
+
+def _d_av(mean: float, pairs: NumberPairs) -> float | None:
+    if pairs.n < 2:
+        return None
+    # Equal numbers have a spread of 0, which their rounded mean would spoil.
+    spread = sum(float(side.std(ddof=1)) if np.ptp(side) else 0.0 for side in (pairs.truth, pairs.pred)) / 2
+    return mean / spread if spread else None
 
 
 def _paired_t(

@@ -1,4 +1,4 @@
-"""Whether two raters' scores are distributed alike: earth mover's distance, Kolmogorov-Smirnov, summaries.
+"""Whether two raters' scores are distributed alike: distances, Kolmogorov-Smirnov, summaries.
 
 These compare distributions and ignore which score belongs to which item: two raters may agree here and
 disagree on every single item. `systematic_bias` alone is paired.
@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Unpack
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._bias import BiasResult, bias as systematic_bias
 from autorubric.metrics._columns import numeric_column
-from autorubric.metrics._contingency import cluster_codes
-from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._distances import js_distance, on_grid, wasserstein_distance, work
+from autorubric.metrics._estimate import Reason
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._scales import Interval, Scale, as_sequence
+from autorubric.metrics._scales import Interval
 
 __all__ = [
     "BiasResult",
@@ -28,6 +27,7 @@ __all__ = [
     "EMDResult",
     "KSTestResult",
     "earth_movers_distance",
+    "js_distance",
     "ks_test",
     "score_distribution",
     "systematic_bias",
@@ -53,6 +53,10 @@ class EMDResult:
     n_b: int
     reason: Reason | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        return asdict(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KSTestResult:
@@ -73,6 +77,10 @@ class KSTestResult:
     n_a: int
     n_b: int
     reason: Reason | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,23 +115,14 @@ class DistributionResult:
     bin_counts: tuple[int, ...] = ()
     reason: Reason | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        return asdict(self)
+
 
 def _present(values: Iterable[Any], what: str) -> Array:
     numbers = numeric_column(values, what)
     return numbers[~np.isnan(numbers)]
-
-
-def _distance(grid: Array, weights_a: Array, weights_b: Array) -> Array:
-    """∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
-    below_a = np.cumsum(weights_a, axis=-1)[..., :-1] / weights_a.sum(-1)[..., None]
-    below_b = np.cumsum(weights_b, axis=-1)[..., :-1] / weights_b.sum(-1)[..., None]
-    return np.asarray((np.abs(below_a - below_b) * np.diff(grid)).sum(-1))
-
-
-def _on_grid(a: Array, b: Array) -> tuple[Array, Array, Array]:
-    grid, where = np.unique(np.concatenate([a, b]), return_inverse=True)
-    where = where.reshape(-1)
-    return grid, where[: len(a)], where[len(a) :]
 
 
 def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
@@ -143,95 +142,14 @@ def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
     left, right = _present(a, "a"), _present(b, "b")
     if not (len(left) and len(right)):
         return EMDResult(emd=None, mean_difference=None, n_a=len(left), n_b=len(right), reason="no_values")
-    grid, at_a, at_b = _on_grid(left, right)
+    grid, at_a, at_b = on_grid(left, right)
     counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
     return EMDResult(
-        emd=float(_distance(grid, *counts)),
+        emd=float(work(grid, *counts)),
         mean_difference=float(right.mean() - left.mean()),
         n_a=len(left),
         n_b=len(right),
     )
-
-
-def _scaled(values: Iterable[Any], scale: Scale | None, what: str) -> Array:
-    """Numbers, or the values of labels, divided by the declared range; NaN where missing."""
-    if scale is None:
-        return numeric_column(values, what)
-    if isinstance(scale, Interval):
-        return scale.check(numeric_column(values, what)) / (scale.span or 1.0)
-    positions = scale.positions
-    if positions is None:
-        raise ArgumentError(f"{scale} has no distances; give Ordinal(labels, values) or Interval(low, high)")
-    codes = scale.encode(as_sequence(values, what))
-    return np.where(codes >= 0, positions[codes], np.nan) / (float(np.ptp(positions)) or 1.0)
-
-
-def wasserstein_distance(
-    a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
-) -> Estimate:
-    """W₁ = ∫ |F_a(x) - F_b(x)| dx between two samples, pairing ignored.
-
-    Without a scale in the units of the numbers; with one, labels stand at its values and the distance is
-    divided by the declared range, which makes it free of units. An empty sample: undefined (`no_values`). The
-    interval is the percentile bootstrap, each sample resampled by itself, or both together by cluster; a
-    distance cannot be negative, so near 0 it lies high.
-
-    Args:
-        a: Numbers, or labels on the scale; None and NaN are missing.
-        b: Likewise, as many or not.
-        scale: `Interval(low, high)`, `Ordinal(labels, values)` or `Binary()`.
-        **interval: See `IntervalArguments`; with `cluster` both samples have one value per unit.
-    """
-    options = IntervalOptions(**interval)
-    if options.ci not in ("auto", "percentile", None):
-        raise ArgumentError(f"ci={options.ci!r}; distances between samples have 'percentile' or None")
-    left, right = _scaled(a, scale, "a"), _scaled(b, scale, "b")
-    kept_left, kept_right = ~np.isnan(left), ~np.isnan(right)
-    n_missing = int((~kept_left).sum() + (~kept_right).sum())
-    unit = "units of the declared range" if scale is not None else "units of the scores"
-    name = f"Wasserstein distance in {unit}, pairing ignored"
-    if not (kept_left.any() and kept_right.any()):
-        return Estimate.undefined("no_values", method=name, n_missing=n_missing)
-    grid, at_a, at_b = _on_grid(left[kept_left], right[kept_right])
-    counts = [np.bincount(at, minlength=len(grid)).astype(float) for at in (at_a, at_b)]
-    value = float(_distance(grid, *counts))
-    n = len(at_a) + len(at_b)
-    if options.ci is None:
-        return Estimate(value, n=n, method=name, n_missing=n_missing)
-    if options.cluster is None:
-        drawn = _independent(grid, counts, options)
-    else:
-        if len(left) != len(right):
-            raise ArgumentError(f"cluster pairs the samples; a has {len(left)} values and b {len(right)}")
-        members = cluster_codes(options.cluster, len(left))
-        assert members is not None
-        drawn = _together(grid, (at_a, at_b), (members[kept_left], members[kept_right]), options)
-    tails = (1 - options.confidence_level) / 2
-    low, high = np.quantile(drawn, (tails, 1 - tails))
-    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
-    return Estimate(value, float(low), float(high), float(drawn.std()), n, text, None, n_missing)
-
-
-def _independent(grid: Array, counts: list[Array], options: IntervalOptions) -> Array:
-    rng = options.generator()
-    drawn = [rng.multinomial(int(c.sum()), c / c.sum(), size=options.n_resamples) for c in counts]
-    return _distance(grid, *(weights.astype(float) for weights in drawn))
-
-
-def _together(
-    grid: Array, places: tuple[Any, Any], members: tuple[Any, Any], options: IntervalOptions
-) -> Array:
-    n_clusters = int(max(one.max() for one in members)) + 1
-    rng = options.generator()
-    weights = rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=options.n_resamples)
-    sums = []
-    for at, cluster in zip(places, members, strict=True):
-        table = np.zeros((n_clusters, len(grid)))
-        np.add.at(table, (cluster, at), 1.0)
-        sums.append(weights @ table)
-    # A resample may leave one side without a value; it says nothing about the distance.
-    full = (sums[0].sum(-1) > 0) & (sums[1].sum(-1) > 0)
-    return _distance(grid, sums[0][full], sums[1][full])
 
 
 def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:

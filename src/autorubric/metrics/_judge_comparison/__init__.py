@@ -1,0 +1,6 @@
+"""Two judges against the same truth, and p-values of many such comparisons."""
+
+from autorubric.metrics._judge_comparison._adjust import Adjustment, adjust_pvalues
+from autorubric.metrics._judge_comparison._compare import ComparisonMethod, JudgeComparison, compare_judges
+
+__all__ = ["Adjustment", "ComparisonMethod", "JudgeComparison", "adjust_pvalues", "compare_judges"]

@@ -1,0 +1,66 @@
+"""P-values of many tests at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._resampling import Array
+
+Adjustment: TypeAlias = Literal["holm", "bh", "by"]
+
+
+def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> list[float | None]:
+    """The p-values adjusted for their number, in their order; None stays None and does not count.
+
+    With the m p-values sorted from the least, p_(1) ≤ … ≤ p_(m):
+
+    - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; below α, any false finding has at
+      most the chance α;
+    - `"bh"`: min over j ≥ i of m p_(j) / j [2]; below q, at most the share q of findings is false on average,
+      for independent or positively dependent tests;
+    - `"by"`: that times 1 + 1/2 + … + 1/m [3]; the same under any dependence.
+
+    All are cut at 1 and lie at or above the p-values.
+
+    Args:
+        p: P-values in [0, 1]; None and NaN are tests that could not be made.
+        method: The adjustment.
+
+    Raises:
+        ArgumentError: A p-value lies outside [0, 1], or the method is unknown.
+
+    References:
+        [1] S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+            Statistics 6(2), 65-70.
+        [2] Y. Benjamini, Y. Hochberg (1995), Controlling the false discovery rate, Journal of the Royal
+            Statistical Society B 57(1), 289-300.
+        [3] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
+            under dependency, Annals of Statistics 29(4), 1165-1188.
+    """
+    if method not in get_args(Adjustment):
+        raise ArgumentError(f"method={method!r}; give one of {list(get_args(Adjustment))}")
+    given = numeric_column(p, "p")
+    there = ~np.isnan(given)
+    values = given[there]
+    if np.any((values < 0) | (values > 1)):
+        raise ArgumentError(f"p holds {float(values[(values < 0) | (values > 1)][0])!r}; give p in [0, 1]")
+    adjusted = np.full(len(given), np.nan)
+    order = np.argsort(values, kind="stable")
+    adjusted[np.flatnonzero(there)[order]] = _adjusted(values[order], method)
+    return [None if np.isnan(one) else float(one) for one in adjusted]
+
+
+def _adjusted(ascending: Array, method: Adjustment) -> Array:
+    m = len(ascending)
+    rank = np.arange(1, m + 1)
+    if method == "holm":
+        return np.minimum(np.maximum.accumulate((m - rank + 1) * ascending), 1.0)
+    factor = float((1.0 / rank).sum()) if method == "by" else 1.0
+    # In this order of operations the last is p itself, never less by rounding.
+    scaled = ascending * (factor * (m / rank))
+    return np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)

@@ -1,0 +1,200 @@
+"""Whether one judge is nearer to the truth than another, on the same items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias, Unpack, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._judge_comparison._contests import Contest, Statistic
+from autorubric.metrics._judge_comparison._difference import difference_estimate, negated
+from autorubric.metrics._judge_comparison._paired_tests import (
+    PERMUTATIONS,
+    PValue,
+    bootstrap_test,
+    mcnemar_test,
+    permutation_test,
+    williams_test,
+)
+from autorubric.metrics._judge_comparison._stats import (
+    AnyStat,
+    ComparisonStat,
+    contest_of,
+    read_triples,
+    side_estimates,
+)
+from autorubric.metrics._judge_comparison._triples import Triples
+from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._scales import Scale
+from autorubric.metrics._weights import Weights
+
+ComparisonMethod: TypeAlias = Literal["bootstrap", "permutation", "mcnemar", "williams"]
+
+_STATS_OF: dict[str, ComparisonStat] = {"mcnemar": "accuracy", "williams": "pearson"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeComparison:
+    """Two judges compared.
+
+    Attributes:
+        difference: Figure of a minus that of b.
+        p_value: Two-sided p of no difference; None where there is no test.
+        a: Figure of a, with its own interval.
+        b: Figure of b.
+        stat: The figure; of a function its name.
+        method: The test.
+        test: The test in words, with its statistic.
+        n: Items with a truth and both judgements.
+        n_missing: Items left out because a side was missing.
+        reason: Why there is no p-value.
+    """
+
+    difference: Estimate
+    p_value: float | None
+    a: Estimate
+    b: Estimate
+    stat: str
+    method: ComparisonMethod
+    test: str
+    n: int
+    n_missing: int
+    reason: Reason | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: value.to_dict() if isinstance(value, Estimate) else value for name, value in plain.items()
+        }
+
+
+def compare_judges(
+    truth: Iterable[Any],
+    a: Iterable[Any],
+    b: Iterable[Any],
+    *,
+    stat: ComparisonStat | Statistic | None = None,
+    method: ComparisonMethod = "bootstrap",
+    scale: Scale | None = None,
+    weights: Weights = None,
+    **interval: Unpack[CodedArguments],
+) -> JudgeComparison:
+    """Figure of judge a minus that of judge b on the same items, with its interval and a test [1].
+
+    Only items with a truth and both judgements count, so that both figures rest on the same items. Tests:
+
+    - `"bootstrap"`: items, or clusters, drawn with replacement; p is the least level at which the percentile
+      interval leaves out 0, and at least 2 / (n_resamples + 1); below about 50 items it is too sure, so take
+      `"permutation"`;
+    - `"permutation"`: a and b exchanged item by item, or cluster by cluster; exact where the outcomes are
+      few, else 10,000 random exchanges (or `n_resamples`, if more) and p at least 1 / 10,001. Its null
+      hypothesis is that the judges are interchangeable;
+    - `"mcnemar"`: exact, of accuracy; no item that one alone has right gives p = 1;
+    - `"williams"`: t test of two correlations with the truth in common, of Pearson's r, for roughly normal
+      numbers; below four items there is none (`too_few_units`).
+
+    Where a figure is undefined, so are the difference and p, with the reason. The interval is the
+    percentile bootstrap under every test but McNemar's, whose is Bonett and Price's [2]; `ci="analytic"`
+    is theirs for accuracy of items, else the delta method. Judges that differ on no unit have no
+    bootstrap interval (`no_variance`).
+
+    Args:
+        truth: True labels; None and NaN are missing, and drop the item.
+        a: Labels of one judge.
+        b: Labels of the other.
+        stat: The figure; or a function of two arrays (truth, pred) without missing values that gives a
+            number, or None where it is undefined; called for each resample. None takes accuracy under
+            McNemar's test, Pearson's r under Williams', else kappa. Of the absolute error less is better.
+        method: The test.
+        scale: Declared categories; None takes those seen. Under `"mae"` and `"pearson"` labels count with
+            their positions on it.
+        weights: Of kappa, as in `cohen_kappa`.
+        **interval: See `CodedArguments`; `cluster` is an id per item, and stands in the way of McNemar's and
+            Williams' tests.
+
+    Raises:
+        ArgumentError: Lengths differ, a label is outside the scale, or stat and method do not go together.
+
+    References:
+        [1] T. G. Dietterich (1998), Approximate statistical tests for comparing supervised classification
+            learning algorithms, Neural Computation 10(7), 1895-1923.
+        [2] D. G. Bonett, R. M. Price (2012), Adjusted Wald confidence interval for a difference of binomial
+            proportions based on paired data, Journal of Educational and Behavioral Statistics 37(4), 479-488.
+    """
+    options = IntervalOptions(**interval)
+    chosen = _checked(stat, method, weights, options)
+    triples = read_triples((truth, a, b), chosen, scale, options)
+    # Several draws from one seed: a generator gives it, so that all of them see the same resamples.
+    rng = options.rng
+    seed = int(rng.integers(2**63 - 1)) if isinstance(rng, np.random.Generator) else rng
+    options = replace(options, rng=seed, cluster=triples.cluster, labels=None)
+    plain = contest_of(triples, chosen, weights)
+    # Seen from the better side, so that exchanging the judges changes signs and nothing else.
+    turned = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
+    seen = triples.exchanged() if turned else triples
+    contest = contest_of(seen, chosen, weights) if turned else plain
+    difference = difference_estimate(contest, seen, options, adjusted_wald=method == "mcnemar")
+    test = _tested(contest, difference, seen, method, options)
+    of_a, of_b = side_estimates(triples, plain, chosen, weights, options)
+    return JudgeComparison(
+        difference=negated(difference) if turned else difference,
+        p_value=test.p_value,
+        a=of_a,
+        b=of_b,
+        stat=plain.name if callable(chosen) else chosen,
+        method=method,
+        test=test.words,
+        n=triples.n,
+        n_missing=triples.n_missing,
+        reason=test.reason,
+    )
+
+
+def _checked(
+    stat: ComparisonStat | Statistic | None,
+    method: ComparisonMethod,
+    weights: Weights,
+    options: IntervalOptions,
+) -> AnyStat:
+    """The figure that was asked for, or that the method tests."""
+    if method not in get_args(ComparisonMethod):
+        raise ArgumentError(f"method={method!r}; give one of {list(get_args(ComparisonMethod))}")
+    only = _STATS_OF.get(method)
+    chosen: AnyStat = stat if stat is not None else only or "kappa"
+    if not callable(chosen) and chosen not in get_args(ComparisonStat):
+        raise ArgumentError(f"stat={stat!r}; give one of {list(get_args(ComparisonStat))} or a function")
+    if only is not None and chosen != only:
+        raise ArgumentError(f"method={method!r} tests {only}, not {stat!r}; take 'permutation'")
+    if only is not None and options.cluster is not None:
+        raise ArgumentError(f"method={method!r} takes items for independent; with cluster take 'permutation'")
+    if weights is not None and chosen != "kappa":
+        raise ArgumentError(f"weights belong to stat='kappa', not to {stat!r}")
+    return chosen
+
+
+def _tested(
+    contest: Contest,
+    difference: Estimate,
+    triples: Triples,
+    method: ComparisonMethod,
+    options: IntervalOptions,
+) -> PValue:
+    if difference.value is None:
+        return PValue(None, method, difference.reason)
+    if method == "mcnemar":
+        right_a, right_b = triples.a == triples.truth, triples.b == triples.truth
+        only_a, only_b = np.count_nonzero(right_a & ~right_b), np.count_nonzero(right_b & ~right_a)
+        return mcnemar_test(int(only_a), int(only_b))
+    if method == "williams":
+        columns = (triples.truth, triples.a, triples.b)
+        r = np.corrcoef(np.stack(columns))
+        return williams_test(float(r[0, 1]), float(r[0, 2]), float(r[1, 2]), triples.n)
+    if method == "permutation":
+        n = max(options.n_resamples, PERMUTATIONS)
+        return permutation_test(contest, difference.value, n, options.generator())
+    return bootstrap_test(contest, options.n_resamples, options.generator())

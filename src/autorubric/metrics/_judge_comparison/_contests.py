@@ -1,0 +1,219 @@
+"""The difference of a figure between two judges of the same items, ready to resample and to permute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from autorubric.metrics._chance import kappa_of, undefined_reason
+from autorubric.metrics._contingency import table_units
+from autorubric.metrics._contingency_figures import square
+from autorubric.metrics._estimate import Reason, UndefinedEstimateError
+from autorubric.metrics._judge_comparison._triples import Triples
+from autorubric.metrics._moments import pearson_of
+from autorubric.metrics._rater_tables import row_units, weighted_units
+from autorubric.metrics._resampling import Array, Compute, Units
+from autorubric.metrics._scales import Codes
+from autorubric.metrics._weights import Weights, weight_matrix
+
+_KINDS = 4096
+
+Statistic: TypeAlias = Callable[[Any, Any], Any]
+"""(truth, pred), arrays of shape `(n,)`, to a number; None or NaN where it is undefined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """A figure of judge a and of judge b on the same sampling units.
+
+    Attributes:
+        name: The figure, in words.
+        units: Items or clusters.
+        sides: Sums of units to the figure of a and that of b.
+        swapped: The difference where the judges are exchanged in so many units of each kind, from shape
+            `(r, u)` to `(r,)`.
+        movable: Kinds of units where the exchange matters, shape `(u,)`.
+        reason: Why the difference is undefined at these sums.
+        smooth: Whether the figure can be differentiated in the sums.
+    """
+
+    name: str
+    units: Units
+    sides: Callable[[Array], tuple[Array, Array]]
+    swapped: Compute
+    movable: Array
+    reason: Callable[[Array], Reason]
+    smooth: bool = True
+
+    def difference(self, sums: Array) -> Array:
+        """Figure of a minus that of b."""
+        a, b = self.sides(sums)
+        return np.asarray(a - b)
+
+
+def _of_sums(name: str, units: Units, of: Compute, reason: Callable[[Array], Reason]) -> Contest:
+    """A contest of a figure of sums; the units have the sums of a beside those of b."""
+    assert units.sums is not None
+    width = units.sums.shape[1] // 2
+    gain = units.sums[:, width:] - units.sums[:, :width]
+    total = units.total()
+
+    def swapped(exchanged: Array) -> Array:
+        moved = exchanged @ gain
+        return np.asarray(of(total[:width] + moved) - of(total[width:] - moved))
+
+    def why(sums: Array) -> Reason:
+        side = sums[:width] if np.isnan(of(sums[None, :width])[0]) else sums[width:]
+        return reason(side)
+
+    return Contest(
+        name=name,
+        units=units,
+        sides=lambda sums: (of(sums[..., :width]), of(sums[..., width:])),
+        swapped=swapped,
+        movable=np.asarray(gain.any(1)),
+        reason=why,
+    )
+
+
+def kappa_contest(triples: Triples, weights: Weights) -> Contest:
+    """Of Cohen's kappa."""
+    assert triples.coded is not None
+    size = triples.coded.size
+    matrix = weight_matrix(weights, triples.coded.scale, size)
+    if triples.cluster is None:
+        cells = (triples.truth * size + triples.a) * size + triples.b
+        seen, counts = np.unique(cells, return_counts=True)
+        truth, a, b = seen // size**2, seen // size % size, seen % size
+        sums = np.zeros((len(seen), 2, size * size))
+        sums[np.arange(len(seen)), 0, truth * size + a] = 1.0
+        sums[np.arange(len(seen)), 1, truth * size + b] = 1.0
+        units = Units(
+            counts=counts.astype(np.int64), n=triples.n, sums=sums.reshape(len(seen), 2 * size * size)
+        )
+    else:
+        tables = [
+            table_units(triples.truth, pred, size, triples.cluster)[0].sums for pred in (triples.a, triples.b)
+        ]
+        halves = np.concatenate([table for table in tables if table is not None], axis=1)
+        ones = np.ones(len(halves), dtype=np.int64)
+        units = Units(counts=ones, n=triples.n, sums=halves, clustered=True)
+    return _of_sums(
+        "Cohen's kappa",
+        units,
+        lambda sums: kappa_of(square(sums, size), matrix),
+        lambda sums: undefined_reason(sums.reshape(size, size)),
+    )
+
+
+def accuracy_contest(triples: Triples) -> Contest:
+    """Of the share of right answers; the sums are items and right ones."""
+    right = [(pred == triples.truth).astype(float) for pred in (triples.a, triples.b)]
+    ones = np.ones(triples.n)
+    return _of_sums("accuracy", _units([ones, right[0], ones, right[1]], triples), _mean, _no_pairs)
+
+
+def mae_contest(triples: Triples) -> Contest:
+    """Of the mean absolute error."""
+    far = [np.abs(pred - triples.truth) for pred in (triples.a, triples.b)]
+    ones = np.ones(triples.n)
+    return _of_sums("MAE", _units([ones, far[0], ones, far[1]], triples), _mean, _no_pairs)
+
+
+def pearson_contest(triples: Triples) -> Contest:
+    """Of Pearson's r; both judges are centred and scaled alike, so that their sums may be exchanged."""
+    both = np.concatenate([triples.a, triples.b])
+    x = _standard(triples.truth, triples.truth)
+    columns = []
+    for pred in (triples.a, triples.b):
+        y = _standard(pred, both)
+        columns += [np.ones(triples.n), x, y, x * x, y * y, x * y]
+
+    def reason(sums: Array) -> Reason:
+        return "too_few_units" if triples.n < 2 else "no_variance"
+
+    return _of_sums("Pearson's r", _units(columns, triples), pearson_of, reason)
+
+
+def callable_contest(statistic: Statistic, triples: Triples) -> Contest:
+    """Of any function of (truth, pred); each resample is one call a judge."""
+    units = weighted_units(triples.n, triples.cluster)
+    gather = np.arange(triples.n) if units.gather is None else units.gather
+
+    def sides(weights: Array) -> tuple[Array, Array]:
+        drawn = [np.repeat(np.arange(triples.n), row.astype(np.int64)) for row in np.atleast_2d(weights)]
+        both = [
+            [_called(statistic, triples.truth[rows], pred[rows]) for rows in drawn]
+            for pred in (triples.a, triples.b)
+        ]
+        return np.array(both[0]), np.array(both[1])
+
+    def swapped(exchanged: Array) -> Array:
+        values = []
+        for flags in exchanged[:, gather] > 0:
+            a, b = np.where(flags, triples.b, triples.a), np.where(flags, triples.a, triples.b)
+            values.append(_called(statistic, triples.truth, a) - _called(statistic, triples.truth, b))
+        return np.array(values)
+
+    differ = np.bincount(gather, weights=triples.a != triples.b, minlength=len(units.counts)) > 0
+    name = getattr(statistic, "__name__", type(statistic).__name__)
+    return Contest(
+        name=name,
+        units=units,
+        sides=sides,
+        swapped=swapped,
+        movable=differ,
+        reason=lambda sums: "not_comparable",
+        smooth=False,
+    )
+
+
+def _called(statistic: Statistic, truth: Array, pred: Array) -> float:
+    try:
+        found = statistic(truth, pred)
+        return float("nan") if found is None else float(found)
+    except UndefinedEstimateError:
+        return float("nan")
+
+
+def _standard(values: Array, reference: Array) -> Array:
+    if not len(values):
+        return values
+    centre = float(reference[0] if np.ptp(reference) == 0 else reference.mean())
+    return (values - centre) / (float(np.abs(reference - centre).max()) or 1.0)
+
+
+def _mean(sums: Array) -> Array:
+    return np.asarray(sums[..., 1] / sums[..., 0])
+
+
+def _no_pairs(sums: Array) -> Reason:
+    return "no_pairs"
+
+
+def _units(columns: list[Array], triples: Triples) -> Units:
+    """Items that are alike once with their number, where there are few kinds of them, or the clusters."""
+    rows = np.column_stack(columns)
+    kinds = _kinds(triples) if triples.cluster is None and triples.n else None
+    if kinds is None:
+        return row_units(rows, triples.cluster)
+    counts = np.bincount(kinds)
+    example = np.zeros(len(counts), dtype=np.int64)
+    example[kinds] = np.arange(len(kinds))
+    there = np.flatnonzero(counts)
+    return Units(counts=counts[there].astype(np.int64), n=len(rows), sums=rows[example[there]])
+
+
+def _kinds(triples: Triples) -> Codes | None:
+    """A number for each item, the same for items that are alike; None where there may be too many kinds."""
+    keys, span = np.zeros(triples.n, dtype=np.int64), 1
+    for column in (triples.truth, triples.a, triples.b):
+        seen, places = np.unique(column, return_inverse=True)
+        span *= len(seen)
+        if span > _KINDS:
+            return None
+        keys = keys * len(seen) + places.reshape(-1)
+    return keys

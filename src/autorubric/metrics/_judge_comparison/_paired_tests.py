@@ -1,0 +1,135 @@
+"""P-values of the difference between two judges."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import bdtr, gammaln, stdtr
+
+from autorubric.metrics._estimate import Reason
+from autorubric.metrics._estimation import DEGENERATE_SHARE
+from autorubric.metrics._judge_comparison._contests import Contest
+from autorubric.metrics._resampling import Array, replicates
+
+PERMUTATIONS = 10_000
+"""Random exchanges at least, where there are too many to go through all of them."""
+
+_OUTCOMES = 1 << 14
+_CHUNK_CELLS = 4_000_000
+_RELATIVE_TIE = 1e-9
+
+
+class PValue(NamedTuple):
+    """A p-value, how it was found, and why there is none."""
+
+    p_value: float | None
+    words: str
+    reason: Reason | None = None
+
+
+def bootstrap_test(contest: Contest, n_resamples: int, rng: np.random.Generator) -> PValue:
+    """The least level at which the percentile interval of the difference leaves out 0.
+
+    p = 2 (1 + min(#{d* ≤ 0}, #{d* ≥ 0})) / (B + 1), at most 1.
+    """
+    if contest.units.size < 2:
+        # Every resample is the sample, which would pass for certainty.
+        return PValue(None, "bootstrap", "too_few_units")
+    drawn = replicates(contest.units, contest.difference, n_resamples, rng)
+    defined = drawn[~np.isnan(drawn)]
+    words = f"bootstrap, {n_resamples} resamples"
+    if len(defined) < (1 - DEGENERATE_SHARE) * n_resamples:
+        return PValue(
+            None, f"{words}, {n_resamples - len(defined)} of them undefined", "degenerate_resamples"
+        )
+    slack = 1e-12 * float(np.abs(defined).max(initial=0.0))
+    tail = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
+    return PValue(min(1.0, 2 * (1 + int(tail)) / (len(defined) + 1)), words)
+
+
+def permutation_test(contest: Contest, observed: float, n: int, rng: np.random.Generator) -> PValue:
+    """Share of exchanges of the judges, unit by unit, that part them at least as far as they are.
+
+    All exchanges where they have few enough outcomes; else `n` random ones, p = (1 + #) / (n + 1) [1]. An
+    exchange that leaves the figure undefined counts as parting them.
+
+    References:
+        [1] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
+            Applications in Genetics and Molecular Biology 9(1), 39.
+    """
+    counts = np.where(contest.movable, contest.units.counts, 0)
+    outcomes = math.prod(int(count) + 1 for count in counts[counts > 0][: _OUTCOMES.bit_length()])
+    if np.count_nonzero(counts) < _OUTCOMES.bit_length() and outcomes <= _OUTCOMES:
+        exchanged, weight = _all_exchanges(counts, outcomes)
+        far = _far(contest.swapped(exchanged), observed)
+        return PValue(min(1.0, float(weight[far].sum())), f"permutation, exact over {outcomes} outcomes")
+    step = max(1, _CHUNK_CELLS // max(len(counts), 1))
+    extreme = 0
+    for start in range(0, n, step):
+        exchanged = _random_exchanges(counts, min(step, n - start), rng)
+        extreme += int(np.count_nonzero(_far(contest.swapped(exchanged), observed)))
+    return PValue((1 + extreme) / (n + 1), f"permutation, {n} random exchanges")
+
+
+def _far(values: Array, observed: float) -> Array:
+    return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) * (1 - _RELATIVE_TIE)))
+
+
+def _all_exchanges(counts: Array, outcomes: int) -> tuple[Array, Array]:
+    """Every number of exchanged units of each kind, `(outcomes, u)`, and its probability."""
+    exchanged = np.zeros((outcomes, len(counts)))
+    logarithm = np.zeros(outcomes)
+    rest = np.arange(outcomes)
+    for kind in np.flatnonzero(counts):
+        count = int(counts[kind])
+        rest, moved = np.divmod(rest, count + 1)
+        exchanged[:, kind] = moved
+        ways = gammaln(count + 1) - gammaln(moved + 1) - gammaln(count - moved + 1)
+        logarithm += ways - count * math.log(2)
+    return exchanged, np.exp(logarithm)
+
+
+def _random_exchanges(counts: Array, rows: int, rng: np.random.Generator) -> Array:
+    if counts.max(initial=0) <= 1:
+        return (rng.integers(0, 2, size=(rows, len(counts)), dtype=np.int8) * counts).astype(float)
+    return rng.binomial(counts, 0.5, size=(rows, len(counts))).astype(float)
+
+
+def mcnemar_test(only_a: int, only_b: int) -> PValue:
+    """Exact two-sided test that items where one judge alone is right are as often a's as b's [1].
+
+    Twice the lesser tail of the binomial distribution of the discordant items at 1/2; without any, 1.
+
+    References:
+        [1] Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions or
+            percentages, Psychometrika 12(2), 153-157.
+    """
+    p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+    return PValue(p, f"exact McNemar, {only_a} items right by a alone, {only_b} by b alone")
+
+
+def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
+    """Two-sided t test of two correlations with a variable in common [1], eq. 7 of [2]; df = n - 3.
+
+    t = (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)² (1 - r_ab)³ / 4)), with
+    |R| = 1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
+
+    References:
+        [1] E. J. Williams (1959), The comparison of regression variables, Journal of the Royal Statistical
+            Society B 21(2), 396-399.
+        [2] J. H. Steiger (1980), Tests for comparing elements of a correlation matrix, Psychological
+            Bulletin 87(2), 245-251.
+    """
+    words = f"Williams' t, {n - 3} degrees of freedom"
+    if n < 4:
+        return PValue(None, "Williams' t", "too_few_units")
+    if r_a == r_b:
+        return PValue(1.0, f"{words}, t = 0")
+    determinant = max(0.0, 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab)
+    room = 2 * determinant * (n - 1) / (n - 3) + (r_a + r_b) ** 2 * (1 - r_ab) ** 3 / 4
+    if room <= 1e-12 or r_ab <= -1 + 1e-12:
+        return PValue(None, words, "no_variance")
+    t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab) / room)
+    return PValue(float(2 * stdtr(n - 3, -abs(t))), f"{words}, t = {t:.4f}")

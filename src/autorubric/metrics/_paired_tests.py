@@ -1,0 +1,122 @@
+"""Tests of paired differences: Wilcoxon's signed ranks and random signs."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy.special import ndtr
+
+from autorubric.metrics._resampling import Array
+
+PMethod: TypeAlias = Literal["exact", "random flips", "normal"]
+
+FEWEST_FLIPS = 10_000
+
+_EXACT_RANKS = 50
+_EXACT_TIED_RANKS = 13
+_EXACT_FLIPS = 20
+_MOST_SIZES = 5_000
+_CHUNK_CELLS = 4_000_000
+_DECIMALS = 12
+
+
+class PairedTest(NamedTuple):
+    """A test: its statistic, its two-sided p, and how p was found."""
+
+    statistic: float
+    p_value: float
+    method: PMethod
+
+
+def _levelled(differences: Array) -> Array:
+    """Differences in units of the greatest, so rounded that equal ones are equal; those of 0 left out."""
+    greatest = float(np.abs(differences).max(initial=0.0))
+    if greatest == 0.0:
+        return np.zeros(0)
+    scaled = np.round(differences / greatest, _DECIMALS)
+    return np.asarray(scaled[scaled != 0])
+
+
+def wilcoxon(differences: Array) -> PairedTest | None:
+    """Wilcoxon's signed-rank test that differences are symmetric about 0 [1]; None where all are 0.
+
+    Differences of 0 are left out, ties share midranks, and the statistic is the lesser sum of ranks. p is
+    exact for up to 50 differences all of different size, for up to 13 otherwise, beyond that normal with the
+    variance corrected for ties and without correction for continuity.
+
+    References:
+        [1] F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1(6), 80-83.
+    """
+    kept = _levelled(differences)
+    n = len(kept)
+    if not n:
+        return None
+    _, where, counts = np.unique(np.abs(kept), return_inverse=True, return_counts=True)
+    # Midranks, doubled: whole numbers.
+    ranks = (2 * np.cumsum(counts) - counts + 1)[where.reshape(-1)]
+    total = int(ranks.sum())
+    lesser = min(int(ranks[kept > 0].sum()), int(ranks[kept < 0].sum()))
+    tied = len(counts) < n or n < len(differences)
+    if len(differences) <= (_EXACT_TIED_RANKS if tied else _EXACT_RANKS):
+        return PairedTest(lesser / 2, _exact_rank_p(ranks, lesser), "exact")
+    variance = n * (n + 1) * (2 * n + 1) / 24 - float((counts**3 - counts).sum()) / 48
+    z = (lesser / 2 - total / 4) / math.sqrt(variance)
+    return PairedTest(lesser / 2, float(min(1.0, 2 * ndtr(z))), "normal")
+
+
+def _exact_rank_p(ranks: Array, lesser: int) -> float:
+    """Share of all 2ⁿ signs that give so small a sum of positive ranks, or so great a one."""
+    ways = np.zeros(int(ranks.sum()) + 1)
+    ways[0] = 1.0
+    for rank in ranks.tolist():
+        moved = np.zeros_like(ways)
+        moved[rank:] = ways[: len(ways) - rank]
+        ways = ways + moved
+    return min(1.0, 2 * float(ways[: lesser + 1].sum() / ways.sum()))
+
+
+def sign_flip(differences: Array, n_flips: int, rng: np.random.Generator) -> PairedTest:
+    """Permutation test that flips the signs of differences at random [1]; p = 1 where all are 0.
+
+    p is the share of signs under which the sum lies as far from 0 as it does: exact over all 2ⁿ for up to 20
+    differences that are not 0; of `n_flips` random ones beyond, (1 + as far) / (1 + flips) [2]; with more
+    than 5,000 different sizes, the normal limit `2 Φ(-|Σ d| / √Σ d²)`.
+
+    References:
+        [1] R. A. Fisher (1935), The design of experiments, section 21.
+        [2] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
+            Applications in Genetics and Molecular Biology 9(1), 39.
+    """
+    kept = _levelled(differences)
+    if not len(kept):
+        return PairedTest(0.0, 1.0, "exact")
+    seen = abs(float(kept.sum()))
+    # What is equal in exact arithmetic must not fall short by rounding.
+    as_far = seen - 1e-9 * max(1.0, seen)
+    statistic = float(differences.sum())
+    if len(kept) <= _EXACT_FLIPS:
+        sums = kept[:1]
+        for one in kept[1:]:
+            sums = np.concatenate([sums + one, sums - one])
+        return PairedTest(statistic, float(np.mean(np.abs(sums) >= as_far)), "exact")
+    sizes, counts = np.unique(np.abs(kept), return_counts=True)
+    if len(sizes) > _MOST_SIZES:
+        p_value = float(2 * ndtr(-seen / math.sqrt(float((kept**2).sum()))))
+        return PairedTest(statistic, p_value, "normal")
+    beyond = 0
+    step = max(1, _CHUNK_CELLS // len(sizes))
+    for start in range(0, n_flips, step):
+        rows = min(step, n_flips - start)
+        beyond += int(np.count_nonzero(np.abs(_flipped(sizes, counts, rows, rng)) >= as_far))
+    return PairedTest(statistic, (1 + beyond) / (1 + n_flips), "random flips")
+
+
+def _flipped(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
+    """Sums under random signs; of differences of one size it matters only how many are positive."""
+    if counts.max() == 1:
+        signs = rng.integers(0, 2, size=(rows, len(sizes)), dtype=np.int8)
+        return np.asarray(2.0 * (signs @ sizes) - sizes.sum())
+    positive = rng.binomial(counts, 0.5, size=(rows, len(sizes)))
+    return np.asarray((2.0 * positive - counts) @ sizes)

@@ -1,0 +1,23 @@
+"""Preferences: whether two scores order items alike, and strengths from who beat whom."""
+
+from autorubric.metrics._preferences._bradley_terry import BradleyTerryResult, bradley_terry
+from autorubric.metrics._preferences._elo import EloResult, elo
+from autorubric.metrics._preferences._pairwise import pairwise_accuracy
+from autorubric.metrics._preferences._position_consistency import position_consistency
+from autorubric.metrics._preferences._soft_pairwise import soft_pairwise_accuracy
+from autorubric.metrics._preferences._tie_calibration import (
+    TieCalibratedAccuracy,
+    tie_calibrated_pairwise_accuracy,
+)
+
+__all__ = [
+    "BradleyTerryResult",
+    "EloResult",
+    "TieCalibratedAccuracy",
+    "bradley_terry",
+    "elo",
+    "pairwise_accuracy",
+    "position_consistency",
+    "soft_pairwise_accuracy",
+    "tie_calibrated_pairwise_accuracy",
+]

@@ -1,0 +1,179 @@
+"""Strengths from who beat whom, with their standard errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from autorubric.aggregation import Contest, TieModel, fit_strengths
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._intervals import normal_quantile
+from autorubric.metrics._preferences._comparison import Comparison, checked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BradleyTerryResult:
+    """Strengths in the Bradley–Terry model.
+
+    Attributes:
+        strengths: Logarithmic strength by name, their mean 0; None where the likelihood has no maximum.
+        estimates: The same with standard errors and intervals; undefined (`not_connected`) without a maximum.
+        covariance: Of the strengths, in the order of the names; None without a maximum.
+        tie_strength: Davidson's ν: a tie between equals is ν times as likely as a win of one; None where
+            ties are half wins.
+        n: Comparisons.
+        unconnected: The players for want of whose wins or losses there is no maximum.
+        reason: Why there are no strengths, in words.
+        method: The model, and how intervals are made.
+        confidence_level: Level of the intervals.
+    """
+
+    strengths: Mapping[str, float] | None
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+    covariance: tuple[tuple[float, ...], ...] | None = None
+    tie_strength: float | None = None
+    n: int = 0
+    unconnected: tuple[str, ...] = field(default=())
+    reason: str | None = None
+    method: str = ""
+    confidence_level: float = 0.95
+
+    def difference(self, left: str, right: str) -> Estimate:
+        """How much stronger `left` is than `right`, whose covariance the interval respects.
+
+        Raises:
+            ArgumentError: A name is no player.
+        """
+        names = list(self.estimates)
+        for name in (left, right):
+            if name not in self.estimates:
+                raise ArgumentError(f"no player {name!r}; there are {', '.join(names)}")
+        method = f"difference of strengths; {self.method}"
+        if self.strengths is None or self.covariance is None:
+            return Estimate.undefined("not_connected", n=self.n, method=method)
+        i, j = names.index(left), names.index(right)
+        variance = self.covariance[i][i] + self.covariance[j][j] - 2 * self.covariance[i][j]
+        value = self.strengths[left] - self.strengths[right]
+        return _wald(value, variance, self.n, method, self.confidence_level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return plain | {
+            "strengths": None if self.strengths is None else dict(self.strengths),
+            "estimates": {name: one.to_dict() for name, one in self.estimates.items()},
+            "covariance": None if self.covariance is None else [list(row) for row in self.covariance],
+            "unconnected": list(self.unconnected),
+        }
+
+
+def bradley_terry(
+    comparisons: Iterable[Comparison],
+    *,
+    ties: TieModel = "half",
+    prior: float | None = None,
+    confidence_level: float = 0.95,
+) -> BradleyTerryResult:
+    """Strengths from who beat whom: `P(i beats j) = 1 / (1 + e^(a_j - a_i))` [1], by maximum likelihood.
+
+    The strengths are logarithmic, and centred: their mean is 0. There is a maximum if and only if from each
+    player a chain of wins or ties leads to every other [3]. Without it the strengths are None, and the
+    players outside the largest connected set are named; `prior` adds what is missing.
+
+    Standard errors are those of the centred strengths, from the inverse of the observed information; Wald's
+    intervals, for many comparisons each of its own. Half wins count as half an observation each, so that a
+    tie is as informative as a win; with a `prior` its comparisons inform too.
+
+    Args:
+        comparisons: `(left, right, winner)`, the winner being one of the two, or None for a tie.
+        ties: `"half"`: a tie is half a win for each; `"davidson"`: an outcome of its own [2].
+        prior: So many comparisons of each player with an average one, half of them won, are added.
+        confidence_level: Level of the intervals.
+
+    Raises:
+        ArgumentError: A comparison is none, there are fewer than two players, or an option is not allowed.
+
+    References:
+        [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
+        [2] R. R. Davidson (1970), JASA 65(329), 317-328, equations (2.4) and (2.5).
+        [3] L. R. Ford (1957), American Mathematical Monthly 64(8.2), 28-33.
+    """
+    _check_options(ties, prior, confidence_level)
+    names, contests = _contests(comparisons)
+    n = sum(int(one.won + one.lost + one.tied) for one in contests)
+    if len(names) < 2:
+        raise ArgumentError(f"{n} comparisons of {len(names)} players; give comparisons of two or more")
+    fit = fit_strengths(len(names), contests, ties=ties, prior=prior)
+    method = f"Bradley-Terry (ties {ties}{f', prior {prior:g}' if prior else ''})"
+    games = _games(len(names), contests)
+    if fit.strengths is None or fit.covariance is None:
+        apart = tuple(names[place] for place in fit.apart)
+        return BradleyTerryResult(
+            strengths=None,
+            estimates={
+                name: Estimate.undefined("not_connected", n=own, method=method)
+                for name, own in zip(names, games, strict=True)
+            },
+            n=n,
+            unconnected=apart,
+            reason=f"not every player has won from and lost to the others by some chain: {', '.join(apart)}",
+            method=method,
+            confidence_level=confidence_level,
+        )
+    method += f"; Wald, {confidence_level:.0%}"
+    variances = [row[place] for place, row in enumerate(fit.covariance)]
+    return BradleyTerryResult(
+        strengths=dict(zip(names, fit.strengths, strict=True)),
+        estimates={
+            name: _wald(value, variance, own, method, confidence_level)
+            for name, value, variance, own in zip(names, fit.strengths, variances, games, strict=True)
+        },
+        covariance=fit.covariance,
+        tie_strength=fit.tie_strength,
+        n=n,
+        method=method,
+        confidence_level=confidence_level,
+    )
+
+
+def _check_options(ties: TieModel, prior: float | None, confidence_level: float) -> None:
+    if ties not in get_args(TieModel):
+        raise ArgumentError(f"ties={ties!r}; give one of {list(get_args(TieModel))}")
+    if prior is not None and not 0 < prior < math.inf:
+        raise ArgumentError(f"prior={prior!r}; give a number of comparisons above 0, or None")
+    if not 0.0 < confidence_level < 1.0:
+        raise ArgumentError(f"confidence_level={confidence_level!r}; give a level between 0 and 1")
+
+
+def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:
+    """The players in order of first appearance, and what came of each two of them."""
+    players: dict[str, int] = {}
+    counts: dict[tuple[int, int], list[int]] = {}
+    for comparison in comparisons:
+        left, right, winner = checked(comparison)
+        places = [players.setdefault(name, len(players)) for name in (left, right)]
+        outcome = 2 if winner is None else int((winner == left) != (places[0] < places[1]))
+        counts.setdefault((min(places), max(places)), [0, 0, 0])[outcome] += 1
+    contests = [
+        Contest(left=left, right=right, won=won, lost=lost, tied=tied)
+        for (left, right), (won, lost, tied) in counts.items()
+    ]
+    return list(players), contests
+
+
+def _games(n_players: int, contests: Iterable[Contest]) -> list[int]:
+    """How many comparisons each player is in."""
+    games = [0] * n_players
+    for one in contests:
+        for player in (one.left, one.right):
+            games[player] += int(one.won + one.lost + one.tied)
+    return games
+
+
+def _wald(value: float, variance: float, n: int, method: str, confidence_level: float) -> Estimate:
+    se = math.sqrt(max(variance, 0.0))
+    half = normal_quantile(confidence_level) * se
+    return Estimate(value, value - half, value + half, se, n, method)

@@ -1,0 +1,27 @@
+"""Reading comparisons `(left, right, winner or None)`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from autorubric.errors import ArgumentError
+
+Comparison: TypeAlias = tuple[str, str, str | None]
+"""Two players, and the one that won or None for a tie."""
+
+
+def checked(comparison: Any) -> Comparison:
+    """The comparison.
+
+    Raises:
+        ArgumentError: It is none.
+    """
+    try:
+        left, right, winner = comparison
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{comparison!r} is no comparison; give (left, right, winner or None)") from None
+    if left == right or winner not in (left, right, None):
+        raise ArgumentError(
+            f"{comparison!r}: a comparison has two different players, and one of them or None as the winner"
+        )
+    return left, right, winner

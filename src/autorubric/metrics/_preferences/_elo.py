@@ -1,0 +1,82 @@
+"""Elo ratings, kept for comparison with older leader boards."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._preferences._comparison import Comparison, checked
+
+_METHOD = "Elo, legacy: depends on the order of the comparisons"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EloResult:
+    """Ratings after the last comparison, in the order given.
+
+    Attributes:
+        strengths: Rating by name, in the order of first appearance.
+        k: Greatest change by one comparison.
+        initial: Rating before the first comparison, and the mean of all ratings.
+        n: Comparisons.
+        method: What this is, and that it depends on the order of the comparisons.
+    """
+
+    strengths: Mapping[str, float] = field(default_factory=dict)
+    k: float = 32.0
+    initial: float = 1000.0
+    n: int = 0
+    method: str = _METHOD
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them."""
+        return {
+            "strengths": dict(self.strengths), "k": self.k, "initial": self.initial, "n": self.n,
+            "method": self.method,
+        }  # fmt: skip
+
+
+def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 1000.0) -> EloResult:
+    """Elo ratings after a sequence of comparisons [1]; legacy: another order of the same ones gives others.
+
+    After each comparison of i with j both move: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
+    E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win of i, 1/2 for a tie, 0 for a loss; ratings keep
+    their mean. Late comparisons weigh more than early ones, which means nothing where players do not change,
+    and there is no standard error. For judged systems take `bradley_terry`, which needs no order.
+
+    Args:
+        comparisons: `(left, right, winner)` in their order, the winner one of the two or None for a tie.
+        k: Greatest change by one comparison, above 0.
+        initial: Rating of a player before its first comparison.
+
+    Raises:
+        ArgumentError: A comparison is none, there is none at all, or an option is not allowed.
+
+    References:
+        [1] A. E. Elo (1978), The rating of chessplayers, past and present, Arco.
+    """
+    if not 0 < k < math.inf:
+        raise ArgumentError(f"k={k!r}; give the greatest change by one comparison, above 0")
+    if not math.isfinite(initial):
+        raise ArgumentError(f"initial={initial!r}; give a finite rating")
+    ratings: dict[str, float] = {}
+    n = 0
+    for comparison in comparisons:
+        left, right, winner = checked(comparison)
+        apart = ratings.setdefault(left, initial) - ratings.setdefault(right, initial)
+        scored = 0.5 if winner is None else float(winner == left)
+        change = k * (scored - _expected(apart))
+        ratings[left] += change
+        ratings[right] -= change
+        n += 1
+    if not n:
+        raise ArgumentError("0 comparisons; give comparisons of two players or more")
+    return EloResult(strengths=ratings, k=float(k), initial=float(initial), n=n)
+
+
+def _expected(apart: float) -> float:
+    """1 / (1 + 10^(-apart / 400)) without overflow."""
+    return 0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)

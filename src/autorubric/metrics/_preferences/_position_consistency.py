@@ -1,0 +1,40 @@
+"""Whether the order of the candidates sways a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+from autorubric.metrics import _shares as shares
+from autorubric.metrics._contingency import read_pair
+from autorubric.metrics._contingency_figures import share_figure
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimation import estimate
+from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._scales import Scale
+
+
+def position_consistency(
+    first: Iterable[Any],
+    swapped: Iterable[Any],
+    *,
+    scale: Scale | None = None,
+    **interval: Unpack[CodedArguments],
+) -> Estimate:
+    """Share of comparisons with the same outcome in both orders of the candidates.
+
+    Both sides name the candidates alike, whatever the order. A judge that always takes the first one shown
+    has 0; one that tosses a coin between two about 1/2. Wilson's interval. No pair: undefined (`no_pairs`).
+
+    Args:
+        first: Outcomes in the order declared; None and NaN are missing, and drop the pair.
+        swapped: Outcomes in the other order, by the same names.
+        scale: Declared outcomes; None takes those seen.
+        **interval: See `CodedArguments`.
+    """
+    options = IntervalOptions(**interval)
+    pair = read_pair(first, swapped, None, scale, options)
+    figure = share_figure(
+        "position consistency", pair.size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs"
+    )
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing)

@@ -1,0 +1,111 @@
+"""Items with two scores, in groups, and which of their pairs are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes, as_sequence, is_missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredItems:
+    """Items that have both scores.
+
+    Attributes:
+        gold: Shape `(n,)`.
+        pred: Shape `(n,)`.
+        group: Group of each, 0..G-1 without gaps; None where all pairs are compared.
+        cluster: Cluster of each, 0..C-1 without gaps; None where each item, or group, is a unit.
+        n_missing: Items left out.
+    """
+
+    gold: Array
+    pred: Array
+    group: Codes | None
+    cluster: Codes | None
+    n_missing: int
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+        return len(self.gold)
+
+    @property
+    def groups(self) -> Codes:
+        """Group of each, all in one where there are none."""
+        return np.zeros(self.n, dtype=np.int64) if self.group is None else self.group
+
+
+def scored_items(
+    gold: Iterable[Any], pred: Iterable[Any], groups: Iterable[Any] | None, cluster: Iterable[Any] | None
+) -> ScoredItems:
+    """The items whose scores are both there.
+
+    Raises:
+        ArgumentError: The lengths differ, a score is no number, a group has no id, or is split over clusters.
+    """
+    left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
+    if len(left) != len(right):
+        raise ArgumentError(f"gold has {len(left)} scores and pred {len(right)}; give one of each per item")
+    both = ~(np.isnan(left) | np.isnan(right))
+    group, clusters = _group_codes(groups, len(left)), cluster_codes(cluster, len(left))
+    if group is not None and clusters is not None:
+        _refuse_split(group, clusters)
+    return ScoredItems(
+        gold=left[both],
+        pred=right[both],
+        group=None if group is None else _without_gaps(group[both]),
+        cluster=None if clusters is None else _without_gaps(clusters[both]),
+        n_missing=int(both.size - np.count_nonzero(both)),
+    )
+
+
+def _without_gaps(codes: Codes) -> Codes:
+    return np.unique(codes, return_inverse=True)[1].reshape(-1)
+
+
+def _group_codes(groups: Iterable[Any] | None, n: int) -> Codes | None:
+    if groups is None:
+        return None
+    ids = as_sequence(groups, "groups")
+    if len(ids) != n:
+        raise ArgumentError(f"groups has {len(ids)} ids for {n} items; give one per item")
+    if any(is_missing(one) for one in ids):
+        raise ArgumentError("groups has a missing id; give one per item")
+    return cluster_codes(ids, n)
+
+
+def _refuse_split(group: Codes, cluster: Codes) -> None:
+    if len(np.unique(np.stack([group, cluster]), axis=1).T) > len(np.unique(group)):
+        raise ArgumentError(
+            "cluster splits a group; items of a group are compared, so give the whole group one cluster id"
+        )
+
+
+class ItemPairs(NamedTuple):
+    """Pairs of items of one group: positions of either, each pair once, shape `(m,)`."""
+
+    one: Codes
+    other: Codes
+
+
+def pairs_within(group: Codes, limit: int, rng: np.random.Generator) -> tuple[ItemPairs, int]:
+    """All pairs within groups, or `limit` drawn with replacement where they are more; and their number."""
+    order = np.argsort(group, kind="stable")
+    grouped = group[order]
+    start = np.searchsorted(grouped, grouped, side="left")
+    before = np.arange(len(group)) - start
+    upto = np.cumsum(before)
+    total = int(upto[-1]) if len(upto) else 0
+    drawn = np.arange(total) if total <= limit else rng.integers(0, total, limit)
+    one = np.searchsorted(upto, drawn, side="right")
+    other = start[one] + drawn - (upto[one] - before[one])
+    return ItemPairs(order[one], order[other]), total

@@ -1,0 +1,116 @@
+"""Soft pairwise accuracy: whether a judge is as sure as people which of two systems is better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._resampling import Array
+
+_EXACT_SEGMENTS = 13
+_LEAST = 10_000
+_CELLS = 4_000_000
+
+
+def soft_pairwise_accuracy(
+    gold: Any, pred: Any, *, n_permutations: int = _LEAST, rng: int | np.random.Generator = 0
+) -> Estimate:
+    """How alike the p-values of all pairs of systems are [1]: 1 - mean |p_gold(i>j) - p_pred(i>j)|.
+
+    p(i>j) for i before j is the one-sided p of a paired permutation test that system i scores higher on
+    average: the share of the ways to exchange the two systems' scores within segments that give a difference
+    at least as great. All 2^S ways are gone through for S ≤ 13 segments; else `n_permutations` are drawn and
+    the observed one is added to them, (k + 1) / (m + 1). The same ways serve all pairs and both sides.
+
+    Where exchanges give the very difference observed, p(i>j) + p(j>i) is above 1, and the order in which
+    systems are given can matter by that much.
+
+    There is no interval: all pairs share both systems and segments, and the noise of the segments is what the
+    p-values are made of. Undefined: one system (`too_few_units`); no segment (`no_pairs`). A segment that
+    lacks any score on either side is left out, and counted in `n_missing`.
+
+    Args:
+        gold: Numbers, `(n_systems, n_segments)`; None and NaN are missing.
+        pred: Numbers of the same shape.
+        n_permutations: Exchanges drawn, at least 10,000.
+        rng: Seed or generator.
+
+    Returns:
+        The figure; its `n` is the number of systems.
+
+    Raises:
+        ArgumentError: The shapes are not alike or not of two dimensions, or there are too few permutations.
+
+    References:
+        [1] B. Thompson, N. Mathur, D. Deutsch, H. Khayrallah (2024), Improving statistical significance in
+            human evaluation of automatic metrics via soft pairwise accuracy, WMT, 1222-1234.
+    """
+    if isinstance(n_permutations, bool) or n_permutations < _LEAST:
+        raise ArgumentError(f"n_permutations={n_permutations!r}; give at least {_LEAST}")
+    sides = [_table(values, what) for values, what in ((gold, "gold"), (pred, "pred"))]
+    if sides[0].shape != sides[1].shape:
+        raise ArgumentError(
+            f"gold has shape {sides[0].shape} and pred {sides[1].shape}; give both by systems × segments"
+        )
+    there = ~(np.isnan(sides[0]) | np.isnan(sides[1])).any(axis=0)
+    n_systems, n_segments = len(sides[0]), int(np.count_nonzero(there))
+    n_missing = int(there.size - n_segments)
+    exact = n_segments <= _EXACT_SEGMENTS
+    ways = f"all {2**n_segments}" if exact else f"{n_permutations} drawn"
+    method = f"soft pairwise accuracy ({n_segments} segments, {ways} permutations)"
+    if n_systems < 2 or not n_segments:
+        reason: Reason = "too_few_units" if n_segments else "no_pairs"
+        return Estimate.undefined(reason, n=n_systems, method=method, n_missing=n_missing)
+    rows = max(1, _CELLS // max(n_systems * n_systems, n_segments))
+    signs = _all_signs(n_segments) if exact else _drawn_signs(n_segments, n_permutations, rows, rng)
+    left, right = _p_values([side[:, there] for side in sides], signs, added=0 if exact else 1)
+    pairs = np.triu_indices(n_systems, 1)
+    value = 1 - float(np.abs(left - right)[pairs].mean())
+    return Estimate(value, n=n_systems, method=method, n_missing=n_missing)
+
+
+def _table(values: Any, what: str) -> Array:
+    try:
+        rows = [numeric_column(row, what) for row in values]
+    except TypeError:
+        raise ArgumentError(f"{what} is no table; give numbers by systems × segments") from None
+    if len({len(row) for row in rows}) > 1:
+        raise ArgumentError(
+            f"{what} has rows of {sorted({len(row) for row in rows})} segments; give all alike"
+        )
+    return np.stack(rows) if rows else np.zeros((0, 0))
+
+
+def _all_signs(n_segments: int) -> Iterator[Array]:
+    """Every way to keep or exchange, shape `(2^S, S)`."""
+    yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
+
+
+def _drawn_signs(n_segments: int, n_drawn: int, rows: int, rng: int | np.random.Generator) -> Iterator[Array]:
+    """Ways drawn at random, so many at a time."""
+    generator = np.random.default_rng(rng)
+    for start in range(0, n_drawn, rows):
+        yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))
+
+
+def _p_values(sides: list[Array], signs: Iterable[Array], *, added: int) -> list[Array]:
+    """p(i>j) of each side, shape `(n_systems, n_systems)`."""
+    # What all systems share cancels; without it the sums round less.
+    sides = [side - side[:1] for side in sides]
+    totals = [side.sum(axis=1) for side in sides]
+    # The sums of exchanges that are equal in exact arithmetic must count as equal.
+    slack = [1e-12 * side.shape[1] * float(np.abs(side).max()) for side in sides]
+    at_least = [np.full((len(side), len(side)), float(added)) for side in sides]
+    n_ways = added
+    for block in signs:
+        n_ways += len(block)
+        for side, total, tolerance, count in zip(sides, totals, slack, at_least, strict=True):
+            sums = block @ side.T
+            apart = sums[:, :, None] - sums[:, None, :]
+            count += (apart >= total[:, None] - total - tolerance).sum(axis=0)
+    return [count / n_ways for count in at_least]

@@ -1,0 +1,184 @@
+"""Tie calibration: the threshold below which differences of a judge's scores had best count as ties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._preferences._pair_counts import count_pairs
+from autorubric.metrics._preferences._pair_figures import Part, right_share
+from autorubric.metrics._preferences._scored_items import (
+    ItemPairs,
+    ScoredItems,
+    pairs_within,
+    scored_items,
+)
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes
+
+_MOST_PAIRS = 2_000_000
+_ROUNDING = 1e-9
+_NAME = "tie-calibrated pairwise accuracy"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TieCalibratedAccuracy(Estimate):
+    """Pairwise accuracy at the tie threshold that is best for it.
+
+    Attributes:
+        epsilon: The threshold chosen on all items; None where there is no pair.
+        in_sample: Whether `value` rests on the items that `epsilon` was chosen on, which flatters it.
+        cross_validated: The accuracy on items that took no part in choosing: the one to report.
+        fold_epsilons: The threshold chosen without each fold.
+    """
+
+    epsilon: float | None = None
+    in_sample: bool = True
+    cross_validated: Estimate = field(default_factory=lambda: Estimate.undefined("too_few_units"))
+    fold_epsilons: tuple[float, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        plain: dict[str, Any] = dict(Estimate.to_dict(self))
+        return plain | {
+            "cross_validated": self.cross_validated.to_dict(),
+            "fold_epsilons": list(self.fold_epsilons),
+        }
+
+
+def tie_calibrated_pairwise_accuracy(
+    gold: Iterable[Any],
+    pred: Iterable[Any],
+    *,
+    groups: Iterable[Any] | None = None,
+    folds: int = 5,
+    **interval: Unpack[IntervalArguments],
+) -> TieCalibratedAccuracy:
+    """Greatest pairwise accuracy over tie thresholds, the threshold, and the accuracy on items held out [1].
+
+    A judge whose scores are never equal is wrong on every pair that people tie. `value` is the accuracy, ties
+    credited, at the `epsilon` that makes it greatest: 0 or a difference between two scores, the smallest of
+    equally good ones. It is the figure of [1], and optimistic, for the threshold was chosen on the same
+    items; it has no interval (`in_sample`). Report `cross_validated`: items (with groups whole groups, with
+    `cluster` whole clusters) are dealt into folds, each fold's pairs are judged at the threshold chosen on
+    the others, and pairs across folds are left out. Its interval takes the thresholds as given.
+
+    From 2000 items in one group on thresholds are chosen on two million pairs drawn by `rng`, as in [1]; the
+    accuracy is always that of all pairs. Pairs that gold ties always count: skipped, no threshold would help.
+
+    Undefined as `pairwise_accuracy` is; `cross_validated` also with fewer than two groups or, without groups,
+    four items or clusters (`too_few_units`). There are fewer folds where these would not fill them.
+
+    Args:
+        gold: Numbers, shape `(n,)`; None and NaN are missing, and drop the item.
+        pred: Numbers, shape `(n,)`.
+        groups: An id per item; only pairs within a group count, and groups weigh the same.
+        folds: Number of folds, at least 2.
+        **interval: See `IntervalArguments`; `rng` deals the folds too.
+
+    Raises:
+        ArgumentError: As in `pairwise_accuracy`, or fewer than two folds.
+
+    References:
+        [1] D. Deutsch, G. Foster, M. Freitag (2023), Ties matter: meta-evaluating modern metrics with
+            pairwise accuracy and tie calibration, EMNLP, 12914-12929, section 6.
+    """
+    if isinstance(folds, bool) or folds < 2:
+        raise ArgumentError(f"folds={folds!r}; give a number of folds from 2")
+    options = IntervalOptions(**interval)
+    rng = options.generator()
+    items = scored_items(gold, pred, groups, options.cluster)
+    gains = _gains(items, rng)
+    fold = _deal(items, folds, rng)
+    chosen = _best(gains, np.ones(len(gains.size), dtype=bool))
+    note = "in-sample optimum, optimistic: report cross_validated"
+    every = Part(
+        items=np.arange(items.n),
+        counts=count_pairs(items.gold, items.pred, items.groups, ties="credit", epsilon=chosen),
+    )
+    best = right_share(items, [every], _NAME, f"{note}; epsilon {chosen:g}", IntervalOptions(ci=None))
+    held_out, epsilons = _cross_validated(items, gains, fold, options)
+    return TieCalibratedAccuracy(
+        best.value,
+        n=best.n,
+        method=best.method,
+        reason=best.reason if best.value is None else None if options.ci is None else "in_sample",
+        n_missing=best.n_missing,
+        epsilon=None if best.value is None else chosen,
+        cross_validated=held_out,
+        fold_epsilons=epsilons,
+    )
+
+
+class _Gains(NamedTuple):
+    """Pairs by their difference in pred, rising, and what a threshold gains that reaches it.
+
+    A pair tied in gold comes right, one in the right order wrong, and one in the wrong order stays wrong.
+    """
+
+    pairs: ItemPairs
+    size: Array
+    gain: Array
+
+
+def _gains(items: ScoredItems, rng: np.random.Generator) -> _Gains:
+    pairs, _ = pairs_within(items.groups, _MOST_PAIRS, rng)
+    with np.errstate(over="ignore"):
+        apart = items.pred[pairs.one] - items.pred[pairs.other]
+    size = np.minimum(np.abs(apart), np.finfo(float).max)
+    order = np.argsort(size, kind="stable")
+    pairs, size = ItemPairs(pairs.one[order], pairs.other[order]), size[order]
+    signs = np.sign(items.gold[pairs.one] - items.gold[pairs.other])
+    gain = np.where(signs == 0, 1.0, np.where(signs == np.sign(apart[order]), -1.0, 0.0))
+    # A group weighs the same whatever its number of pairs, and pairs tied in pred are so at any threshold.
+    weight = np.bincount(items.groups[pairs.one], minlength=1) if len(size) else np.ones(1)
+    gain = np.where(size == 0, 0.0, gain / weight[items.groups[pairs.one]])
+    return _Gains(pairs, size, gain)
+
+
+def _best(gains: _Gains, kept: Array) -> float:
+    """The smallest threshold that gains most over the pairs kept."""
+    size, gained = gains.size[kept], np.cumsum(gains.gain[kept])
+    last = np.flatnonzero(np.diff(size, append=np.inf))
+    if not len(last) or gained[last].max() <= _ROUNDING:
+        return 0.0
+    return float(size[last[np.argmax(gained[last] >= gained[last].max() - _ROUNDING)]])
+
+
+def _deal(items: ScoredItems, folds: int, rng: np.random.Generator) -> Codes | None:
+    """The fold of each item; None where there are too few to hold some out."""
+    units = items.cluster if items.cluster is not None else items.group
+    n_units = items.n if units is None else int(units.max(initial=-1)) + 1
+    folds = min(folds, items.n // 2, n_units if items.group is not None else n_units // 2)
+    if folds < 2:
+        return None
+    dealt = np.arange(n_units) % folds
+    rng.shuffle(dealt)
+    return np.asarray(dealt if units is None else dealt[units])
+
+
+def _cross_validated(
+    items: ScoredItems, gains: _Gains, fold: Codes | None, options: IntervalOptions
+) -> tuple[Estimate, tuple[float, ...]]:
+    """The accuracy within folds, each at the threshold chosen on the pairs of all others."""
+    if fold is None:
+        return Estimate.undefined(
+            "too_few_units", n=items.n, method=f"{_NAME} (cross-validated)", n_missing=items.n_missing
+        ), ()
+    parts, epsilons = [], []
+    for one in range(int(fold.max()) + 1):
+        epsilon = _best(gains, (fold[gains.pairs.one] != one) & (fold[gains.pairs.other] != one))
+        inside = np.flatnonzero(fold == one)
+        counts = count_pairs(
+            items.gold[inside], items.pred[inside], items.groups[inside], ties="credit", epsilon=epsilon
+        )
+        parts.append(Part(items=inside, counts=counts))
+        epsilons.append(epsilon)
+    note = f"cross-validated, {len(parts)} folds"
+    return right_share(items, parts, _NAME, note, options), tuple(epsilons)

@@ -1,0 +1,29 @@
+"""Figures of probabilities and confidences: how right, how calibrated, how well ranked, when to abstain."""
+
+from __future__ import annotations
+
+from autorubric.metrics._probabilities._auroc import auroc
+from autorubric.metrics._probabilities._brier_parts import BrierParts, brier_parts
+from autorubric.metrics._probabilities._calibration import (
+    ReliabilityBin,
+    ReliabilityCurve,
+    ece,
+    reliability_curve,
+)
+from autorubric.metrics._probabilities._coverage import CoverageCurve, CoveragePoint, accuracy_at_coverage
+from autorubric.metrics._probabilities._losses import brier, log_loss
+
+__all__ = [
+    "BrierParts",
+    "CoverageCurve",
+    "CoveragePoint",
+    "ReliabilityBin",
+    "ReliabilityCurve",
+    "accuracy_at_coverage",
+    "auroc",
+    "brier",
+    "brier_parts",
+    "ece",
+    "log_loss",
+    "reliability_curve",
+]

@@ -1,0 +1,175 @@
+"""Murphy's parts of the Brier score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._intervals import Ends
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._probabilities._bins import Binned, Strategy, describe_bins, into_bins
+from autorubric.metrics._probabilities._forecasts import Forecasts, read_forecasts
+from autorubric.metrics._probabilities._losses import brier_of
+from autorubric.metrics._probabilities._observations import EndsOf, rate, t_ends, weighted_figure
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Scale
+
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "reliability": (0.0, 1.0),
+    "resolution": (0.0, 0.25),
+    "within_variance": (0.0, 0.25),
+    "within_covariance": (-0.5, 0.5),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrierParts:
+    """The Brier score and what it is made of: reliability - resolution + uncertainty + within-bin terms.
+
+    Attributes:
+        brier: The score itself.
+        reliability: `Σ n_b (p̄_b - ȳ_b)² / n`: how far the forecasts of a bin lie from its rate; 0 is
+            calibrated.
+        resolution: `Σ n_b (ȳ_b - ȳ)² / n`: how far the rates of bins lie apart; more is better.
+        uncertainty: `ȳ (1 - ȳ)`: the score of whoever always forecasts the base rate.
+        within_variance: `ΣΣ (p - p̄_b)² / n`: spread of the forecasts within bins.
+        within_covariance: `2 ΣΣ (p - p̄_b) (y - ȳ_b) / n`: how far they follow what happened; subtracted.
+        method: How the bins were made.
+    """
+
+    brier: Estimate
+    reliability: Estimate
+    resolution: Estimate
+    uncertainty: Estimate
+    within_variance: Estimate
+    within_covariance: Estimate
+    method: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        parts = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: part.to_dict() if isinstance(part, Estimate) else part for name, part in parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of binned forecasts, as functions of the weights of observations."""
+
+    binned: Binned
+
+    def reliability(self, weights: Array) -> Array:
+        n, forecast, rate = self.binned.means(weights)
+        return np.asarray((n * (forecast - rate) ** 2).sum(-1) / weights.sum(-1))
+
+    def resolution(self, weights: Array) -> Array:
+        n, _, rate = self.binned.means(weights)
+        total = weights.sum(-1)
+        base = (n * rate).sum(-1) / total
+        return np.asarray((n * (rate - base[..., None]) ** 2).sum(-1) / total)
+
+    def uncertainty(self, weights: Array) -> Array:
+        base = (weights @ self.binned.happened) / weights.sum(-1)
+        return np.asarray(base * (1 - base))
+
+    def _within(self, weights: Array) -> tuple[Array, Array]:
+        _, forecast, rate = self.binned.means(weights)
+        place = self.binned.place
+        return self.binned.prob - forecast[..., place], self.binned.happened - rate[..., place]
+
+    def within_variance(self, weights: Array) -> Array:
+        off, _ = self._within(weights)
+        return np.asarray((weights * off**2).sum(-1) / weights.sum(-1))
+
+    def within_covariance(self, weights: Array) -> Array:
+        off, other = self._within(weights)
+        return np.asarray(2 * (weights * off * other).sum(-1) / weights.sum(-1))
+
+    def effects(self, name: str) -> Array:
+        """First-order effect of each observation on a part, shape `(n,)`."""
+        _, forecast, rates = self.binned.means(self.binned.ones)
+        off, other = self._within(self.binned.ones)
+        gap = (forecast - rates)[self.binned.place]
+        lift = rates[self.binned.place] - self.binned.happened.mean()
+        raw: Array = {
+            "reliability": gap**2 + 2 * gap * (off - other),
+            "resolution": lift**2 + 2 * lift * other,
+            "within_variance": off**2,
+            "within_covariance": 2 * off * other,
+        }[name]
+        return np.asarray((raw - raw.mean()) / len(raw))
+
+    def uncertainty_ends(self, value: float, confidence_level: float) -> Ends:
+        """Ends from those of the base rate ȳ, as ȳ (1 - ȳ) is flat at 1/2."""
+        seen = self.binned.seen
+        options = IntervalOptions(confidence_level=confidence_level)
+        base = rate("base rate", self.binned.happened, seen.cluster, options)
+        if base.low is None or base.high is None or base.se is None or base.value is None:
+            return Ends(None, None, None)
+        ends = (base.low * (1 - base.low), base.high * (1 - base.high))
+        high = 0.25 if base.low <= 0.5 <= base.high else max(ends)
+        return Ends(min(ends), high, abs(1 - 2 * base.value) * base.se)
+
+
+def brier_parts(
+    truth: Iterable[Any],
+    prob: Any,
+    *,
+    bins: int | None = None,
+    strategy: Strategy = "width",
+    scale: Scale | None = None,
+    **interval: Unpack[IntervalArguments],
+) -> BrierParts:
+    """The Brier score of P(positive) in parts that add up to it exactly [1, 2].
+
+    `brier = reliability - resolution + uncertainty + within_variance - within_covariance`. With `bins=None`
+    each distinct forecast is its own bin, the last two are 0 and the rest is Murphy's identity [1]; but
+    where nearly every forecast differs, each bin holds one outcome and the parts mean nothing (reliability
+    becomes the score itself): give `bins`. Within those the forecasts differ, which the last two account for
+    [2]. Reliability is biased upwards and resolution too, by as much as about B ȳ(1-ȳ)/n for B bins. Without
+    a complete observation all are undefined (`no_pairs`).
+
+    Args:
+        truth: As in `brier`.
+        prob: P(positive), `(n,)`, or two columns; for more classes ask for one class against the rest.
+        bins: Number of bins; None for one for each distinct forecast.
+        strategy: As in `ece`.
+        scale: As in `brier`.
+        **interval: See `IntervalArguments`. `auto` is a t interval by the delta method around the part as it
+            is, bias and all; of the uncertainty it follows from Wilson's of the base rate.
+
+    References:
+        [1] A. H. Murphy (1973), A new vector partition of the probability score, Journal of Applied
+            Meteorology 12(4), 595-600.
+        [2] D. B. Stephenson, C. A. S. Coelho, I. T. Jolliffe (2008), Two extra components in the Brier score
+            decomposition, Weather and Forecasting 23(4), 752-757, eq. 5.
+    """
+    options = IntervalOptions(**interval)
+    given = read_forecasts(truth, prob, scale, options)
+    if given.n_classes > 2:
+        raise ArgumentError(
+            f"prob has {given.n_classes} columns; the parts are of two classes: give truth == k and "
+            "prob[:, k] for each class k"
+        )
+    binned = into_bins(given.positive, given.truth, given, bins, strategy)
+    parts = _Parts(binned)
+    estimates = {name: _estimate(binned, parts, name, options) for name in ("uncertainty", *_BOUNDS)}
+    one_column = Forecasts(given.truth, given.positive, given.cluster, given.n_missing)
+    return BrierParts(
+        brier=brier_of(one_column, options),
+        **estimates,
+        method=f"Brier score of P(positive), {describe_bins(bins, strategy)}",
+    )
+
+
+def _estimate(binned: Binned, parts: _Parts, name: str, options: IntervalOptions) -> Estimate:
+    if name == "uncertainty":
+        ends: EndsOf = parts.uncertainty_ends
+    else:
+        ends = t_ends(binned.seen, lambda: parts.effects(name), _BOUNDS[name])
+    figure = weighted_figure(name.replace("_", "-bin "), getattr(parts, name), ends)
+    return binned.seen.estimate(figure, options)

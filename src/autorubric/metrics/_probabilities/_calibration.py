@@ -1,0 +1,215 @@
+"""Calibration: expected calibration error and the reliability curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+from scipy.special import erf
+
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._intervals import Ends
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._probabilities._bins import (
+    Binned,
+    Strategy,
+    describe_bins,
+    into_bins,
+    stated_forecasts,
+)
+from autorubric.metrics._probabilities._forecasts import read_forecasts
+from autorubric.metrics._probabilities._observations import EndsOf, rate, weighted_figure
+from autorubric.metrics._resampling import Array, Compute
+from autorubric.metrics._scales import Scale
+
+
+def _gaps(binned: Binned, weights: Array) -> Array:
+    """Share-weighted distance between mean forecast and rate, summed over bins, shape `(...)`."""
+    n, forecast, rate = binned.means(weights)
+    return np.asarray((n * np.abs(forecast - rate)).sum(-1) / weights.sum(-1))
+
+
+def _debiased_gaps(binned: Binned, weights: Array) -> Array:
+    """The same less what chance adds: a gap g with error s shows as E|N(g, s²)| on average."""
+    n, forecast, rate = binned.means(weights)
+    gap = np.abs(forecast - rate)
+    error = np.sqrt(np.clip(rate * (1 - rate), 0.0, None) / np.where(n == 0, 1.0, n))
+    ratio = gap / (np.where(error == 0, 1.0, error) * math.sqrt(2))
+    shown = np.where(error == 0, gap, error * math.sqrt(2 / math.pi) * np.exp(-(ratio**2)) + gap * erf(ratio))
+    return np.asarray(np.maximum((n * (2 * gap - shown)).sum(-1) / weights.sum(-1), 0.0))
+
+
+def _by_chance(binned: Binned) -> float:
+    """What a calibrated judge would show on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
+    n, forecast, _ = binned.means(binned.ones)
+    return math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / binned.seen.n
+
+
+def _ece_ends(binned: Binned) -> EndsOf:
+    """t interval whose ends allow for the most and the least that chance may have added to the figure."""
+
+    def ends(value: float, confidence_level: float) -> Ends:
+        seen = binned.seen
+        if seen.n_units < 2:
+            return Ends(None, None, None)
+        _, forecast, observed = binned.means(binned.ones)
+        effects = np.sign(forecast - observed)[binned.place] * (binned.prob - binned.happened)
+        se = seen.spread((effects - effects.mean()) / seen.n)
+        half = seen.quantile(confidence_level) * se
+        shown = float(_gaps(binned, binned.ones))
+        low = max(0.0, min(value, shown - _by_chance(binned) - half))
+        return Ends(low, min(1.0, max(value, float(_debiased_gaps(binned, binned.ones)) + half)), se)
+
+    return ends
+
+
+def ece(
+    truth: Iterable[Any],
+    prob: Any,
+    *,
+    bins: int = 10,
+    strategy: Strategy = "width",
+    debiased: bool = False,
+    scale: Scale | None = None,
+    **interval: Unpack[IntervalArguments],
+) -> Estimate:
+    """Expected calibration error: `Σ_b n_b / n · |rate_b - mean forecast_b|` over bins, in [0, 1] [1, 2].
+
+    One column is P(positive) against the rate of positives; K columns are the confidence of the top label
+    against how often it is right [2], which are different figures for the same two-class forecast. Bins are
+    closed above, the first at both ends; of equal mass their edges are quantiles of the sample, and equal
+    forecasts stay together. The figure is biased upwards, the more the fewer forecasts a bin holds: with
+    10 bins a perfectly calibrated judge shows about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts
+    what chance adds by the normal approximation of [3], which takes off about a third of that. No complete
+    observation: undefined (`no_pairs`).
+
+    Args:
+        truth: As in `brier`.
+        prob: As in `brier`.
+        bins: Number of bins.
+        strategy: `"width"`, or `"mass"` for about as many forecasts in each.
+        debiased: Whether to take the bias off; not below 0.
+        scale: As in `brier`.
+        **interval: See `IntervalArguments`. `auto` is a t interval that lies lower by the bias: its upper end
+            is that of the debiased figure, its lower end allows for all that a calibrated judge would show.
+            It covers more than its level where calibration is poor; a percentile bootstrap adds the bias once
+            more and misses. Edges of bins stay as they are.
+
+    References:
+        [1] M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using
+            Bayesian binning, AAAI 29, 2901-2907.
+        [2] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017), On calibration of modern neural networks,
+            ICML 34, 1321-1330, eq. 3.
+        [3] A. Kumar, P. Liang, T. Ma (2019), Verified uncertainty calibration, NeurIPS 32.
+    """
+    options = IntervalOptions(**interval)
+    given = read_forecasts(truth, prob, scale, options)
+    stated, right, kind = stated_forecasts(given)
+    binned = into_bins(stated, right, given, bins, strategy)
+    compute = _debiased_gaps if debiased else _gaps
+    name = f"{'debiased ' if debiased else ''}ECE of {kind}, {describe_bins(bins, strategy)}"
+    of: Compute = lambda weights: compute(binned, weights)  # noqa: E731
+    return binned.seen.estimate(weighted_figure(name, of, _ece_ends(binned)), options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityBin:
+    """Forecasts of one bin.
+
+    Attributes:
+        low: Lower edge, outside the bin but in the first.
+        high: Upper edge.
+        forecast: Mean forecast.
+        rate: How often it happened.
+        n: Forecasts.
+    """
+
+    low: float
+    high: float
+    forecast: float
+    rate: Estimate
+    n: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them."""
+        return {
+            "low": self.low, "high": self.high, "forecast": self.forecast, "rate": self.rate.to_dict(),
+            "n": self.n,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityCurve:
+    """Observed rate against mean forecast, bin by bin.
+
+    Attributes:
+        bins: From the lowest forecasts to the highest; bins without a forecast are left out.
+        n: Observations.
+        n_missing: Observations left out because a side was missing.
+        method: What is calibrated, and how the bins were made.
+        reason: Why there are no bins.
+    """
+
+    bins: tuple[ReliabilityBin, ...]
+    n: int
+    n_missing: int
+    method: str
+    reason: Reason | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        return {
+            "bins": [one.to_dict() for one in self.bins], "n": self.n, "n_missing": self.n_missing,
+            "method": self.method, "reason": self.reason,
+        }  # fmt: skip
+
+
+def reliability_curve(
+    truth: Iterable[Any],
+    prob: Any,
+    *,
+    bins: int = 10,
+    strategy: Strategy = "width",
+    scale: Scale | None = None,
+    **interval: Unpack[IntervalArguments],
+) -> ReliabilityCurve:
+    """How often it happened against what was forecast, for each bin with a forecast [1].
+
+    A calibrated judge lies on the diagonal. Which probability is meant, and the bins, as in `ece`. Each rate
+    has Wilson's interval, over clusters a logit-t one. No complete observation: no bins (`no_pairs`); what is
+    undefined within a bin says so itself.
+
+    Args:
+        truth: As in `brier`.
+        prob: As in `brier`.
+        bins: Number of bins.
+        strategy: `"width"` or `"mass"`.
+        scale: As in `brier`.
+        **interval: See `IntervalArguments`.
+
+    References:
+        [1] A. H. Murphy, R. L. Winkler (1977), Reliability of subjective probability forecasts of
+            precipitation and temperature, Applied Statistics 26(1), 41-47.
+    """
+    options = IntervalOptions(**interval)
+    given = read_forecasts(truth, prob, scale, options)
+    stated, right, kind = stated_forecasts(given)
+    binned = into_bins(stated, right, given, bins, strategy)
+    method = f"reliability of {kind}, {describe_bins(bins, strategy)}"
+    if not given.n:
+        return ReliabilityCurve(bins=(), n=0, n_missing=given.n_missing, method=method, reason="no_pairs")
+    _, forecasts, _ = binned.means(binned.ones)
+    found = tuple(_bin(binned, place, float(forecasts[place]), options) for place in range(len(forecasts)))
+    return ReliabilityCurve(bins=found, n=given.n, n_missing=given.n_missing, method=method)
+
+
+def _bin(binned: Binned, place: int, forecast: float, options: IntervalOptions) -> ReliabilityBin:
+    inside = binned.place == place
+    happened = binned.happened[inside]
+    cluster = None if binned.seen.cluster is None else binned.seen.cluster[inside]
+    found = rate("rate in the bin", happened, cluster, options)
+    low, high = (float(edge) for edge in binned.edges[place])
+    return ReliabilityBin(low=low, high=high, forecast=forecast, rate=found, n=len(happened))

@@ -1,0 +1,210 @@
+"""Accuracy of a judge that may abstain where it is least confident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes, encode
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._probabilities._observations import Observations, rate, t_ends, weighted_figure
+from autorubric.metrics._rater_tables import dense
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes, Scale
+
+_MOST_POINTS = 100
+_NAME = "area under the risk-coverage curve, equal confidences as one step"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoveragePoint:
+    """What is right among the most confident answers.
+
+    Attributes:
+        coverage: Share of answers that are kept, in (0, 1].
+        threshold: The least confidence among them.
+        accuracy: Share of them that is right.
+        n: How many they are.
+    """
+
+    coverage: float
+    threshold: float
+    accuracy: Estimate
+    n: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them."""
+        return {
+            "coverage": self.coverage, "threshold": self.threshold, "accuracy": self.accuracy.to_dict(),
+            "n": self.n,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageCurve:
+    """Accuracy at coverage.
+
+    Attributes:
+        points: From the most confident answers alone to all of them.
+        aurc: Area under the risk-coverage curve: mean error rate over coverages; less is better, and that of
+            a confidence that says nothing is about the error rate.
+        n: Answers with a truth and a confidence.
+        n_missing: Answers left out.
+        reason: Why there are no points.
+    """
+
+    points: tuple[CoveragePoint, ...]
+    aurc: Estimate
+    n: int
+    n_missing: int
+    reason: Reason | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        return {
+            "points": [one.to_dict() for one in self.points], "aurc": self.aurc.to_dict(), "n": self.n,
+            "n_missing": self.n_missing, "reason": self.reason,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Answers from the most confident to the least; equal confidences are one step.
+
+    Attributes:
+        wrong: 1 where the answer is wrong, in that order, shape `(n,)`.
+        step: Step of each answer, 0..S-1, rising.
+        ends: How many answers there are up to each step's end, shape `(S,)`.
+        thresholds: Confidence of each step, falling.
+        seen: What figures are resampled by.
+    """
+
+    wrong: Array
+    step: Codes
+    ends: Codes
+    thresholds: Array
+    seen: Observations
+
+    def area(self, weights: Array) -> Array:
+        """`Σ_s (share of answers in s) · (error rate up to the end of s)`, shape `(...)`."""
+        kept = np.cumsum(weights, axis=-1)[..., self.ends - 1]
+        errors = np.cumsum(weights * self.wrong, axis=-1)[..., self.ends - 1]
+        gained = np.diff(kept, axis=-1, prepend=0.0)
+        risk = errors / np.where(kept == 0, 1.0, kept)
+        return np.asarray((gained * risk).sum(-1) / weights.sum(-1))
+
+    def effects(self) -> Array:
+        """First-order effect of each answer on the area, shape `(n,)`.
+
+        An answer adds a coverage at which the risk is taken, and moves the risks at its own step and beyond.
+        """
+        n = len(self.wrong)
+        gained = np.diff(self.ends, prepend=0)
+        risk = np.cumsum(self.wrong)[self.ends - 1] / self.ends
+        share = gained / self.ends
+        beyond, of_risk = (np.cumsum(x[::-1])[::-1][self.step] for x in (share, share * risk))
+        raw = risk[self.step] + self.wrong * beyond - of_risk
+        return np.asarray((raw - raw.mean()) / n)
+
+
+def accuracy_at_coverage(
+    truth: Iterable[Any],
+    pred: Iterable[Any],
+    confidence: Iterable[Any] | None,
+    *,
+    coverages: Sequence[float] | None = None,
+    scale: Scale | None = None,
+    **interval: Unpack[CodedArguments],
+) -> CoverageCurve:
+    """Accuracy among the most confident answers, for growing shares of them, and the area above it [1].
+
+    Answers are taken in falling order of confidence, equal ones together, so that the order of rows does not
+    matter; a coverage that falls into such a step is met by the whole of it. AURC is
+    `Σ_s (share of answers in step s) · (error rate up to s)`, with all confidences different the mean over
+    the answers of [1]. Without any confidence there are no points and AURC is undefined (`no_confidence`),
+    without a complete answer too (`no_pairs`).
+
+    Args:
+        truth: Labels; None and NaN are missing, and drop the answer.
+        pred: Labels.
+        confidence: Numbers on any scale, of which the order alone matters; None and NaN are missing.
+        coverages: Shares in (0, 1] to report; None for every step, or if there are more than 100 for 1 %,
+            2 %, … 100 %.
+        scale: Declared categories.
+        **interval: See `CodedArguments`. Accuracies have Wilson's interval, over clusters a logit-t one; AURC
+            a t interval by the delta method.
+
+    References:
+        [1] Y. Geifman, R. El-Yaniv (2017), Selective classification for deep neural networks, NeurIPS 30;
+            the area: Y. Geifman, G. Uziel, R. El-Yaniv (2019), Bias-reduced uncertainty estimation for deep
+            neural classifiers, ICLR.
+    """
+    options = IntervalOptions(**interval)
+    steps, reason = _steps(truth, pred, confidence, scale, options)
+    seen = steps.seen
+    if reason is not None:
+        nothing = Estimate.undefined(reason, n=0, method=_NAME, n_missing=seen.n_missing)
+        return CoverageCurve(points=(), aurc=nothing, n=0, n_missing=seen.n_missing, reason=reason)
+    figure = weighted_figure(_NAME, steps.area, t_ends(seen, steps.effects))
+    points = tuple(_point(steps, place, options) for place in _reported(steps, coverages))
+    return CoverageCurve(
+        points=points, aurc=seen.estimate(figure, options), n=seen.n, n_missing=seen.n_missing
+    )
+
+
+def _steps(
+    truth: Iterable[Any],
+    pred: Iterable[Any],
+    confidence: Iterable[Any] | None,
+    scale: Scale | None,
+    options: IntervalOptions,
+) -> tuple[_Steps, Reason | None]:
+    left, right = encode((truth, pred), scale, options.labels).codes
+    sure = np.full(len(left), np.nan) if confidence is None else numeric_column(confidence, "confidence")
+    if not len(left) == len(right) == len(sure):
+        raise ArgumentError(
+            f"truth has {len(left)} labels, pred {len(right)} and confidence {len(sure)} numbers; give one "
+            "of each per unit"
+        )
+    kept = (left >= 0) & (right >= 0) & ~np.isnan(sure)
+    reason: Reason | None = None
+    if not kept.any():
+        reason = "no_confidence" if len(sure) and np.isnan(sure).all() else "no_pairs"
+    members = dense(cluster_codes(options.cluster, len(left)), kept)
+    order = np.argsort(-sure[kept], kind="stable")
+    thresholds, starts, step = np.unique(-sure[kept][order], return_index=True, return_inverse=True)
+    n = int(np.count_nonzero(kept))
+    seen = Observations(n, None if members is None else members[order], len(left) - n)
+    wrong = (left != right)[kept][order].astype(float)
+    return _Steps(wrong, step.reshape(-1), np.append(starts[1:], n), -thresholds, seen), reason
+
+
+def _reported(steps: _Steps, coverages: Sequence[float] | None) -> list[int]:
+    """Steps at which each coverage is reached."""
+    if coverages is None:
+        if len(steps.ends) <= _MOST_POINTS:
+            return list(range(len(steps.ends)))
+        coverages = [percent / _MOST_POINTS for percent in range(1, _MOST_POINTS + 1)]
+    wrong = [share for share in coverages if not 0.0 < share <= 1.0]
+    if wrong:
+        raise ArgumentError(f"coverages holds {wrong[0]!r}; give shares above 0, up to 1")
+    # Rounding must not ask for one answer more than the share stands for.
+    wanted = np.ceil(np.array(coverages, dtype=float) * steps.seen.n - 1e-9)
+    return sorted({int(place) for place in np.searchsorted(steps.ends, wanted)})
+
+
+def _point(steps: _Steps, place: int, options: IntervalOptions) -> CoveragePoint:
+    n = int(steps.ends[place])
+    cluster = None if steps.seen.cluster is None else steps.seen.cluster[:n]
+    return CoveragePoint(
+        coverage=n / steps.seen.n,
+        threshold=float(steps.thresholds[place]),
+        accuracy=rate("accuracy of the most confident", 1 - steps.wrong[:n], cluster, options),
+        n=n,
+    )

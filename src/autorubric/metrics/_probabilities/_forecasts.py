@@ -1,0 +1,146 @@
+"""Truth and forecast probabilities, read and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes, encode
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._rater_tables import dense
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import MISSING, Binary, Codes, Scale
+
+SUM_TOLERANCE = 1e-3
+"""How far the probabilities of a row may miss 1: enough for three printed decimals."""
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Forecasts:
+    """The observations with a truth and a probability.
+
+    Attributes:
+        truth: Code of what happened, shape `(n,)`; 0 or 1 beside a single column.
+        prob: P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`.
+        cluster: Cluster of each observation, 0..C-1 without gaps; None where each is a unit.
+        n_missing: Observations left out.
+    """
+
+    truth: Codes
+    prob: Array
+    cluster: Codes | None
+    n_missing: int
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return len(self.truth)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return 2 if self.prob.ndim == 1 else int(self.prob.shape[1])
+
+    @property
+    def positive(self) -> Array:
+        """P(class 1) of two classes, shape `(n,)`."""
+        return self.prob if self.prob.ndim == 1 else self.prob[:, 1]
+
+
+def read_forecasts(
+    truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
+) -> Forecasts:
+    """The complete observations.
+
+    Raises:
+        ArgumentError: The lengths differ, a probability lies outside [0, 1], a row does not sum to 1, or a
+            truth is none of the classes.
+    """
+    chances = _checked(_columns(prob))
+    codes = _binary(truth, scale) if chances.ndim == 1 else _coded(truth, scale, chances.shape[1])
+    if len(codes) != len(chances):
+        raise ArgumentError(
+            f"truth has {len(codes)} labels and prob {len(chances)} rows; give one of each per unit"
+        )
+    there = ~np.isnan(chances) if chances.ndim == 1 else ~np.isnan(chances).any(axis=1)
+    kept = there & (codes >= 0)
+    members = cluster_codes(options.cluster, len(codes))
+    return Forecasts(
+        codes[kept], chances[kept], dense(members, kept), int(kept.size - np.count_nonzero(kept))
+    )
+
+
+def _columns(prob: Any) -> Array:
+    if hasattr(prob, "__array__"):
+        table = np.asarray(prob)
+        if table.ndim not in (1, 2):
+            raise ArgumentError(f"prob has shape {table.shape}; give (n,) or (n, K)")
+        return numeric_column(table.reshape(-1), "prob").reshape(table.shape)
+    rows = list(prob)
+    widths = {len(row) for row in rows if _is_row(row)}
+    if not widths:
+        return numeric_column(rows, "prob")
+    if len(widths) > 1:
+        raise ArgumentError(f"prob has rows of {sorted(widths)} numbers; give one for each class")
+    nothing = [None] * widths.pop()
+    return np.array([numeric_column(row if _is_row(row) else nothing, "a row of prob") for row in rows])
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, list | tuple | np.ndarray)
+
+
+def _checked(chances: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        outside = chances[(chances < -_ROUNDING) | (chances > 1 + _ROUNDING)]
+    if outside.size:
+        raise ArgumentError(
+            f"prob holds {float(outside[0])!r}; probabilities lie in [0, 1] (logits and scores do not: "
+            "transform them first)"
+        )
+    if chances.ndim == 2:
+        if chances.shape[1] < 2:
+            raise ArgumentError(
+                f"prob has shape {chances.shape}; give P(positive) as (n,), or (n, K) with K >= 2"
+            )
+        sums = chances.sum(axis=1)
+        off = sums[np.abs(sums - 1) > SUM_TOLERANCE + _ROUNDING]
+        if off.size:
+            raise ArgumentError(
+                f"a row of prob sums to {float(off[0])!r}; a row has a probability for each class and sums "
+                "to 1: divide each row by its sum if its numbers are shares"
+            )
+    return np.clip(chances, 0.0, 1.0)
+
+
+def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
+    coded = encode((truth,), scale or Binary(), None)
+    if coded.size != 2:
+        raise ArgumentError(
+            f"{scale} has {coded.size} categories and prob one column; give prob as (n, {coded.size})"
+        )
+    return coded.codes[0]
+
+
+def _coded(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
+    if scale is not None:
+        coded = encode((truth,), scale, None)
+        if coded.size != n_classes:
+            raise ArgumentError(f"{scale} has {coded.size} categories and prob {n_classes} columns")
+        return coded.codes[0]
+    numbers = numeric_column(truth, "truth")
+    numbers = np.where(np.isnan(numbers), MISSING, numbers)
+    wrong = numbers[(numbers != np.round(numbers)) | (numbers < MISSING) | (numbers >= n_classes)]
+    if wrong.size:
+        raise ArgumentError(
+            f"truth holds {float(wrong[0])!r}; beside {n_classes} columns it is a code from 0 to "
+            f"{n_classes - 1}, -1 or None where missing, or a label of the scale that you give"
+        )
+    return numbers.astype(np.int64)

@@ -1,0 +1,131 @@
+"""Losses of probabilistic forecasts: Brier score and logarithmic loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._probabilities._forecasts import Forecasts, read_forecasts
+from autorubric.metrics._probabilities._observations import (
+    Observations,
+    logit_ends,
+    mean_of,
+    t_ends,
+    weighted_figure,
+)
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Scale
+
+
+def brier(
+    truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
+) -> Estimate:
+    """Brier score: mean squared distance of the forecast probabilities from what happened; 0 is perfect [1].
+
+    P(positive), shape `(n,)`: `Σ (p - y)² / n`, in [0, 1]; 0.25 for a forecast of 1/2 throughout. Classes,
+    shape `(n, K)`: `Σ Σ_k (p_k - y_k)² / n`, in [0, 2], the sum of [1]; of two classes half of it, so that
+    both forms of a binary forecast have one score. `brier_parts` splits it. No complete observation:
+    undefined (`no_pairs`).
+
+    Args:
+        truth: 0/1, or whatever `Binary()` reads, beside one column; codes 0..K-1 beside K columns, -1
+            missing. None and NaN are missing.
+        prob: Probabilities, `(n,)` or `(n, K)`, rows summing to 1 within 0.001; a missing number drops its
+            row.
+        scale: Categories of the truth in the order of the columns, the positive one last, where it is labels.
+        **interval: See `IntervalArguments`. `auto` is a t interval on the logit scale, over clusters with
+            C - 1 degrees of freedom.
+
+    References:
+        [1] G. W. Brier (1950), Verification of forecasts expressed in terms of probability, Monthly Weather
+            Review 78(1), 1-3.
+    """
+    options = IntervalOptions(**interval)
+    return brier_of(read_forecasts(truth, prob, scale, options), options)
+
+
+def brier_of(given: Forecasts, options: IntervalOptions) -> Estimate:
+    """`brier` of forecasts that are read already."""
+    losses, high = _squared_losses(given)
+    seen = Observations(given.n, given.cluster, given.n_missing)
+    figure = weighted_figure(
+        f"Brier score, {_form(given)}",
+        mean_of(losses),
+        logit_ends(seen, lambda: (losses - losses.mean()) / seen.n, high),
+        high=high,
+    )
+    return seen.estimate(figure, options)
+
+
+def _form(given: Forecasts) -> str:
+    if given.prob.ndim == 1:
+        return "positive class"
+    if given.n_classes == 2:
+        return "2 classes, half of their sum"
+    return f"sum over {given.n_classes} classes"
+
+
+def _squared_losses(given: Forecasts) -> tuple[Array, float]:
+    """Squared distance of each forecast, shape `(n,)`, and the greatest possible one."""
+    if given.prob.ndim == 1:
+        return (given.prob - given.truth) ** 2, 1.0
+    happened = np.eye(given.n_classes)[given.truth]
+    losses = ((given.prob - happened) ** 2).sum(axis=1)
+    return (losses / 2, 1.0) if given.n_classes == 2 else (losses, 2.0)
+
+
+def log_loss(
+    truth: Iterable[Any],
+    prob: Any,
+    *,
+    clip: float | None = None,
+    scale: Scale | None = None,
+    **interval: Unpack[IntervalArguments],
+) -> Estimate:
+    """Logarithmic loss: mean of `-ln P(what happened)`, in nats; 0 is perfect, a coin has ln 2 [1].
+
+    What was said to be impossible and happened costs infinitely much: undefined (`infinite_loss`), unless
+    `clip` says how near to 0 and 1 a probability may come. The figure then depends on it: one certain error
+    in n adds `-ln(clip) / n`. No complete observation: undefined (`no_pairs`).
+
+    Args:
+        truth: As in `brier`.
+        prob: As in `brier`.
+        clip: Probabilities are moved into [clip, 1 - clip] first; None leaves them. scikit-learn moves them
+            by 2.2e-16.
+        scale: As in `brier`.
+        **interval: See `IntervalArguments`. `auto` is a t interval, over clusters with C - 1 degrees of
+            freedom.
+
+    References:
+        [1] I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14(1), 107-114.
+    """
+    if clip is not None and not 0.0 < clip < 0.5:
+        raise ArgumentError(f"clip={clip!r}; give a probability between 0 and 0.5, or None")
+    options = IntervalOptions(**interval)
+    given = read_forecasts(truth, prob, scale, options)
+    chances = _of_what_happened(given)
+    if clip is not None:
+        chances = np.clip(chances, clip, 1 - clip)
+    name = "log loss in nats" + (
+        "" if clip is None else f", probabilities moved into [{clip:g}, 1 - {clip:g}]"
+    )
+    if np.any(chances <= 0.0):
+        return Estimate.undefined("infinite_loss", n=given.n, method=name, n_missing=given.n_missing)
+    # Adding 0 turns -0.0 into 0.0.
+    losses = -np.log(chances) + 0.0
+    seen = Observations(given.n, given.cluster, given.n_missing)
+    ends = t_ends(seen, lambda: (losses - losses.mean()) / seen.n, (0.0, math.inf))
+    return seen.estimate(weighted_figure(name, mean_of(losses), ends, high=math.inf), options)
+
+
+def _of_what_happened(given: Forecasts) -> Array:
+    if given.prob.ndim == 1:
+        return np.where(given.truth == 1, given.prob, 1 - given.prob)
+    return np.asarray(given.prob[np.arange(given.n), given.truth])

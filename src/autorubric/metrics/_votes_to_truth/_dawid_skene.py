@@ -1,0 +1,148 @@
+"""Dawid and Skene's model: the truth behind votes of raters who err each in their own way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._contingency import cluster_codes
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes, Scale, as_sequence
+from autorubric.metrics._votes_to_truth._dawid_skene_result import DawidSkeneResult
+from autorubric.metrics._votes_to_truth._expectation_maximisation import Fit, fit
+from autorubric.metrics._votes_to_truth._identifiability import fit_warnings
+from autorubric.metrics._votes_to_truth._patterns import Patterns, collapse
+from autorubric.metrics._votes_to_truth._votes import Votes, read_votes
+
+_EQUAL = 1e-9
+
+
+def dawid_skene(
+    ratings: Any,
+    *,
+    scale: Scale | None = None,
+    smoothing: float = 0.0,
+    raters: Iterable[Any] | None = None,
+    labels: int | None = None,
+    max_iterations: int = 1000,
+    tolerance: float = 1e-8,
+) -> DawidSkeneResult:
+    """The most probable labels, with the probability of each and the confusion matrix of each rater [1].
+
+    The model: an item is of class k with probability p_k; rater r then says l with probability π_rkl,
+    independently of the other raters. Maximum likelihood by EM, from the share of votes for each class; the
+    likelihood may have other maxima. Votes need not be complete. `warnings` says what speaks against the
+    estimates: fewer than three readings, fewer items than parameters, raters of one answer or worse than a
+    guess, classes without items.
+
+    No vote at all: every figure is None (`no_ratings`). Equally probable classes and items without a vote:
+    the label is None.
+
+    Args:
+        ratings: Labels, `(n_items, n_columns)`; None and NaN are no vote.
+        scale: Declared categories; None takes those seen.
+        smoothing: Pseudo-votes added to each cell of each confusion matrix, and pseudo-items to each class:
+            the posterior mode under Dirichlet priors of 1 + smoothing. 0 is maximum likelihood.
+        raters: The rater of each column, where one rater reads items several times; None makes each column
+            a rater, named by its position.
+        labels: Number of categories K, where the labels are integer codes 0..K-1, -1 missing.
+        max_iterations: Iterations at most.
+        tolerance: Rest is where no posterior probability moves by more than this.
+
+    Raises:
+        ArgumentError: Rows differ in length, a label is outside the scale, there is not one rater per
+            column, or an option is out of range.
+
+    References:
+        [1] A. P. Dawid, A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the
+            EM algorithm, Applied Statistics 28(1), 20-28.
+    """
+    _check(smoothing, max_iterations, tolerance)
+    votes = read_votes(ratings, scale, labels)
+    rater, names = _raters(raters, votes.codes)
+    rated = np.asarray((votes.codes >= 0).any(1))
+    if not rated.any():
+        return DawidSkeneResult(
+            labels=[None] * len(rated),
+            categories=votes.categories,
+            raters=names,
+            n_missing=len(rated),
+            reason="no_ratings",
+        )
+    codes = votes.codes if rated.all() else votes.codes[rated]
+    patterns = collapse(codes, rater, len(names), len(votes.categories))
+    fitted = fit(patterns, smoothing, max_iterations, tolerance)
+    warnings = fit_warnings(fitted, patterns, names, votes.categories)
+    return _result(votes, patterns, fitted, rated, names, warnings)
+
+
+def _check(smoothing: float, max_iterations: int, tolerance: float) -> None:
+    if not (smoothing >= 0 and math.isfinite(smoothing)):
+        raise ArgumentError(f"smoothing={smoothing!r}; give a number of pseudo-votes, 0 or more")
+    if max_iterations < 1:
+        raise ArgumentError(f"max_iterations={max_iterations!r}; give at least 1")
+    if not 0 <= tolerance < 1:
+        raise ArgumentError(f"tolerance={tolerance!r}; give a probability from 0, well below 1")
+
+
+def _raters(raters: Iterable[Any] | None, codes: Codes) -> tuple[Codes, tuple[Any, ...]]:
+    """The rater of each column, numbered in order of first appearance, and their names."""
+    n_columns = codes.shape[1]
+    if raters is None:
+        return np.arange(n_columns), tuple(range(n_columns))
+    names = list(as_sequence(raters, "raters"))
+    if len(names) != n_columns and len(codes):
+        raise ArgumentError(f"raters has {len(names)} ids for {n_columns} columns; give one per column")
+    numbers = cluster_codes(names, len(names))
+    assert numbers is not None
+    return numbers[:n_columns], tuple(dict.fromkeys(names))
+
+
+def _result(
+    votes: Votes,
+    patterns: Patterns,
+    fitted: Fit,
+    rated: Array,
+    names: tuple[Any, ...],
+    warnings: tuple[str, ...],
+) -> DawidSkeneResult:
+    """From patterns back to items."""
+    spoken = np.empty(len(votes.categories) + 1, dtype=object)
+    spoken[:-1] = votes.categories
+    best = np.where(_clear(fitted.posterior), fitted.posterior.argmax(1), -1)
+    n_items = len(rated)
+    posterior = fitted.posterior[patterns.of_item]
+    winner = best[patterns.of_item]
+    if len(posterior) < n_items:
+        posterior, winner = np.empty((n_items, patterns.size)), np.full(n_items, -1)
+        posterior[rated], winner[rated] = fitted.posterior[patterns.of_item], best[patterns.of_item]
+        posterior[~rated] = fitted.prior
+    for array in (posterior, fitted.confusion, fitted.prior, fitted.support):
+        array.setflags(write=False)
+    return DawidSkeneResult(
+        labels=spoken[winner].tolist(),
+        posterior=posterior,
+        confusion=fitted.confusion,
+        prior=fitted.prior,
+        support=fitted.support,
+        categories=votes.categories,
+        raters=names,
+        n=int(patterns.counts.sum()),
+        n_missing=n_items - int(patterns.counts.sum()),
+        iterations=fitted.iterations,
+        converged=fitted.converged,
+        log_likelihood=fitted.log_likelihood,
+        warnings=warnings,
+    )
+
+
+def _clear(posterior: Array) -> Array:
+    """Whether one class is more probable than all others, shape `(n,)`."""
+    if posterior.shape[1] < 2:
+        return np.ones(len(posterior), dtype=bool)
+    second, first = np.partition(posterior, -2, axis=1)[:, -2:].T
+    return np.asarray(first - second > _EQUAL)

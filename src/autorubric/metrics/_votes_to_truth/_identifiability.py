@@ -1,0 +1,68 @@
+"""What speaks against reading a fit of Dawid and Skene's model as the truth, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._votes_to_truth._expectation_maximisation import Fit
+from autorubric.metrics._votes_to_truth._patterns import Patterns
+
+_READINGS = 3
+_NAMES_SHOWN = 5
+
+
+def fit_warnings(
+    fit: Fit, patterns: Patterns, raters: Sequence[Any], categories: Sequence[Any]
+) -> tuple[str, ...]:
+    """Warnings on a fit to patterns that have a vote each."""
+    n_items, size = int(patterns.counts.sum()), len(categories)
+    voted = (patterns.votes.T @ patterns.counts).reshape(len(raters), size)
+    found = []
+    if patterns.n_columns < _READINGS:
+        found.append(
+            f"{patterns.n_columns} columns of votes do not identify the model: with fewer than {_READINGS} "
+            "the start decides between explanations that fit equally well"
+        )
+    active = int(np.count_nonzero(voted.sum(1)))
+    free = (size - 1) + active * size * (size - 1)
+    if n_items < free:
+        found.append(f"{n_items} items are few for {free} free parameters; smoothing steadies them")
+    found += _on_raters(fit, voted, raters)
+    empty = [categories[k] for k in np.flatnonzero(fit.support.sum(0) == 0).tolist()]
+    if empty:
+        found.append(f"no item is of class {_listed(empty)}: rows of these classes are not estimated")
+    if not fit.converged:
+        found.append(f"not converged after {fit.iterations} iterations; raise max_iterations")
+    return tuple(found)
+
+
+def _on_raters(fit: Fit, voted: Array, raters: Sequence[Any]) -> list[str]:
+    """Raters without votes, of one answer, or more often wrong than not on some class."""
+    size = voted.shape[1]
+    silent = voted.sum(1) == 0
+    constant = (np.count_nonzero(voted, axis=1) == 1) & (size > 1)
+    seen = fit.support > 0
+    right = np.diagonal(fit.confusion, axis1=1, axis2=2)
+    expected = np.where(seen, fit.prior, 0.0)
+    share = (right * expected).sum(1) / np.where(expected.sum(1) > 0, expected.sum(1), 1.0)
+    worse = ~silent & ~constant & (share < 1 / size)
+    named = (
+        (silent, "have no votes: their rows are not estimated"),
+        (constant, "gave one label alone: they tell nothing of the truth"),
+        (worse, "are right less often than a guess: their labels, or the classes, may be interchanged"),
+    )
+    found = []
+    for which, what in named:
+        names = [raters[place] for place in np.flatnonzero(which).tolist()]
+        if names:
+            found.append(f"raters {_listed(names)} {what}")
+    return found
+
+
+def _listed(names: Sequence[Any]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"

@@ -1,0 +1,112 @@
+"""The label that most raters gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import MISSING, Codes, Nominal, Scale
+from autorubric.metrics._votes_to_truth._patterns import distinct_rows
+from autorubric.metrics._votes_to_truth._votes import read_votes
+
+TiePolicy: TypeAlias = Literal["first", "lowest", "highest", "random"]
+"""Which of the tied labels wins."""
+
+_RELATIVE_TIE = 1e-9
+
+
+def majority_vote(
+    ratings: Any,
+    *,
+    ties: TiePolicy | None = None,
+    weights: Iterable[float] | None = None,
+    scale: Scale | None = None,
+    labels: int | None = None,
+    rng: int | np.random.Generator = 0,
+) -> list[Any]:
+    """The label of most votes, or of most weight, for each unit; None where there is none.
+
+    A plurality suffices. No vote gives None, and so does a tie unless `ties` names a policy:
+
+    - `"first"`: the tied label that comes first in the row, so that the raters stand in order of precedence;
+    - `"lowest"`, `"highest"`: the tied label that is lowest or highest on the scale, for those who prefer one
+      error over the other; needs an order, thus binary labels, numbers or a declared `Ordinal`;
+    - `"random"`: one of the tied labels, each as likely as the other.
+
+    Labels come back as they were voted; those that mean the same (`True` and `"MET"`) as the first of them.
+
+    Args:
+        ratings: Labels, `(n_units, n_raters)`; None and NaN are no vote.
+        ties: What to do with ties.
+        weights: A weight of 0 or more for each rater; a vote of weight 0 counts for nothing.
+        scale: Declared categories; None takes those seen.
+        labels: Number of categories K, where the labels are integer codes 0..K-1, -1 missing.
+        rng: Seed or generator of `ties="random"`.
+
+    Raises:
+        ArgumentError: Rows differ in length, a label is outside the scale, there is not one weight per rater,
+            or the policy is unknown or needs an order that the labels lack.
+    """
+    if ties is not None and ties not in get_args(TiePolicy):
+        raise ArgumentError(f"ties={ties!r}; give one of {list(get_args(TiePolicy))}, or None for no label")
+    votes = read_votes(ratings, scale, labels)
+    if ties in ("lowest", "highest") and isinstance(votes.scale, Nominal):
+        raise ArgumentError(f"ties={ties!r} needs an order, which {votes.scale} lacks; give Ordinal(labels)")
+    weight = _weights(weights, votes.codes.shape[1])
+    of_unit, example, _ = distinct_rows(votes.codes, len(votes.categories))
+    # Units with the same votes are counted once; only lots are drawn for each of them.
+    patterns = votes.codes[example]
+    tied = _tied(patterns, weight, len(votes.categories))
+    winner = np.where(tied.sum(1) == 1, _first(tied), MISSING)[of_unit]
+    if ties is not None:
+        still_open = np.flatnonzero((tied.sum(1) > 1)[of_unit])
+        which = of_unit[still_open]
+        winner[still_open] = _broken(ties, tied[which], patterns[which][:, weight > 0], rng)
+    spoken = np.empty(len(votes.categories) + 1, dtype=object)
+    spoken[:-1] = votes.categories
+    return list(spoken[winner].tolist())
+
+
+def _weights(weights: Iterable[float] | None, n_raters: int) -> Array:
+    if weights is None:
+        return np.ones(n_raters)
+    given = numeric_column(weights, "weights")
+    # An empty table has no columns to count.
+    if n_raters and len(given) != n_raters:
+        raise ArgumentError(f"weights has {len(given)} values for {n_raters} raters; give one per rater")
+    if not np.all(given >= 0):
+        raise ArgumentError(f"weights={given.tolist()!r}; give a number of 0 or more for each rater")
+    return given[:n_raters]
+
+
+def _tied(codes: Codes, weight: Array, size: int) -> Array:
+    """Which categories have the greatest weight in each row, shape `(n, K)`; none where nobody voted."""
+    row, rater = np.nonzero(codes >= 0)
+    cells = row * size + codes[row, rater]
+    total = np.bincount(cells, weights=weight[rater], minlength=len(codes) * size)
+    total = total.reshape(len(codes), size)
+    top = total.max(axis=1, keepdims=True, initial=0.0)
+    return np.asarray((total >= top * (1 - _RELATIVE_TIE)) & (top > 0))
+
+
+def _first(which: Array) -> Codes:
+    """The first true column of each row, 0 where none is."""
+    return np.asarray(which.argmax(1) if which.shape[1] else np.zeros(len(which), dtype=np.int64))
+
+
+def _broken(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random.Generator) -> Codes:
+    """The winner of each tied row; `codes` are the votes that count."""
+    if ties == "lowest":
+        return _first(tied)
+    if ties == "highest":
+        return np.asarray(tied.shape[1] - 1 - _first(tied[:, ::-1]))
+    if ties == "random":
+        lots = np.random.default_rng(rng).random(tied.shape)
+        return np.asarray(np.where(tied, lots, -1.0).argmax(1))
+    among = np.take_along_axis(tied, np.maximum(codes, 0), axis=1) & (codes >= 0)
+    return np.asarray(np.take_along_axis(codes, among.argmax(1)[:, None], axis=1)[:, 0])

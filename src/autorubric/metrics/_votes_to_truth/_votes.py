@@ -1,0 +1,80 @@
+"""Votes of raters on items as codes, and the way back from codes to the labels that were voted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric.metrics._counts import code_ratings
+from autorubric.metrics._scales import Binary, CategoricalScale, Codes, Scale, as_sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """A table of votes.
+
+    Attributes:
+        codes: Positions in `categories`, shape `(n_units, n_raters)`, -1 where there is no vote.
+        categories: Labels in the order of the scale, each as it was voted first.
+        scale: The declared or inferred scale; None for bare codes.
+        declared: Whether the caller declared the categories.
+    """
+
+    codes: Codes
+    categories: tuple[Any, ...]
+    scale: CategoricalScale | None
+    declared: bool
+
+
+def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> Votes:
+    """The votes as codes.
+
+    Raises:
+        ArgumentError: Rows differ in length, or a label is outside the scale.
+    """
+    table = _as_table(ratings)
+    coded, codes = code_ratings(table, scale, labels)
+    return Votes(codes, _categories(table, codes, coded.scale, coded.size), coded.scale, coded.declared)
+
+
+def _as_table(ratings: Any) -> Any:
+    """Arrays as they are, rows of whole numbers as an array, whose coding is faster; else rows."""
+    if isinstance(ratings, np.ndarray):
+        return ratings
+    rows = [as_sequence(row, "a row of ratings") for row in ratings]
+    try:
+        array = np.array(rows)
+    except ValueError:
+        return rows
+    return array if array.ndim == 2 and array.dtype.kind in "iub" else rows
+
+
+def _categories(table: Any, codes: Codes, scale: CategoricalScale | None, size: int) -> tuple[Any, ...]:
+    """The label of each code: as it was voted first, or as the scale has it where nobody voted it."""
+    flat = codes.reshape(-1)
+    first = np.full(size + 1, -1)
+    # Of repeated indices the last assignment stands: backwards, the first vote. Code -1 falls behind all.
+    first[flat[::-1]] = np.arange(len(flat) - 1, -1, -1)
+    places = first[:size]
+    width = codes.shape[1]
+    voted = [None if place < 0 else _plain(table[place // width][place % width]) for place in places.tolist()]
+    if scale is None:
+        return tuple(range(size))
+    return tuple(
+        _unvoted(scale, code, voted) if place < 0 else voted[code] for code, place in enumerate(places)
+    )
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _unvoted(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
+    """A category that nobody voted; a binary one in the form of the votes on the other."""
+    other = next((label for label in voted if label is not None), None)
+    if isinstance(scale, Binary) and isinstance(other, bool | int | float):
+        return type(other)(code)
+    return scale.labels[code]

@@ -1,0 +1,170 @@
+"""How many items a study needs: for an agreement, for a share, and for two judges on the same items.
+
+Each function gives an `Estimate` whose value and `n` are the number of items; `method` names the formula and
+has the number before rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from scipy.special import ndtri
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._resampling import Array
+
+KappaMethod: TypeAlias = Literal["donner-eliasziw", "cantor"]
+
+
+def kappa(
+    k0: float,
+    k1: float,
+    *,
+    prevalence: float = 0.5,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    method: KappaMethod = "donner-eliasziw",
+) -> Estimate:
+    """Items that two raters of a binary label must rate to tell a kappa of `k1` from one of `k0`.
+
+    - `"donner-eliasziw"`: two-sided goodness-of-fit test on both positive, split and both negative [1]:
+      n = (z_{1-α/2} + z_power)² / Σ_j (P_j(k1) - P_j(k0))² / P_j(k0), with
+      P(κ) = (π² + κ π(1-π), 2π(1-π)(1-κ), (1-π)² + κ π(1-π)). It goes to the nearest whole number, as the
+      published tables do, and may thus fall short of the power by a fraction of an item.
+    - `"cantor"`: one-sided test, both raters at the same prevalence, with the large-sample variances
+      Q(κ) of Fleiss, Cohen and Everitt [2]: n = ((z_{1-α} √Q(k0) + z_power √Q(k1)) / (k1 - k0))², rounded up.
+
+    For .4 against .6 at a prevalence of .3, α = .05 and power .8 the first asks for 190 items, the second
+    for 141: one-sided tests need fewer.
+
+    Args:
+        k0: Kappa of the null hypothesis.
+        k1: Kappa that is to be told from it.
+        prevalence: Share π of positive labels, in (0, 1).
+        alpha: Level of the test.
+        power: Probability to find a kappa of `k1`.
+        method: The formula, which settles the sidedness.
+
+    Raises:
+        ArgumentError: An argument is out of range, the kappas are equal, or one is impossible at this
+            prevalence.
+
+    References:
+        [1] A. Donner, M. Eliasziw (1992), A goodness-of-fit approach to inference procedures for the kappa
+            statistic, Statistics in Medicine 11, 1511-1519.
+        [2] A. B. Cantor (1996), Sample-size calculations for Cohen's kappa, Psychological Methods 1(2),
+            150-153.
+    """
+    if method not in get_args(KappaMethod):
+        raise ArgumentError(f"method={method!r}; give one of {list(get_args(KappaMethod))}")
+    _inside(prevalence=prevalence, alpha=alpha, power=power)
+    if k0 == k1:
+        raise ArgumentError(f"k0 and k1 are both {k0!r}; give two different kappas")
+    null, other = _cells(k0, prevalence, "k0"), _cells(k1, prevalence, "k1")
+    if method == "cantor":
+        spread = _normal(1 - alpha) * _cantor_sd(null, prevalence) + _normal(power) * _cantor_sd(
+            other, prevalence
+        )
+        return _items((spread / (k1 - k0)) ** 2, f"Cantor 1996, one-sided {alpha:g}, power {power:g}")
+    effect = float(((other - null) ** 2 / null).sum())
+    exact = (_normal(1 - alpha / 2) + _normal(power)) ** 2 / effect
+    words = f"Donner and Eliasziw 1992, two-sided {alpha:g}, power {power:g}"
+    return _items(exact, words, nearest=True)
+
+
+def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -> Estimate:
+    """Items for a share near `p` whose interval reaches `half_width` to each side: n = z² p (1 - p) / h² [1].
+
+    Rounded up; p = .5 asks for most. Labels that come in clusters need more.
+
+    Args:
+        p: Expected share, in (0, 1).
+        half_width: Half of the length of the interval, in (0, 1).
+        confidence_level: Level of the interval.
+
+    Raises:
+        ArgumentError: An argument is out of range.
+
+    References:
+        [1] W. G. Cochran (1977), Sampling techniques, 3rd ed., eq. 4.1.
+    """
+    _inside(p=p, half_width=half_width, confidence_level=confidence_level)
+    exact = (_normal(0.5 + confidence_level / 2) / half_width) ** 2 * p * (1 - p)
+    return _items(exact, f"normal interval of a proportion, {confidence_level:.0%}")
+
+
+def paired(p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8) -> Estimate:
+    """Items on which two judges must be compared by McNemar's test, two-sided [1].
+
+    n = (z_{1-α/2} √ψ + z_power √(ψ - δ²))² / δ², with ψ = p10 + p01 and δ = p10 - p01, rounded up.
+
+    Args:
+        p10: Share of items that the first judge alone has right.
+        p01: Share that the second alone has right.
+        alpha: Level of the test.
+        power: Probability to find the difference.
+
+    Raises:
+        ArgumentError: An argument is out of range, or the shares are equal.
+
+    References:
+        [1] R. J. Connor (1987), Sample size for testing differences in proportions for the paired-sample
+            design, Biometrics 43(1), 207-211.
+    """
+    _inside(alpha=alpha, power=power)
+    if not (p10 >= 0 and p01 >= 0 and p10 + p01 <= 1):
+        raise ArgumentError(f"p10={p10!r}, p01={p01!r}; give shares of items, from 0 and together at most 1")
+    if p10 == p01:
+        raise ArgumentError(f"p10 and p01 are both {p10!r}; without a difference there is nothing to find")
+    either, apart = p10 + p01, p10 - p01
+    spread = _normal(1 - alpha / 2) * math.sqrt(either) + _normal(power) * math.sqrt(either - apart * apart)
+    return _items((spread / apart) ** 2, f"McNemar, Connor 1987, two-sided {alpha:g}, power {power:g}")
+
+
+def _normal(probability: float) -> float:
+    return float(ndtri(probability))
+
+
+def _inside(**shares: float) -> None:
+    for name, share in shares.items():
+        if not 0.0 < share < 1.0:
+            raise ArgumentError(f"{name}={share!r}; give a number between 0 and 1")
+
+
+def _items(exact: float, words: str, *, nearest: bool = False) -> Estimate:
+    # What is whole but for rounding is not rounded up.
+    n = max(1, round(exact) if nearest else math.ceil(exact - 1e-9))
+    return Estimate(float(n), n=n, method=f"{words}; {exact:.2f} before rounding")
+
+
+def _cells(value: float, prevalence: float, name: str) -> Array:
+    """Shares of both positive, split and both negative."""
+    variance = prevalence * (1 - prevalence)
+    cells = np.array(
+        [
+            prevalence**2 + value * variance,
+            2 * variance * (1 - value),
+            (1 - prevalence) ** 2 + value * variance,
+        ]
+    )
+    if not (-1 <= value < 1 and np.all(cells > 0)):
+        lowest = -min(prevalence / (1 - prevalence), (1 - prevalence) / prevalence)
+        raise ArgumentError(
+            f"{name}={value!r}; at a prevalence of {prevalence:g} give a kappa between {lowest:.3g} and 1"
+        )
+    return cells
+
+
+def _cantor_sd(cells: Array, prevalence: float) -> float:
+    """√Q: standard deviation of kappa times √n, Fleiss, Cohen and Everitt (1969), for equal margins."""
+    observed = float(cells[0] + cells[2])
+    margins = np.array([prevalence, 1 - prevalence])
+    expected = float((margins**2).sum())
+    agreeing = float((cells[[0, 2]] * ((1 - expected) - 2 * margins * (1 - observed)) ** 2).sum())
+    # Off the diagonal the margins of the two raters add to 1.
+    split = float(cells[1]) * (1 - observed) ** 2
+    rest = (observed * expected - 2 * expected + observed) ** 2
+    return math.sqrt(agreeing + split - rest) / (1 - expected) ** 2

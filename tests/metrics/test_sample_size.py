@@ -1,0 +1,133 @@
+"""How many items a study needs."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+from scipy import stats
+
+import autorubric.metrics as metrics
+from autorubric.errors import ArgumentError
+from autorubric.metrics import compare_judges, sample_size
+
+
+def test_two_methods_for_the_same_kappas():
+    """.4 against .6 at a prevalence of .3: two-sided 190, one-sided 141, and each says which it is."""
+    two_sided = sample_size.kappa(0.4, 0.6, prevalence=0.3)
+    one_sided = sample_size.kappa(0.4, 0.6, prevalence=0.3, method="cantor")
+    assert (float(two_sided), float(one_sided)) == (190.0, 141.0)
+    assert (two_sided.n, one_sided.n) == (190, 141)
+    assert "Donner" in two_sided.method and "two-sided" in two_sided.method
+    assert "Cantor" in one_sided.method and "one-sided" in one_sided.method
+    assert metrics.sample_size is sample_size
+    json.dumps(two_sided.to_dict(), allow_nan=False)
+
+
+def test_donner_eliasziw_by_hand():
+    """Prevalence .5: cells (.35, .3, .35) at .4 and (.4, .2, .4) at .6.
+
+    Σ = 2 · .05²/.35 + .1²/.3 = 1/21; (1.959964 + .841621)² · 21 = 7.848880 · 21 = 164.83.
+    """
+    found = sample_size.kappa(0.4, 0.6)
+    assert found == 165
+    assert "164.83 before rounding" in found.method
+
+
+def test_cantor_by_hand():
+    """Both margins .5: Q(κ) = 1 - κ², so ((1.644854 √.84 + .841621 √.64) / .2)² = 118.90, thus 119."""
+    assert sample_size.kappa(0.4, 0.6, method="cantor") == 119
+
+
+@pytest.mark.parametrize(("k0", "k1", "prevalence"), [(0.4, 0.6, 0.3), (0.7, 0.5, 0.5), (0.0, 0.4, 0.2)])
+def test_cantors_number_has_its_power(k0, k1, prevalence):
+    """Simulated kappas of that many items pass the one-sided test about 80 % of the time."""
+    n = sample_size.kappa(k0, k1, prevalence=prevalence, method="cantor").n
+    same = prevalence * (1 - prevalence)
+    cells = [prevalence**2 + k1 * same, same * (1 - k1), same * (1 - k1), (1 - prevalence) ** 2 + k1 * same]
+    draws = np.random.default_rng(0).multinomial(n, cells, size=20_000) / n
+    observed = draws[:, 0] + draws[:, 3]
+    p, q = draws[:, 0] + draws[:, 1], draws[:, 0] + draws[:, 2]
+    expected = p * q + (1 - p) * (1 - q)
+    kappas = (observed - expected) / (1 - expected)
+    null = sample_size._cantor_sd(sample_size._cells(k0, prevalence, "k0"), prevalence) / math.sqrt(n)
+    found = np.mean((kappas - k0) * np.sign(k1 - k0) > stats.norm.ppf(0.95) * null)
+    assert found == pytest.approx(0.8, abs=0.05)
+
+
+def test_proportion_by_hand():
+    """Half within .05: 1.959964² · .25 / .0025 = 384.15, thus 385; a tenth within .03: 384.15 too."""
+    assert sample_size.proportion(0.5, 0.05) == 385
+    assert sample_size.proportion(0.1, 0.03) == 385
+    assert sample_size.proportion(0.5, 0.05, confidence_level=0.99) == 664
+
+
+def test_paired_by_hand():
+    """.2 against .1: ψ = .3, δ = .1; ((1.959964 √.3 + .841621 √.29) / .1)² = 233.09, thus 234."""
+    found = sample_size.paired(0.2, 0.1)
+    assert found == 234
+    assert "Connor" in found.method
+    assert found == sample_size.paired(0.1, 0.2)
+
+
+def test_paired_number_has_its_power():
+    """McNemar's test without correction finds the difference in about 80 % of simulated studies."""
+    n = sample_size.paired(0.2, 0.1).n
+    draws = np.random.default_rng(0).multinomial(n, [0.2, 0.1, 0.7], size=20_000)
+    z = (draws[:, 0] - draws[:, 1]) / np.sqrt(draws[:, 0] + draws[:, 1])
+    assert np.mean(np.abs(z) > stats.norm.ppf(0.975)) == pytest.approx(0.8, abs=0.02)
+
+
+def test_the_number_serves_the_exact_test_nearly():
+    """At that size the exact McNemar of `compare_judges` is close to its power, on the safe side of level."""
+    n = sample_size.paired(0.25, 0.05).n
+    rng, found = np.random.default_rng(1), 0
+    for _ in range(300):
+        kind = rng.choice(3, size=n, p=[0.25, 0.05, 0.7])
+        result = compare_judges(np.ones(n), kind != 1, kind != 0, method="mcnemar", ci=None)
+        found += result.p_value is not None and result.p_value < 0.05
+    assert 0.6 <= found / 300 <= 0.87
+
+
+@settings(deadline=None)
+@given(
+    st.floats(-0.1, 0.9),
+    st.floats(-0.1, 0.9),
+    st.floats(0.2, 0.8),
+    st.sampled_from(["cantor", "donner-eliasziw"]),
+)
+def test_more_is_asked_of_more(k0, k1, prevalence, method):
+    """More power, a stricter level and nearer kappas need more; exchanging the labels changes nothing."""
+    assume(abs(k0 - k1) > 0.05)
+    plain = sample_size.kappa(k0, k1, prevalence=prevalence, method=method)
+    assert sample_size.kappa(k0, k1, prevalence=prevalence, method=method, power=0.9) >= plain
+    assert sample_size.kappa(k0, k1, prevalence=prevalence, method=method, alpha=0.01) >= plain
+    assert sample_size.kappa(k0, (k0 + k1) / 2, prevalence=prevalence, method=method) >= plain
+    exchanged = sample_size.kappa(k0, k1, prevalence=1 - prevalence, method=method)
+    assert abs(exchanged - plain) <= 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sample_size.kappa(0.4, 0.4),
+        lambda: sample_size.kappa(0.4, 1.0),
+        lambda: sample_size.kappa(-0.6, 0.4, prevalence=0.2),
+        lambda: sample_size.kappa(0.4, 0.6, prevalence=0.0),
+        lambda: sample_size.kappa(0.4, 0.6, alpha=1.0),
+        lambda: sample_size.kappa(0.4, 0.6, power=float("nan")),
+        lambda: sample_size.kappa(0.4, 0.6, method="flack"),  # type: ignore[arg-type]
+        lambda: sample_size.proportion(0.0, 0.1),
+        lambda: sample_size.proportion(0.5, 0.0),
+        lambda: sample_size.paired(0.2, 0.2),
+        lambda: sample_size.paired(0.8, 0.3),
+        lambda: sample_size.paired(-0.1, 0.3),
+    ],
+)
+def test_impossible_studies_are_refused(call):
+    """Equal hypotheses, kappas that the prevalence rules out, and shares outside their range raise."""
+    with pytest.raises(ArgumentError, match=r"give|without"):
+        call()
