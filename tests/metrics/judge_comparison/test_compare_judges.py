@@ -361,7 +361,6 @@ def test_the_seed_settles_everything():
         ({"ci": "smoothed"}, "percentile"),
         ({"stat": _equal_share, "ci": "analytic"}, "percentile"),
     ],
-    ids=str,
 )
 def test_what_does_not_go_together_is_refused(keywords, words):
     """Unknown names, tests of another figure, clusters where items must be independent, wrong scales."""

@@ -1,0 +1,244 @@
+"""The alternative annotator test: may a judge stand in for a person?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, Unpack, get_args
+
+import numpy as np
+from scipy.special import stdtr
+from scipy.stats import false_discovery_control
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes, encode
+from autorubric.metrics._correction._humans import read_annotators
+from autorubric.metrics._correction._intervals import share_estimate
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimation import Figure, estimate
+from autorubric.metrics._intervals import mean_ends
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._rater_tables import no_analytic, row_units
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes
+from autorubric.metrics._shares import divide
+
+AltScore: TypeAlias = Literal["accuracy", "rmse"]
+
+LEAST_ITEMS = 30
+"""An annotator with fewer items is left out of the test."""
+
+FALSE_DISCOVERY_RATE = 0.05
+PASS_AT = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotatorTest:
+    """The judge against one annotator, on the items of that one, measured by all other annotators.
+
+    Attributes:
+        name: The annotator.
+        n: Items that this one, the judge and someone else annotated.
+        advantage: Share of items on which the judge is at least as close to the others (ρ_f).
+        human_advantage: Share of items on which the annotator is (ρ_h); ties count for both.
+        p_value: One-sided p of ρ_h - ρ_f < ε; None where the annotator is left out.
+        adjusted_p: The same after Benjamini and Yekutieli.
+        wins: Whether the judge wins; None where the annotator is left out.
+        reason: Why the annotator is left out.
+    """
+
+    name: str
+    n: int
+    advantage: Estimate
+    human_advantage: Estimate
+    p_value: float | None
+    adjusted_p: float | None
+    wins: bool | None
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AltTestResult:
+    """Whether a judge may replace an annotator.
+
+    Attributes:
+        winning_rate: Share of tested annotators that the judge wins against (ω).
+        advantage: Mean of the annotators' ρ_f (ρ): how likely the judge is at least as good as one of them.
+        passed: Whether ω is at least 0.5; None where nobody could be tested.
+        per_annotator: The tests by annotator, those left out included.
+        epsilon: What the judge is given for its lower cost.
+        score: How closeness to the others was measured.
+        n_items: Rows of the table.
+    """
+
+    winning_rate: Estimate
+    advantage: Estimate
+    passed: bool | None
+    per_annotator: Mapping[str, AnnotatorTest]
+    epsilon: float
+    score: AltScore
+    n_items: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        return asdict(self)
+
+
+def alt_test(
+    judge: Iterable[Any],
+    humans: Any,
+    *,
+    epsilon: float = 0.2,
+    score: AltScore = "accuracy",
+    **interval: Unpack[IntervalArguments],
+) -> AltTestResult:
+    """Whether the judge may replace an annotator: the alternative annotator test [1].
+
+    Each annotator j in turn is left out. On the items of j, the judge and j are scored against the other
+    annotators of the item: the share of them that say the same, or minus the root mean square distance from
+    them. W_f is 1 where the judge scores at least as well, W_h where j does; ties count for both. With
+    `d = W_h - W_f`, the judge wins against j where a one-sided t test finds `mean d < ε`, at a false
+    discovery rate of 0.05 over all annotators by Benjamini and Yekutieli [2]. The winning rate ω is the
+    share won; from 0.5 on the test is passed. The advantage ρ is the mean of the annotators' mean W_f.
+
+    An annotator with fewer than 30 items is left out (`too_few_units`); with nobody left all is None. Where
+    d does not vary the t statistic is undefined: then p is 0 where d < ε and 1 elsewhere.
+
+    Args:
+        judge: The judge's annotations; None and NaN are missing.
+        humans: Annotations, shape `(n_items, n_annotators)`, None missing; a frame's columns name annotators.
+        epsilon: About 0.2 where annotators are experts, 0.15 where skilled, 0.1 for a crowd [1].
+        score: `"accuracy"` for categories, `"rmse"` for numbers.
+        **interval: See `IntervalArguments`; with `cluster` the test takes sums over clusters. The interval of
+            ρ resamples items.
+
+    Raises:
+        ArgumentError: Lengths differ, there are fewer than two annotators, or an option is not allowed.
+
+    References:
+        [1] N. Calderon, R. Reichart, R. Dror (2025), The alternative annotator test for LLM-as-a-judge,
+            arXiv:2501.10970.
+        [2] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
+            under dependency, Annals of Statistics 29(4), 1165-1188.
+    """
+    if score not in get_args(AltScore):
+        raise ArgumentError(f"score={score!r}; give one of {list(get_args(AltScore))}")
+    if not 0 <= epsilon <= 1:
+        raise ArgumentError(f"epsilon={epsilon!r}; give a share between 0 and 1")
+    options = IntervalOptions(**interval)
+    people = read_annotators(humans)
+    judged = list(judge)
+    if len(judged) != people.n_items:
+        raise ArgumentError(
+            f"judge has {len(judged)} annotations and humans {people.n_items} rows; give one each"
+        )
+    table = _numbers([judged, *people.columns], score)
+    cluster = cluster_codes(options.cluster, people.n_items)
+    wins = [_compare(table, j, score) for j in range(1, len(table))]
+    tests = [_test(name, one, cluster, epsilon) for name, one in zip(people.names, wins, strict=True)]
+    tests = _adjusted(tests)
+    tested = [j for j, one in enumerate(tests) if one.p_value is not None]
+    won = sum(bool(tests[j].wins) for j in tested)
+    name = f"winning rate (alt-test, epsilon {epsilon:g})"
+    rate = Estimate.undefined("too_few_units", method=name)
+    if tested:
+        rate = Estimate(won / len(tested), n=len(tested), method=name)
+    return AltTestResult(
+        winning_rate=rate,
+        advantage=_advantage([wins[j] for j in tested], cluster, options),
+        passed=rate.value >= PASS_AT if rate.value is not None else None,
+        per_annotator={one.name: one for one in tests},
+        epsilon=epsilon,
+        score=score,
+        n_items=people.n_items,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wins:
+    """W_f and W_h of the items `there`, each of shape `(n_items,)`, 0 elsewhere."""
+
+    judge: Array
+    human: Array
+    there: Array
+
+
+def _numbers(columns: list[list[Any]], score: AltScore) -> Array:
+    """Annotations as numbers, shape `(1 + n_annotators, n_items)`, NaN where missing."""
+    if score == "rmse":
+        return np.array([numeric_column(column, "an annotator's column") for column in columns])
+    codes = np.array(encode(columns, None, None).codes, dtype=float)
+    return np.where(codes < 0, np.nan, codes)
+
+
+def _compare(table: Array, j: int, score: AltScore) -> _Wins:
+    others = np.delete(table, [0, j], axis=0)
+    n_others = np.count_nonzero(~np.isnan(others), axis=0)
+    there = (n_others > 0) & ~np.isnan(table[0]) & ~np.isnan(table[j])
+    far = [_distance(row, others, score) for row in (table[0], table[j])]
+    # Sums over the same annotators: no more than rounding lies between those that tie.
+    room = 1e-9 * np.maximum(1.0, np.maximum(*far))
+    judge, human = far[0] <= far[1] + room, far[1] <= far[0] + room
+    return _Wins(np.where(there, judge, 0.0), np.where(there, human, 0.0), there)
+
+
+def _distance(row: Array, others: Array, score: AltScore) -> Array:
+    apart = (others != row) & ~np.isnan(others) if score == "accuracy" else (others - row) ** 2
+    return np.asarray(np.nansum(apart.astype(float), axis=0))
+
+
+def _test(name: str, wins: _Wins, cluster: Codes | None, epsilon: float) -> AnnotatorTest:
+    n = int(np.count_nonzero(wins.there))
+    judge, human = wins.judge[wins.there], wins.human[wins.there]
+    members = None if cluster is None else cluster[wins.there]
+    enough = n >= LEAST_ITEMS
+    return AnnotatorTest(
+        name=name,
+        n=n,
+        advantage=share_estimate("advantage of the judge", judge, members, 0.95),
+        human_advantage=share_estimate("advantage of the annotator", human, members, 0.95),
+        p_value=_p_value(human - judge, members, epsilon) if enough else None,
+        adjusted_p=None,
+        wins=None,
+        reason=None if enough else "too_few_units",
+    )
+
+
+def _p_value(differences: Array, members: Codes | None, epsilon: float) -> float:
+    own = np.arange(len(differences)) if members is None else np.unique(members, return_inverse=True)[1]
+    mean = float(differences.mean())
+    se = mean_ends(differences, own.reshape(-1), 0.95).se
+    if np.ptp(differences) == 0 or not se:
+        return float(mean >= epsilon)
+    return float(stdtr(int(own.max()), (mean - epsilon) / se))
+
+
+def _adjusted(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:
+    p_values = [one.p_value for one in tests if one.p_value is not None]
+    adjusted = iter(false_discovery_control(p_values, method="by").tolist() if p_values else [])
+    found = []
+    for one in tests:
+        p = None if one.p_value is None else float(next(adjusted))
+        wins = None if p is None else p <= FALSE_DISCOVERY_RATE
+        fields = {name: getattr(one, name) for name in one.__dataclass_fields__}
+        found.append(AnnotatorTest(**fields | {"adjusted_p": p, "wins": wins}))
+    return found
+
+
+def _advantage(wins: list[_Wins], cluster: Codes | None, options: IntervalOptions) -> Estimate:
+    name = "advantage (alt-test)"
+    if not wins:
+        return Estimate.undefined("too_few_units", method=name)
+    rows = np.column_stack([column for one in wins for column in (one.judge, one.there.astype(float))])
+    figure = Figure(
+        name=name,
+        compute=lambda sums: divide(sums[..., 0::2], sums[..., 1::2]).mean(-1),
+        reason=lambda sums: "too_few_units",
+        bounds=(0.0, 1.0),
+        auto="percentile",
+        auto_clustered="percentile",
+        analytic=no_analytic,
+        on_table=False,
+    )
+    return estimate(figure, row_units(rows, cluster), options)

@@ -1,0 +1,49 @@
+"""True shares of answers behind a judge's, from its confusions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autorubric.metrics._resampling import Array
+
+_SINGULAR = 1e-9
+
+
+def distribution_of(tables: Array, answers: Array) -> Array:
+    """True shares `π = M⁻¹ q` brought back to shares, NaN where they cannot be told, shape `(r, K)`.
+
+    An answer that is never true and never given drops out. Nothing can be told where an answer is given and
+    never true, or where det M <= 0.
+
+    Args:
+        tables: Counts of labelled items, rows truth, shape `(r, K, K)`.
+        answers: Counts of the judge's answers, shape `(r, K)`.
+    """
+    support, n = tables.sum(-1), answers.sum(-1)
+    size = tables.shape[-1]
+    known = support > 0
+    absent = ~known & (answers == 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        given = np.where(known[..., None], tables / support[..., None], 0.0)
+        q = answers / n[..., None]
+    # An absent answer keeps a place of its own, in which nothing falls.
+    given = given + absent[..., None] * np.eye(size)
+    undefined = (n == 0) | np.any(~known & ~absent, axis=-1)
+    given = np.where(undefined[..., None, None], np.eye(size), given)
+    undefined |= np.linalg.det(given) <= _SINGULAR
+    given = np.where(undefined[..., None, None], np.eye(size), given)
+    shares = np.linalg.solve(np.swapaxes(given, -1, -2), np.nan_to_num(q)[..., None])[..., 0]
+    return np.where(undefined[..., None], np.nan, onto_shares(shares))
+
+
+def onto_shares(points: Array) -> Array:
+    """The nearest shares (>= 0, sum 1) to points, shape `(..., K)` [1]; for two answers, cutting to [0, 1].
+
+    References:
+        [1] W. Wang, M. A. Carreira-Perpiñán (2013), Projection onto the probability simplex, arXiv:1309.1541.
+    """
+    descending = -np.sort(-points, axis=-1)
+    excess = (np.cumsum(descending, axis=-1) - 1) / np.arange(1, points.shape[-1] + 1)
+    last = np.count_nonzero(descending > excess, axis=-1) - 1
+    moved = np.take_along_axis(excess, np.maximum(last, 0)[..., None], axis=-1)
+    return np.maximum(points - moved, 0.0)

@@ -1,0 +1,228 @@
+"""Pass rates behind an imperfect judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._correction import _ppi as ppi, _rogan_gladen as rogan_gladen
+from autorubric.metrics._correction._arguments import (
+    CorrectionArguments,
+    CorrectionMethod,
+    CorrectionOptions,
+    Sampled,
+    check_method,
+)
+from autorubric.metrics._correction._intervals import percentile_ends, share_estimate
+from autorubric.metrics._correction._ppi_estimate import ppi_estimate
+from autorubric.metrics._correction._strata import joint_clusters
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._intervals import Ends
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Binary, Codes, as_sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedRate:
+    """A pass rate corrected for the judge's errors, and what it rests on.
+
+    Attributes:
+        rate: The corrected rate; undefined where it is refused, with `reason`.
+        raw: The judge's own pass rate on the items under test.
+        sensitivity: Share of the labelled passes that the judge passes.
+        specificity: Share of the labelled failures that the judge fails.
+        labelled_only: Pass rate of the labelled items alone; undefined where they were chosen.
+        lam: λ of ppi++, in [0, 1]: how far the judge is relied on, 0 being labels alone; else None.
+        method: Method of the correction.
+        sampled: How the labelled items were come by.
+        n: Items under test with a verdict.
+        n_calibration: Labelled items with a verdict.
+        n_missing: Items under test or labelled that were left out because a side was missing.
+        reason: Why there is no corrected rate; None where there is one.
+    """
+
+    rate: Estimate
+    raw: Estimate
+    sensitivity: Estimate
+    specificity: Estimate
+    labelled_only: Estimate
+    lam: float | None
+    method: CorrectionMethod
+    sampled: Sampled
+    n: int
+    n_calibration: int
+    n_missing: int
+    reason: Reason | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    tested: Array
+    truth: Array
+    judged: Array
+    test_cluster: Codes | None
+    label_cluster: Codes | None
+    n_missing: int
+
+
+def corrected_rate(
+    judge: Iterable[Any],
+    calib_truth: Iterable[Any],
+    calib_judge: Iterable[Any],
+    *,
+    method: CorrectionMethod = "rogan-gladen",
+    sampled: Sampled = "random",
+    cluster: Iterable[Any] | None = None,
+    calib_cluster: Iterable[Any] | None = None,
+    **interval: Unpack[CorrectionArguments],
+) -> CorrectedRate:
+    """The pass rate corrected for the judge's errors, which labelled items show.
+
+    With p the judge's pass rate, se and sp its sensitivity and specificity on labelled items:
+
+    - `"rogan-gladen"` [1]: `(p + sp - 1) / (se + sp - 1)`, cut to [0, 1]. It holds where labelled items pass
+      more or less often than those under test, as long as the judge errs alike on both. The interval is
+      that of Lang and Reiczigel [2], with the error of p and of se and sp, which Lee et al. [3] take up.
+    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)` with f the judge's verdicts on items under test (U) and
+      labelled ones (L), Y the labels, and `λ = cov(Y, f_L) / ((1 + n/N) var(f))` cut to [0, 1]. Its interval
+      is the narrower one, and holds only where the labelled items are a random sample of the same items. It
+      is the score interval on as many items as give its variance, on a table with 1/4 more a cell (over
+      clusters logit-t).
+
+    Refused, with `reason` and no rate: no verdict (`no_values`); no labelled pass or no labelled failure
+    for rogan-gladen, below 50 labelled units for ppi++ unless `ci="bootstrap-t"` (`too_few_labels`);
+    se + sp <= 1 for rogan-gladen (`uninformative_judge`).
+
+    Args:
+        judge: The judge's verdicts on the items under test, binary; those labelled are better left out.
+        calib_truth: True verdicts of the labelled items.
+        calib_judge: The judge's verdicts on them.
+        method: The correction.
+        sampled: `"random"`: labelled items are a random sample of those under test; `"chosen"`: picked by
+            hand, which ppi++ cannot correct for. Neither may be picked by the judge's verdict.
+        cluster: An id for each item under test (prompt, document); items of one cluster count together.
+        calib_cluster: An id for each labelled item; an id that `cluster` has too is the same cluster.
+        **interval: See `CorrectionArguments`.
+
+    Raises:
+        ArgumentError: Lengths differ, a verdict is not binary, an option is not allowed, or ppi++ is asked
+            of chosen items.
+
+    References:
+        [1] W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test,
+            American Journal of Epidemiology 107(1), 71-76.
+        [2] Z. Lang, J. Reiczigel (2014), Confidence limits for prevalence of disease adjusted for estimated
+            sensitivity and specificity, Preventive Veterinary Medicine 113(1), 13-22.
+        [3] C. Lee et al. (2025), How to correctly report LLM-as-a-judge evaluations, arXiv:2511.21140.
+        [4] A. N. Angelopoulos, J. C. Duchi, T. Zrnic (2023), PPI++: efficient prediction-powered inference,
+            arXiv:2311.01453.
+    """
+    options = CorrectionOptions(**interval)
+    check_method(method, sampled, options.ci)
+    seen = _read(judge, calib_truth, calib_judge, cluster, calib_cluster)
+    if method == "ppi++":
+        units = ppi.units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)
+        rate, lam = ppi_estimate(units, options, share=True, name="corrected rate")
+    else:
+        rate, lam = _rogan_gladen(seen, options), None
+    level = options.confidence_level
+    right = seen.truth == seen.judged
+    if sampled == "chosen":
+        alone = Estimate.undefined("not_comparable", n=len(seen.truth), method="rate of chosen items")
+    else:
+        alone = share_estimate("labelled rate", seen.truth, seen.label_cluster, level)
+    return CorrectedRate(
+        rate=rate,
+        raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
+        sensitivity=_given("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
+        specificity=_given("specificity", right, seen.truth == 0, seen.label_cluster, level),
+        labelled_only=alone,
+        lam=lam,
+        method=method,
+        sampled=sampled,
+        n=len(seen.tested),
+        n_calibration=len(seen.truth),
+        n_missing=seen.n_missing,
+        reason=rate.reason if rate.value is None else None,
+    )
+
+
+def _given(name: str, right: Array, which: Array, cluster: Codes | None, level: float) -> Estimate:
+    members = None if cluster is None else cluster[which]
+    absent: Reason = "no_positive_in_truth" if name == "sensitivity" else "no_negative_in_truth"
+    return share_estimate(name, right[which].astype(float), members, level, absent)
+
+
+def _read(
+    judge: Iterable[Any],
+    calib_truth: Iterable[Any],
+    calib_judge: Iterable[Any],
+    cluster: Iterable[Any] | None,
+    calib_cluster: Iterable[Any] | None,
+) -> _Verdicts:
+    tested, truth, judged = (
+        _binary(column, what)
+        for column, what in ((judge, "judge"), (calib_truth, "calib_truth"), (calib_judge, "calib_judge"))
+    )
+    if len(truth) != len(judged):
+        raise ArgumentError(
+            f"calib_truth has {len(truth)} labels and calib_judge {len(judged)}; give one of each per item"
+        )
+    labels, tests = joint_clusters(calib_cluster, cluster, len(truth), len(tested))
+    there, both = tested >= 0, (truth >= 0) & (judged >= 0)
+    left_out = len(tested) - int(there.sum()) + len(truth) - int(both.sum())
+    return _Verdicts(
+        tested[there].astype(float),
+        truth[both].astype(float),
+        judged[both].astype(float),
+        None if tests is None else tests[there],
+        None if labels is None else labels[both],
+        left_out,
+    )
+
+
+def _binary(column: Iterable[Any], what: str) -> Codes:
+    labels = as_sequence(column, what)
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        levels, where = np.unique(labels, return_inverse=True)
+        return Binary().encode(levels.tolist())[where.reshape(-1)] if len(labels) else np.zeros(0, np.int64)
+    return Binary().encode(labels)
+
+
+def _rogan_gladen(seen: _Verdicts, options: CorrectionOptions) -> Estimate:
+    name = "corrected rate (rogan-gladen)"
+    if not len(seen.tested):
+        return Estimate.undefined("no_values", method=name)
+    n = len(seen.tested)
+    if not 0 < seen.truth.sum() < len(seen.truth):
+        return Estimate.undefined("too_few_labels", n=n, method=name)
+    units = rogan_gladen.units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)
+    value = float(rogan_gladen.rate_of(units.total()))
+    if np.isnan(value):
+        return Estimate.undefined("uninformative_judge", n=n, method=name)
+    if options.ci is None:
+        return Estimate(value, n=n, method=name)
+    about = f"{options.confidence_level:.0%}, {units.describe()}"
+    if options.ci == "percentile":
+        ends, undefined = percentile_ends(units, rogan_gladen.rate_of, options)
+        reason: Reason = "degenerate_resamples" if undefined else "too_few_units"
+        text = f"{name}; percentile bootstrap, {about}, {options.n_resamples} resamples"
+        text += f", {undefined} of them undefined" if undefined else ""
+    else:
+        ends, reason = rogan_gladen.analytic_ends(units, options.confidence_level), "too_few_units"
+        text = f"{name}; Lang and Reiczigel, {about}"
+        if units.df is None or units.df > 0:
+            reason = "uninformative_judge"
+    if ends.low is None or ends.high is None:
+        return Estimate(value, n=n, method=text, reason=reason)
+    held = Ends(min(ends.low, value), max(ends.high, value), ends.se)
+    return Estimate(value, *held, n, text)

@@ -1,0 +1,81 @@
+"""Votes on one criterion, to be drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from autorubric.aggregation import AggregationPolicy, decide_by_judge, decide_panel
+from autorubric.criteria import BaseCriterion
+from autorubric.metrics._resampling import Array
+from autorubric.types import Decision, EnsembleCriterionReport, JudgeVote
+
+_Sample: TypeAlias = tuple[JudgeVote, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Revoted:
+    """The votes on a criterion by judge and sample, and what they come to.
+
+    Attributes:
+        criterion: The criterion, as it faced the submission.
+        policy: How votes are combined.
+        judges: Each judge's samples; a sample may have two votes, one an order.
+        decided: What all votes come to, conditions aside.
+        known: Decisions of draws, by the places drawn.
+    """
+
+    criterion: BaseCriterion
+    policy: AggregationPolicy
+    judges: tuple[tuple[_Sample, ...], ...]
+    decided: Decision
+    known: dict[tuple[tuple[int, ...], ...], Decision] = field(default_factory=dict)
+
+    @property
+    def n_samples(self) -> int:
+        """The most samples that a judge gave."""
+        return max((len(samples) for samples in self.judges), default=0)
+
+    def draw(self, places: Array, rng: np.random.Generator) -> Decision:
+        """The decision of judges drawn by these places in [0, 1), and of samples drawn within each."""
+        if self.n_samples <= 1 and len(self.judges) <= 1:
+            return self.decided
+        n = len(self.judges)
+        drawn = []
+        for place in places[:n]:
+            judge = int(place * n)
+            size = len(self.judges[judge])
+            picked = rng.integers(0, size, size=size) if size > 1 else [0]
+            drawn.append((judge, *sorted(int(one) for one in picked)))
+        key = tuple(sorted(drawn))
+        if key not in self.known:
+            self.known[key] = self._decide(key)
+        return self.known[key]
+
+    def _decide(self, drawn: Sequence[tuple[int, ...]]) -> Decision:
+        votes = [
+            replace(vote, judge_id=f"{vote.judge_id}#{turn}", sample=at)
+            for turn, (judge, *samples) in enumerate(drawn)
+            for at, place in enumerate(samples)
+            for vote in self.judges[judge][place]
+        ]
+        return _decision_of(self.criterion, votes, self.policy)
+
+
+def revoted(report: EnsembleCriterionReport, policy: AggregationPolicy) -> Revoted:
+    """The votes of a report; a criterion without votes keeps its decision."""
+    by_judge: dict[str, dict[int, list[JudgeVote]]] = {}
+    for vote in report.votes:
+        by_judge.setdefault(vote.judge_id, {}).setdefault(vote.sample, []).append(vote)
+    judges = tuple(tuple(tuple(cast) for cast in samples.values()) for samples in by_judge.values())
+    decided = report.decision
+    if report.votes and decided.status != "not_asked":
+        decided = _decision_of(report.criterion, report.votes, policy)
+    return Revoted(report.criterion, policy, judges if report.votes else (), decided)
+
+
+def _decision_of(criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy) -> Decision:
+    return decide_panel(criterion, votes, decide_by_judge(criterion, votes, policy), policy)

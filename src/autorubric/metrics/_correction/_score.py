@@ -1,0 +1,211 @@
+"""The mean score of a run, corrected for the judges' errors on every criterion."""
+
+from __future__ import annotations
+
+from typing import Unpack, get_args
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._correction import _ppi as ppi
+from autorubric.metrics._correction._arguments import (
+    CorrectionArguments,
+    CorrectionMethod,
+    CorrectionOptions,
+    Sampled,
+    check_method,
+)
+from autorubric.metrics._correction._ppi_estimate import ppi_estimate
+from autorubric.metrics._correction._score_columns import Measured, ScoredRun, read_item_scores, read_scores
+from autorubric.metrics._correction._score_parts import Part, draws, part_of, refusal
+from autorubric.metrics._correction._score_results import CorrectedCriterion, CorrectedOn, CorrectedScore
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimation import DEGENERATE_SHARE
+from autorubric.metrics._label_table import dataset_of
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._run_protocols import GradedRun, LabelledDataset
+
+
+def corrected_score(
+    result: GradedRun,
+    dataset: LabelledDataset | None = None,
+    *,
+    method: CorrectionMethod = "rogan-gladen",
+    on: CorrectedOn = "criteria",
+    sampled: Sampled = "random",
+    **interval: Unpack[CorrectionArguments],
+) -> CorrectedScore:
+    """The mean score of a run's items, corrected for the judges' errors that its labelled items show.
+
+    `start + Σ_c w_c θ_c / D`, with θ_c a criterion's corrected mean value, w_c its signed weight, D the
+    score's denominator and `start` 0, or 1 where there are only penalties. Only this weighted sum, before
+    clamping, can be put together from criteria: where groups, gates or conditions bend the score it is
+    refused (`nonlinear_score`) and the criteria stand alone; `n_clamped` counts the items at which clamping
+    bites, `n_incomplete` those with abstentions. `on="items"` corrects the items' scores as they are, with
+    ppi++, whatever the rubric.
+
+    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, q the shares of the panel's answers on all items
+      and M_jk the share of answers j where k is true, brought back to shares where it leaves them (for two
+      answers the correction of Rogan and Gladen). Refused where an answer that the panel gives is never true
+      (`too_few_labels`), where det M <= 0 (`uninformative_judge`), and for numbers (`not_comparable`).
+    - `"ppi++"`: as in `corrected_rate`, on values, unlabelled items against labelled ones; refused below 50
+      labelled items (`too_few_labels`) and without an unlabelled one (`no_values`).
+
+    Intervals resample items, labelled and unlabelled apart, with all their criteria, so that criteria stay
+    as correlated as they are; tables are smoothed by 1/K² a cell, one item in all. Missing judgments are left
+    out criterion by criterion.
+
+    Args:
+        result: A run; for criteria with one rubric for all items.
+        dataset: Where the labels stand; the run's own by default.
+        method: The correction.
+        on: What is corrected.
+        sampled: How labelled items were come by; see `corrected_rate`.
+        **interval: See `CorrectionArguments`; for criteria only `"auto"`, `"percentile"` and None.
+
+    Raises:
+        ArgumentError: An option is not allowed, items have different rubrics, or `result` is no run: a table
+            of labels has no weights.
+    """
+    options = CorrectionOptions(**interval)
+    check_method(method, sampled, options.ci)
+    if on not in get_args(CorrectedOn):
+        raise ArgumentError(f"on={on!r}; give one of {list(get_args(CorrectedOn))}")
+    if on == "items" and method != "ppi++":
+        raise ArgumentError(f"on='items' with method={method!r}: take method='ppi++'")
+    if on == "criteria" and options.ci not in ("auto", "percentile", None):
+        raise ArgumentError(f"ci={options.ci!r}; criteria take 'auto', 'percentile' or None")
+    if not isinstance(result, GradedRun):
+        raise ArgumentError(f"{type(result).__name__} is no run; only an EvalResult has weights")
+    labelled = dataset if dataset is not None else dataset_of(result)
+    if on == "items":
+        return _on_items(read_item_scores(result, labelled), options)
+    return _on_criteria(read_scores(result, labelled), method, sampled, options)
+
+
+def _mean(values: Array, name: str) -> Estimate:
+    kept = values[~np.isnan(values)]
+    if not len(kept):
+        return Estimate.undefined("no_values", method=name)
+    return Estimate(float(kept.mean()), n=len(kept), method=name)
+
+
+def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
+    judged = ~np.isnan(run.judged_score)
+    labelled = judged & ~np.isnan(run.true_score)
+    units = ppi.units_of(
+        run.true_score[labelled], run.judged_score[labelled], run.judged_score[judged & ~labelled], None, None
+    )
+    score, _ = ppi_estimate(units, options, share=False, name="corrected mean item score")
+    return CorrectedScore(
+        score=score,
+        raw=_mean(run.judged_score, "judged mean item score"),
+        labelled_only=_mean(run.true_score, "labelled mean item score"),
+        per_criterion={},
+        method="ppi++",
+        on="items",
+        n_items=int(judged.sum()),
+        n_labelled=int(labelled.sum()),
+        reason=score.reason if score.value is None else None,
+    )
+
+
+def _on_criteria(
+    run: ScoredRun, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
+) -> CorrectedScore:
+    parts = [part_of(one, method) for one in run.criteria]
+    refused = [refusal(one, part, method) for one, part in zip(run.criteria, parts, strict=True)]
+    drawn = np.zeros((0, len(parts)))
+    if options.ci is not None:
+        drawn = np.concatenate(list(draws(run, parts, refused, options)))
+    criteria = {
+        one.name: _criterion(one, part, reason, drawn[:, place], method, options)
+        for place, (one, part, reason) in enumerate(zip(run.criteria, parts, refused, strict=True))
+    }
+    shares = np.array([one.share for one in run.criteria])
+    values = [one.value.value for one in criteria.values()]
+    name = f"corrected mean score before clamping ({method})"
+    n = int(run.judged.sum())
+    bad: Reason | None = "nonlinear_score" if run.bends else next((r for r in refused if r), None)
+    if bad is not None or not values:
+        score = Estimate.undefined(bad or "no_values", n=n, method=name)
+    else:
+        total = run.start + float(shares @ np.array(values, dtype=float))
+        score = _with_ends(total, run.start + drawn @ shares, n, name, options)
+    return CorrectedScore(
+        score=score,
+        raw=_folded(run, [one.judged_value for one in run.criteria], "judged mean score before clamping"),
+        labelled_only=_labelled_only(run, sampled),
+        per_criterion=criteria,
+        method=method,
+        on="criteria",
+        n_items=n,
+        n_labelled=int(run.labelled.sum()),
+        n_clamped=run.clamped,
+        n_incomplete=run.n_incomplete,
+        bends=run.bends,
+        reason=bad,
+    )
+
+
+def _labelled_only(run: ScoredRun, sampled: Sampled) -> Estimate:
+    name = "labelled mean score before clamping"
+    if sampled == "chosen":
+        return Estimate.undefined("not_comparable", method=name)
+    return _folded(run, [one.true_value for one in run.criteria], name)
+
+
+def _folded(run: ScoredRun, columns: list[Array], name: str) -> Estimate:
+    means = [_mean(column, name).value for column in columns]
+    if not means or run.bends or any(mean is None for mean in means):
+        return Estimate.undefined("nonlinear_score" if run.bends else "no_values", method=name)
+    n = int(np.any([~np.isnan(column) for column in columns], axis=0).sum())
+    shares = [one.share for one in run.criteria]
+    return Estimate(run.start + float(np.dot(shares, np.array(means, dtype=float))), n=n, method=name)
+
+
+def _criterion(
+    one: Measured,
+    part: Part,
+    refused: Reason | None,
+    drawn: Array,
+    method: CorrectionMethod,
+    options: CorrectionOptions,
+) -> CorrectedCriterion:
+    n = int(np.count_nonzero(~np.isnan(one.judged_value)))
+    name = f"corrected mean value ({method})"
+    total = part.sums.sum(axis=0)[None, :]
+    distribution, lam = None, None
+    if refused is not None:
+        value = Estimate.undefined(refused, n=n, method=name)
+    else:
+        value = _with_ends(float(part.correct(total)[0]), drawn, n, name, options)
+        if part.size:
+            shares = part.distribution(total)[0].tolist()
+            distribution = dict(zip(one.labels, shares, strict=True))
+        else:
+            lam = float(part.tuned(total).lam[0])
+    return CorrectedCriterion(
+        value=value,
+        raw=_mean(one.judged_value, "judged mean value"),
+        distribution=distribution,
+        lam=lam,
+        n=n,
+        n_calibration=part.n_labelled,
+        reason=refused,
+    )
+
+
+def _with_ends(value: float, drawn: Array, n: int, name: str, options: CorrectionOptions) -> Estimate:
+    if options.ci is None:
+        return Estimate(value, n=n, method=name)
+    kept = drawn[~np.isnan(drawn)]
+    undefined = len(drawn) - len(kept)
+    text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    text += f", {undefined} of them undefined" if undefined else ""
+    if undefined > DEGENERATE_SHARE * len(drawn):
+        return Estimate(value, n=n, method=text, reason="degenerate_resamples")
+    tail = (1 - options.confidence_level) / 2
+    low, high = (float(end) for end in np.quantile(kept, (tail, 1 - tail)))
+    se = float(kept.std(ddof=1)) if len(kept) > 1 else None
+    return Estimate(value, min(low, value), max(high, value), se, n, text)

@@ -1,0 +1,217 @@
+"""Labels and decisions of a run, criterion by criterion and as item scores, ready to be corrected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.metrics._cells import Modes, cells_of
+from autorubric.metrics._item_scores import PANEL, TRUTH
+from autorubric.metrics._read_votes import read_votes
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._run_protocols import GradedRun, LabelledDataset
+from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, MeasuredCriterion
+from autorubric.scoring import Term, score_terms
+from autorubric.types import RubricGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One criterion over the items; each column of shape `(n_items,)`.
+
+    Attributes:
+        name: Its name.
+        labels: Its categories; empty for numbers.
+        values: Their values on [0, 1], shape `(K,)`; None where some have none.
+        share: Its share of the score: the weight over the denominator.
+        truth: Labels as categories, -1 where there is none.
+        judged: The panel's decisions likewise.
+        true_value: Labels on [0, 1], NaN where there is none.
+        judged_value: Decisions likewise.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    values: Array | None
+    share: float
+    truth: Array
+    judged: Array
+    true_value: Array
+    judged_value: Array
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRun:
+    """All criteria of a run with one rubric.
+
+    Attributes:
+        criteria: The criteria that enter the score.
+        start: The score with every value at 0.
+        true_score: Item scores of complete labels, NaN elsewhere, shape `(n_items,)`.
+        judged_score: Item scores of the panel without length penalty, NaN where none.
+        bends: What makes item scores another thing than a weighted sum over criteria.
+        clamped: Items whose weighted sum, of labels or of the panel, lies outside [0, 1].
+    """
+
+    criteria: tuple[Measured, ...]
+    start: float
+    true_score: Array
+    judged_score: Array
+    bends: tuple[str, ...]
+    clamped: int
+
+    @property
+    def judged(self) -> Array:
+        """Whether an item has a decision, shape `(n_items,)`."""
+        return np.asarray(np.any([~np.isnan(one.judged_value) for one in self.criteria], axis=0))
+
+    @property
+    def labelled(self) -> Array:
+        """Whether an item has a decision and a label on some criterion, shape `(n_items,)`."""
+        both = [~np.isnan(one.judged_value + one.true_value) for one in self.criteria]
+        return np.asarray(np.any(both, axis=0))
+
+    @property
+    def n_incomplete(self) -> int:
+        """Judged items without a decision on every criterion, whose scores have other denominators."""
+        missing = np.any([np.isnan(one.judged_value) for one in self.criteria], axis=0)
+        return int(np.count_nonzero(missing & self.judged))
+
+    @property
+    def n_items(self) -> int:
+        """Items of the dataset."""
+        return len(self.true_score)
+
+
+def read_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
+    """The columns of a run.
+
+    Raises:
+        ArgumentError: Items have different rubrics, or nothing was graded.
+    """
+    root, graded = _one_rubric(result, dataset)
+    cells = cells_of(read_votes(result, dataset), Modes())
+    start, shares = _shares(list(graded.values()))
+    n = cells.n_items
+    found = []
+    complete = np.ones(n, dtype=bool)
+    for measured, span in zip(cells.criteria, cells.spans, strict=True):
+        if measured.name not in shares:
+            continue
+        values = _values(measured)
+        columns = []
+        status = np.zeros(n, dtype=np.int64)
+        status[cells.item[span]] = cells.truth.status[span]
+        complete &= np.isin(status, (ANSWERED, ABSTAINED))
+        for rater in (cells.truth, cells.raters[PANEL]):
+            codes, numbers = np.full(n, -1, dtype=np.int64), np.full(n, np.nan)
+            column = rater.take(span)
+            there = column.status == ANSWERED
+            codes[cells.item[span][there]] = column.code[there]
+            numbers[cells.item[span][there]] = column.value[there]
+            if values is not None:
+                numbers = np.where(codes >= 0, values[codes], np.nan)
+            columns.append((codes, numbers))
+        labels = tuple(str(answer.label) for answer in measured.categories)
+        (truth, true_value), (judged, judged_value) = columns
+        found.append(
+            Measured(
+                measured.name, labels, values, shares[measured.name], truth, judged, true_value, judged_value
+            )
+        )
+    true_score = np.where(complete, cells.scores[TRUTH], np.nan)
+    judged_score = _panel_scores(result, dataset, n)
+    clamped = _clamped(found, start)
+    return ScoredRun(tuple(found), start, true_score, judged_score, _bends(root), clamped)
+
+
+def read_item_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
+    """The scores of a run's items, whatever their rubrics; an item lacks a true one where a label is missing."""
+    cells = cells_of(read_votes(result, dataset), Modes())
+    unlabelled = (cells.raters[PANEL].status > 0) & ~np.isin(cells.truth.status, (ANSWERED, ABSTAINED))
+    complete = np.bincount(cells.item[unlabelled], minlength=cells.n_items) == 0
+    true_score = np.where(complete, cells.scores[TRUTH], np.nan)
+    return ScoredRun((), 0.0, true_score, _panel_scores(result, dataset, cells.n_items), (), 0)
+
+
+def _one_rubric(result: GradedRun, dataset: LabelledDataset) -> tuple[RubricGroup, dict[str, BaseCriterion]]:
+    rubrics = [
+        {report.name: report.criterion for report in one.report.report}
+        for one in result.item_results
+        if one.report is not None and one.report.report
+    ]
+    if not rubrics:
+        raise ArgumentError("no item of the run has a report; grade a dataset first")
+    first = rubrics[0]
+    facts = {name: _facts(criterion) for name, criterion in first.items()}
+    for other in rubrics[1:]:
+        if other is not first and {name: _facts(criterion) for name, criterion in other.items()} != facts:
+            raise ArgumentError(
+                "items of the run have different rubrics, so their criteria have no common rates; give a run "
+                "of one rubric, or take method='ppi++' with on='items'"
+            )
+    return dataset.get_item_rubric(0).root, first
+
+
+def _facts(criterion: BaseCriterion) -> tuple[object, ...]:
+    answers = tuple((one.label, one.value, one.na) for one in criterion.answers())
+    return criterion.weight, criterion.bonus, criterion.level, answers
+
+
+def _shares(criteria: Sequence[BaseCriterion]) -> tuple[float, dict[str, float]]:
+    """The score at 0 and each criterion's share of it, read off the scoring formula."""
+    measuring = [one for one in criteria if one.measures and one.weight]
+
+    def raw_and_score(values: Mapping[str, float]) -> tuple[float, float]:
+        made = score_terms(Term(values.get(one.name or "", 0.0), one.weight, one.bonus) for one in measuring)
+        if made.score is None or made.raw is None:
+            raise ArgumentError("no criterion of the rubric enters the score's denominator")
+        return made.raw, made.score
+
+    start = raw_and_score({})[1]
+    # All that counts from above 0, or all that takes off from 1, reaches the other end: that is the scale.
+    positive = {one.name or "": 1.0 for one in measuring if one.weight > 0 and not one.bonus}
+    full = positive or {one.name or "": 1.0 for one in measuring if not one.bonus}
+    scale = abs(raw_and_score(full)[0])
+    return start, {one.name or "": one.weight / scale for one in measuring}
+
+
+def _values(measured: MeasuredCriterion) -> Array | None:
+    values = [answer.value for answer in measured.categories]
+    if not values or any(value is None for value in values):
+        return None
+    return np.array(values, dtype=float)
+
+
+def _panel_scores(result: GradedRun, dataset: LabelledDataset, n: int) -> Array:
+    places = {dataset.item_id(i): i for i in range(n)}
+    scores = np.full(n, np.nan)
+    for one in result.item_results:
+        score = one.report.node_scores.get("") if one.report is not None else None
+        if score is not None:
+            scores[places[one.item.id or str(one.item_idx)]] = score
+    return scores
+
+
+def _bends(root: RubricGroup) -> tuple[str, ...]:
+    leaves = root.leaves
+    found = {
+        "groups": len(root.groups) > 1,
+        "gates": any(leaf.gate is not None for leaf in leaves),
+        "conditions": any(leaf.when is not None for leaf in leaves),
+    }
+    return tuple(name for name, there in found.items() if there)
+
+
+def _clamped(criteria: Sequence[Measured], start: float) -> int:
+    outside = np.zeros(len(criteria[0].truth) if criteria else 0, dtype=bool)
+    for values in ([one.true_value for one in criteria], [one.judged_value for one in criteria]):
+        if values:
+            total = start + sum(one.share * value for one, value in zip(criteria, values, strict=True))
+            with np.errstate(invalid="ignore"):
+                outside |= (total < -1e-9) | (total > 1 + 1e-9)
+    return int(outside.sum())

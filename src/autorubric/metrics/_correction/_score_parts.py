@@ -1,0 +1,132 @@
+"""Criteria as sums by item, corrected in the run and in resamples of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from autorubric.metrics._correction import _ppi as ppi
+from autorubric.metrics._correction._arguments import PPI_LABELS, CorrectionMethod, CorrectionOptions
+from autorubric.metrics._correction._confusion import distribution_of
+from autorubric.metrics._correction._score_columns import Measured, ScoredRun
+from autorubric.metrics._estimate import Reason
+from autorubric.metrics._resampling import Array, draw_weights
+
+_CHUNK_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A criterion's sums by item and the function of them that corrects it.
+
+    Attributes:
+        sums: Shape `(n_items, d)`.
+        size: K of the tables; 0 for ppi++.
+        n_tested: Unlabelled items, for ppi++.
+        n_labelled: Labelled items.
+        values: Values of the answers.
+    """
+
+    sums: Array
+    size: int
+    n_labelled: int
+    n_tested: int
+    values: Array
+
+    def correct(self, sums: Array) -> Array:
+        """Corrected mean values of sums `(r, d)`, NaN where undefined, shape `(r,)`."""
+        if self.size:
+            return np.asarray(distribution_of(*self._tables(sums)) @ self.values)
+        return self.tuned(sums).value
+
+    def distribution(self, sums: Array) -> Array:
+        """Corrected shares of the answers, shape `(r, K)`."""
+        return distribution_of(*self._tables(sums))
+
+    def tuned(self, sums: Array) -> ppi.Tuned:
+        """Prediction-powered means."""
+        squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
+        return ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested)
+
+    def _tables(self, sums: Array) -> tuple[Array, Array]:
+        cells = self.size * self.size
+        return sums[:, :cells].reshape(-1, self.size, self.size), sums[:, cells:]
+
+
+def part_of(one: Measured, method: CorrectionMethod) -> Part:
+    judged, labelled = ~np.isnan(one.judged_value), ~np.isnan(one.true_value)
+    both = judged & labelled
+    if method == "rogan-gladen" and one.values is not None:
+        size = len(one.values)
+        n = len(one.truth)
+        table, answers = np.zeros((n, size * size)), np.zeros((n, size))
+        table[np.flatnonzero(both), one.truth[both] * size + one.judged[both]] = 1
+        answers[np.flatnonzero(judged), one.judged[judged]] = 1
+        return Part(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
+    alone = judged & ~labelled
+    rows = np.column_stack(
+        [
+            both.astype(float),
+            np.where(both, one.true_value, 0.0),
+            np.where(both, one.judged_value, 0.0),
+            alone.astype(float),
+            np.where(alone, one.judged_value, 0.0),
+        ]
+    )
+    squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    return Part(np.concatenate([rows, squares], axis=1), 0, int(both.sum()), int(alone.sum()), np.zeros(0))
+
+
+def refusal(one: Measured, part: Part, method: CorrectionMethod) -> Reason | None:
+    total = part.sums.sum(axis=0)[None, :]
+    if method == "ppi++":
+        if not part.n_tested:
+            return "no_values"
+        return "too_few_labels" if part.n_labelled < PPI_LABELS else None
+    if not part.size:
+        return "not_comparable"
+    cells = part.size * part.size
+    table, answers = total[0, :cells].reshape(part.size, part.size), total[0, cells:]
+    if not answers.sum():
+        return "no_values"
+    if np.any((table.sum(axis=1) == 0) & (answers > 0)) or not table.sum():
+        return "too_few_labels"
+    return "uninformative_judge" if np.isnan(part.correct(total)[0]) else None
+
+
+def draws(
+    run: ScoredRun, parts: list[Part], refused: list[Reason | None], options: CorrectionOptions
+) -> Iterator[Array]:
+    """Corrected values in resamples of items, shapes `(r, n_criteria)`, NaN where undefined or refused."""
+    labelled, judged = run.labelled, run.judged
+    strata = [np.flatnonzero(judged & labelled), np.flatnonzero(judged & ~labelled)]
+    rng = options.generator()
+    step = max(1, _CHUNK_CELLS // max(run.n_items, 1))
+    for start in range(0, options.n_resamples, step):
+        rows = min(step, options.n_resamples - start)
+        found = np.full((rows, len(parts)), np.nan)
+        weights = [
+            draw_weights(np.ones(len(items), dtype=np.int64), len(items), rows, rng) if len(items) else None
+            for items in strata
+        ]
+        for place, part in enumerate(parts):
+            if refused[place] is None:
+                sums = sum(
+                    w @ part.sums[items] for w, items in zip(weights, strata, strict=True) if w is not None
+                )
+                found[:, place] = part.correct(np.asarray(sums) + _smoothing(part, rows, rng))
+        yield found
+
+
+def _smoothing(part: Part, rows: int, rng: np.random.Generator) -> Array | float:
+    """One labelled item more on average, anywhere in the table: a rare confusion stays possible."""
+    if not part.size:
+        return 0.0
+    used = part.sums.sum(axis=0)[: part.size**2].reshape(part.size, part.size).sum(axis=1) > 0
+    cells = np.outer(used, used).reshape(-1).astype(float)
+    n = part.n_labelled
+    times = rng.binomial(n + 1, 1 / (n + 1), size=rows)
+    extra = rng.multinomial(times, cells / cells.sum())
+    return np.concatenate([extra, np.zeros((rows, part.size))], axis=1)

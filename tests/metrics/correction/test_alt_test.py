@@ -1,0 +1,178 @@
+"""The alternative annotator test."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ttest_1samp
+from statsmodels.stats.multitest import multipletests
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import alt_test
+from tests.metrics.asserting import brackets
+from tests.metrics.shared_runs import cells
+
+
+def naive(judge: list[Any], humans: list[list[Any]], epsilon: float, score: str) -> dict[str, Any]:
+    """The test as its paper tells it, loop by loop."""
+    p_values, advantages = {}, {}
+    for j in range(len(humans[0])):
+        wf, wh = [], []
+        for said, row in zip(judge, humans, strict=True):
+            others = [x for k, x in enumerate(row) if k != j and x is not None]
+            if said is None or row[j] is None or not others:
+                continue
+            if score == "accuracy":
+                sf, sh = (sum(x == o for o in others) / len(others) for x in (said, row[j]))
+            else:
+                sf, sh = (-np.sqrt(sum((x - o) ** 2 for o in others) / len(others)) for x in (said, row[j]))
+            wf.append(float(sf >= sh))
+            wh.append(float(sh >= sf))
+        if len(wf) >= 30:
+            d = np.array(wh) - np.array(wf)
+            p_values[j] = float(ttest_1samp(d, epsilon, alternative="less").pvalue)
+            advantages[j] = float(np.mean(wf))
+    rejected = multipletests(list(p_values.values()), alpha=0.05, method="fdr_by")[0]
+    return {
+        "winning_rate": float(np.mean(rejected)),
+        "advantage": float(np.mean(list(advantages.values()))),
+        "p": list(p_values.values()),
+    }
+
+
+def table(n: int, n_annotators: int, seed: int) -> tuple[list[Any], list[list[Any]]]:
+    """A judge that is right in 85 % and annotators in 80 %, some annotations missing."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 4, n)
+
+    def said(share: float) -> Any:
+        return np.where(rng.random(n) < share, truth, rng.integers(0, 4, n))
+
+    humans = np.column_stack([said(0.8) for _ in range(n_annotators)]).astype(object)
+    humans[rng.random(humans.shape) < 0.1] = None
+    return said(0.85).tolist(), humans.tolist()
+
+
+@pytest.mark.parametrize("score", ["accuracy", "rmse"])
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
+def test_against_the_loop(score: Any, epsilon: float) -> None:
+    """Winning rate, advantage and p-values are those of a plain loop with scipy's t and statsmodels' BY."""
+    judge, humans = table(150, 4, seed=3)
+    found = alt_test(judge, humans, epsilon=epsilon, score=score)
+    wanted = naive(judge, humans, epsilon, score)
+    assert found.winning_rate == wanted["winning_rate"]
+    assert found.advantage == pytest.approx(wanted["advantage"])
+    assert [one.p_value for one in found.per_annotator.values()] == pytest.approx(wanted["p"])
+    assert found.passed == (wanted["winning_rate"] >= 0.5)
+    assert brackets(found.advantage)
+
+
+def test_a_table_by_hand() -> None:
+    """Three annotators of 40 items: A and B say 1, C says 1 on 30 and 0 on 10, the judge 1 on all but one.
+
+    Against A, items 1-30 but the judge's slip: tie (d = 0). On the slip the others of A both say 1: the judge
+    has 0, A has 1: d = 1. On items 31-40 B says 1 and C 0: judge and A both have 1/2: tie. So mean d = 1/40,
+    W_f = 39/40; the same for B. Against C: the slip d = 1; on the last ten the judge agrees with both, C with
+    none: d = -1; mean d = (1 - 10)/40 = -9/40, W_f = 39/40. ρ = 39/40.
+    t for A with s² = (1/40)(39/40)·40/39 = 1/40: (1/40 - 0.2)/√(1/1600) = -0.175·40 = -7.
+    """
+    judge = [0] + [1] * 39
+    humans = [[1, 1, 1]] * 30 + [[1, 1, 0]] * 10
+    found = alt_test(judge, humans, epsilon=0.2)
+    a, _, c = found.per_annotator.values()
+    assert (float(a.advantage), float(a.human_advantage)) == (39 / 40, 1.0)
+    assert (float(c.advantage), float(c.human_advantage)) == (39 / 40, 30 / 40)
+    assert found.advantage == pytest.approx(39 / 40)
+    assert a.p_value == pytest.approx(1.05e-8, rel=0.05)  # P(t_39 < -7)
+    assert found.winning_rate == 1.0
+    assert found.passed
+
+
+def test_differences_that_do_not_vary() -> None:
+    """A judge that always ties has d = 0 throughout: it wins where ε > 0, and never where ε = 0."""
+    humans = [[1, 1, 1]] * 35
+    assert alt_test([1] * 35, humans, epsilon=0.1).winning_rate == 1.0
+    assert alt_test([1] * 35, humans, epsilon=0.0).winning_rate == 0.0
+    assert alt_test([0] * 35, humans, epsilon=0.2).winning_rate == 0.0
+
+
+def test_annotators_with_few_items_are_left_out() -> None:
+    """29 items are too few for one annotator, and the rate counts the others."""
+    humans = [[1, 1, 1 if i < 29 else None] for i in range(40)]
+    found = alt_test([1] * 40, humans)
+    third = found.per_annotator["2"]
+    assert (third.n, third.p_value, third.wins, third.reason) == (29, None, None, "too_few_units")
+    assert found.winning_rate.n == 2
+
+
+def test_nobody_left_is_undefined() -> None:
+    """With 20 items nobody can be tested."""
+    found = alt_test([1] * 20, [[1, 0, 1]] * 20)
+    assert (found.winning_rate.value, found.advantage.value, found.passed) == (None, None, None)
+    assert found.winning_rate.reason == "too_few_units"
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_frame_names_its_annotators() -> None:
+    """Columns are the annotators' names, and the labels any words."""
+    frame = pd.DataFrame({"ann": ["yes", "no"] * 20, "bo": ["yes", "no"] * 20})
+    found = alt_test(["yes", "no"] * 20, frame)
+    assert list(found.per_annotator) == ["ann", "bo"]
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_clusters_take_their_sums() -> None:
+    """Copies of an item in one cluster add no evidence: p is that of the items once."""
+    judge, humans = table(60, 3, seed=5)
+    once = alt_test(judge, humans)
+    copied = alt_test(judge * 2, humans * 2, cluster=list(range(60)) * 2)
+    for one, other in zip(once.per_annotator.values(), copied.per_annotator.values(), strict=True):
+        assert other.p_value == pytest.approx(one.p_value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1], [[1]]), "at least two"),
+        (([1, 0], [[1, 1]]), "judge has 2 annotations"),
+        (([1], [[1, 1], [1]]), "different lengths"),
+        (([1], np.zeros(3)), "shape"),
+    ],
+)
+def test_faulty_tables_are_refused(arguments: Any, message: str) -> None:
+    """A table needs two columns and as many rows as the judge has annotations."""
+    with pytest.raises(ArgumentError, match=message):
+        alt_test(*arguments)
+
+
+def test_faulty_options_are_refused() -> None:
+    """Scores and ε that there are not."""
+    with pytest.raises(ArgumentError, match="score='f1'"):
+        alt_test([1], [[1, 1]], score="f1")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="epsilon=2"):
+        alt_test([1], [[1, 1]], epsilon=2)
+
+
+@pytest.mark.shared_data
+def test_on_creativity_experts() -> None:
+    """Three experts a story and test: each judge of the data gets the plain loop's figures."""
+    labels = cells("ttcw")
+    experts = [name for name in labels if "expert" in name.lower() or "human" in name.lower()]
+    judges = [name for name in labels if name not in experts]
+    assert len(experts) >= 3
+    keys = sorted({key for name in experts for key in labels[name]})
+    # Experts differ from story to story: annotators are their places.
+    humans = []
+    for key in keys:
+        said = [labels[name][key] for name in experts if key in labels[name]]
+        humans.append([*said, None, None, None][:3])
+    for judge in judges:
+        votes = [labels[judge].get(key) for key in keys]
+        found = alt_test(votes, humans)
+        wanted = naive(votes, humans, 0.2, "accuracy")
+        assert found.winning_rate == wanted["winning_rate"]
+        assert found.advantage == pytest.approx(wanted["advantage"])

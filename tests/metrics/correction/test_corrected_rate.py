@@ -1,0 +1,324 @@
+"""Pass rates corrected for a judge's errors."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.special import ndtri
+from statsmodels.stats.proportion import proportion_confint
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics import corrected_rate
+from tests.metrics.asserting import brackets, number, width
+
+Z = float(ndtri(0.975))
+
+
+def counted(se: tuple[int, int], sp: tuple[int, int]) -> tuple[list[int], list[int]]:
+    """Labels and verdicts with so many hits of so many passes, and rejections of so many failures."""
+    truth = [1] * se[1] + [0] * sp[1]
+    judged = [1] * se[0] + [0] * (se[1] - se[0]) + [0] * sp[0] + [1] * (sp[1] - sp[0])
+    return truth, judged
+
+
+def simulated(prevalence: float, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Truth, and a judge with sensitivity .9 and specificity .85."""
+    truth = (rng.random(n) < prevalence).astype(int)
+    return truth, np.where(truth == 1, rng.random(n) < 0.9, rng.random(n) < 0.15).astype(int)
+
+
+def test_rogan_gladen_by_hand() -> None:
+    """p = 0.6, se = 18/20, sp = 16/20: (0.6 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.4 / 0.7."""
+    found = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)))
+    assert found.rate == pytest.approx(4 / 7)
+    assert [float(one) for one in (found.raw, found.sensitivity, found.specificity)] == [0.6, 0.9, 0.8]
+    assert found.labelled_only == 0.5
+    assert (found.n, found.n_calibration, found.n_missing, found.lam, found.reason) == (
+        100,
+        40,
+        0,
+        None,
+        None,
+    )
+
+
+def test_interval_of_lang_and_reiczigel_by_hand() -> None:
+    """The closed form, written out: one success and failure more for se and sp, z²/2 for the test items."""
+    found = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)))
+    n = 100 + Z * Z
+    p, se, sp = (60 + Z * Z / 2) / n, 19 / 22, 17 / 22
+    rate = (p + sp - 1) / (se + sp - 1)
+    errors = p * (1 - p) / n + rate**2 * se * (1 - se) / 22 + (1 - rate) ** 2 * sp * (1 - sp) / 22
+    half = Z * math.sqrt(errors) / (se + sp - 1)
+    shift = 2 * Z * Z * (rate * se * (1 - se) / 22 - (1 - rate) * sp * (1 - sp) / 22)
+    assert found.rate.low == pytest.approx(max(0.0, rate + shift - half))
+    assert found.rate.high == pytest.approx(min(1.0, rate + shift + half))
+
+
+def test_bootstrap_is_near_the_closed_form() -> None:
+    """With many labels both intervals of rogan-gladen agree, and the bootstrap keeps its seed."""
+    rng = np.random.default_rng(5)
+    _, judged = simulated(0.6, 2000, rng)
+    calibration = simulated(0.6, 1500, rng)
+    closed = corrected_rate(judged, *calibration)
+    drawn = corrected_rate(judged, *calibration, ci="percentile", rng=3)
+    assert drawn.rate.low == pytest.approx(closed.rate.low, abs=0.01)
+    assert drawn.rate.high == pytest.approx(closed.rate.high, abs=0.01)
+    assert drawn == corrected_rate(judged, *calibration, ci="percentile", rng=3)
+
+
+def test_fixing_the_judges_rate_would_be_narrower() -> None:
+    """The interval takes in the items under test: few of them widen it."""
+    rng = np.random.default_rng(6)
+    calibration = simulated(0.6, 400, rng)
+    _, judged = simulated(0.6, 2000, rng)
+    assert width(corrected_rate(judged[:50], *calibration).rate) > 1.5 * width(
+        corrected_rate(judged, *calibration).rate
+    )
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=40),
+    st.integers(1, 20),
+    st.integers(1, 20),
+)
+def test_perfect_judge_leaves_the_rate(verdicts: list[bool], passes: int, failures: int) -> None:
+    """With sensitivity and specificity 1 the corrected rate is the judge's own."""
+    found = corrected_rate(verdicts, *counted((passes, passes), (failures, failures)))
+    assert found.rate == pytest.approx(sum(verdicts) / len(verdicts))
+    assert found.rate == pytest.approx(number(found.raw.value))
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.sampled_from(["rogan-gladen", "ppi++"]))
+def test_passing_and_failing_may_be_exchanged(seed: int, method: Any) -> None:
+    """Calling passes failures and failures passes gives 1 minus the rate and its ends."""
+    rng = np.random.default_rng(seed)
+    _, judged = simulated(0.6, 200, rng)
+    truth, verdicts = simulated(0.6, 80, rng)
+    one = corrected_rate(judged, truth, verdicts, method=method)
+    other = corrected_rate(1 - judged, 1 - truth, 1 - verdicts, method=method)
+    assert other.rate == pytest.approx(1 - float(one.rate))
+    assert other.rate.low == pytest.approx(1 - number(one.rate.high))
+    assert other.rate.high == pytest.approx(1 - number(one.rate.low))
+    assert other.sensitivity == one.specificity
+
+
+def test_ppi_against_its_formulas() -> None:
+    """Value and λ as the paper writes them, in numpy: cov with 1/n, variance with 1/(n+N-1)."""
+    rng = np.random.default_rng(8)
+    _, judged = simulated(0.7, 900, rng)
+    truth, verdicts = simulated(0.7, 120, rng)
+    found = corrected_rate(judged, truth, verdicts, method="ppi++")
+    covariance = np.cov(truth, verdicts, ddof=0)[0, 1]
+    lam = covariance / ((1 + 120 / 900) * np.concatenate([verdicts, judged]).var(ddof=1))
+    assert found.lam == pytest.approx(lam)
+    assert found.rate == pytest.approx(lam * judged.mean() + (truth - lam * verdicts).mean())
+    assert brackets(found.rate)
+    assert width(found.rate) < width(found.labelled_only)
+
+
+def test_ppi_by_hand() -> None:
+    """60 labels, 30 passes, 27 passed by the judge, which also passes 3 failures; it passes 80 of 140 others.
+
+    cov = 27/60 - (30/60)(30/60) = 0.2; all verdicts: 110 of 200, variance 0.55·0.45·200/199 = 0.248744;
+    λ = 0.2 / ((1 + 60/140)·0.248744) = 0.562828; rate = λ·80/140 + 30/60 - λ·30/60 = 0.5 + λ/14 = 0.540202.
+    """
+    found = corrected_rate([1] * 80 + [0] * 60, *counted((27, 30), (27, 30)), method="ppi++")
+    assert found.lam == pytest.approx(0.562828, abs=1e-6)
+    assert found.rate == pytest.approx(0.540202, abs=1e-6)
+
+
+def test_useless_judge_leaves_the_labels_alone() -> None:
+    """A judge that is wrong more often than right gets λ = 0: the rate is that of the labels."""
+    truth, verdicts = counted((10, 40), (10, 40))
+    found = corrected_rate([1] * 90 + [0] * 110, truth, verdicts, method="ppi++")
+    assert found.lam == 0.0
+    assert found.rate == found.labelled_only == 0.5
+
+
+def test_labels_alone_have_wilsons_interval() -> None:
+    """Raw rate, labelled rate, sensitivity and specificity carry score intervals, as in statsmodels."""
+    found = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)))
+    for estimate, hits, n in ((found.raw, 60, 100), (found.sensitivity, 18, 20), (found.specificity, 16, 20)):
+        assert (estimate.low, estimate.high) == pytest.approx(proportion_confint(hits, n, method="wilson"))
+
+
+def test_uninformative_judge_is_refused() -> None:
+    """se + sp = 0.5 + 0.5 says nothing of the truth."""
+    found = corrected_rate([1, 0, 1], *counted((10, 20), (10, 20)))
+    assert found.rate.value is None
+    assert found.reason == found.rate.reason == "uninformative_judge"
+    assert found.raw == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("calibration", [([1, 1], [1, 1]), ([0, 0], [0, 1]), ([], [])])
+def test_one_class_of_labels_is_refused(calibration: tuple[list[int], list[int]]) -> None:
+    """Without a labelled pass, or a labelled failure, one of the judge's errors is unknown."""
+    found = corrected_rate([1, 0, 1], *calibration)
+    assert found.reason == "too_few_labels"
+    assert found.rate.value is None
+
+
+def test_no_verdict_is_refused() -> None:
+    """Nothing under test has no rate, whatever the method."""
+    for method in ("rogan-gladen", "ppi++"):
+        found = corrected_rate([None], *counted((30, 40), (30, 40)), method=method)
+        assert (found.reason, found.n, found.n_missing) == ("no_values", 0, 1)
+
+
+def test_ppi_refuses_few_labels_but_for_the_bootstrap_t() -> None:
+    """49 labels are refused; by name the bootstrap-t takes them; 50 are enough."""
+    judged = [1] * 60 + [0] * 40
+    few = counted((22, 24), (20, 25))
+    assert corrected_rate(judged, *few, method="ppi++").reason == "too_few_labels"
+    by_name = corrected_rate(judged, *few, method="ppi++", ci="bootstrap-t")
+    assert by_name.reason is None
+    assert brackets(by_name.rate)
+    assert corrected_rate(judged, *counted((23, 25), (20, 25)), method="ppi++").reason is None
+
+
+def test_ppi_refuses_clusters_by_their_number() -> None:
+    """100 labels in 20 documents are 20 labelled units."""
+    truth, verdicts = counted((45, 50), (42, 50))
+    found = corrected_rate(
+        [1, 0] * 50, truth, verdicts, method="ppi++", calib_cluster=[i % 20 for i in range(100)]
+    )
+    assert found.reason == "too_few_labels"
+
+
+def test_chosen_labels_refuse_ppi() -> None:
+    """Hand-picked items are no sample: ppi++ says what to take; rogan-gladen drops the labelled rate."""
+    calibration = counted((45, 50), (42, 50))
+    with pytest.raises(ArgumentError, match=r"random sample.*method='rogan-gladen'"):
+        corrected_rate([1, 0], *calibration, method="ppi++", sampled="chosen")
+    found = corrected_rate([1, 0], *calibration, sampled="chosen")
+    assert found.rate.value is not None
+    assert found.labelled_only.reason == "not_comparable"
+
+
+def test_choosing_by_truth_does_not_bend_rogan_gladen() -> None:
+    """Ten times as many labelled failures leave the rate where it was."""
+    few = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)), sampled="chosen")
+    many = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (160, 200)), sampled="chosen")
+    assert many.rate == pytest.approx(float(few.rate))
+
+
+def test_a_perfect_calibration_still_has_an_interval() -> None:
+    """No error among 20 and 20 labels does not prove that there is none: the interval is not that of p."""
+    found = corrected_rate([1] * 60 + [0] * 40, *counted((20, 20), (20, 20)))
+    assert width(found.rate) > width(found.raw)
+
+
+def test_clusters_of_copies_are_one_item() -> None:
+    """Each item four times over, in clusters, is as uncertain as once, but for t in place of z."""
+    rng = np.random.default_rng(4)
+    _, judged = simulated(0.6, 300, rng)
+    truth, verdicts = simulated(0.6, 150, rng)
+    for method in ("rogan-gladen", "ppi++"):
+        once = corrected_rate(judged, truth, verdicts, method=method)
+        copied = corrected_rate(
+            np.repeat(judged, 4),
+            np.repeat(truth, 4),
+            np.repeat(verdicts, 4),
+            method=method,
+            cluster=np.repeat(np.arange(300), 4),
+            calib_cluster=np.repeat(np.arange(1000, 1150), 4),
+        )
+        assert copied.rate == pytest.approx(float(once.rate), abs=0.002)
+        assert width(copied.rate) == pytest.approx(width(once.rate), rel=0.06)
+
+
+def test_shared_clusters_count_once() -> None:
+    """Labelled and tested items of the same documents vary together, which the interval takes in."""
+    rng = np.random.default_rng(9)
+    truth, verdicts = simulated(0.6, 400, rng)
+    ids = np.arange(400) // 2
+    shared = corrected_rate(verdicts, truth, verdicts, cluster=ids, calib_cluster=ids)
+    apart = corrected_rate(verdicts, truth, verdicts, cluster=ids, calib_cluster=ids + 1000)
+    assert shared.rate == apart.rate
+    assert width(shared.rate) != pytest.approx(width(apart.rate), rel=0.01)
+    assert brackets(
+        corrected_rate(verdicts, truth, verdicts, cluster=ids, calib_cluster=ids, ci="percentile").rate
+    )
+
+
+def test_one_cluster_has_no_interval() -> None:
+    """A single document does not vary."""
+    truth, verdicts = counted((18, 20), (16, 20))
+    found = corrected_rate([1, 0, 1], truth, verdicts, calib_cluster=["a"] * 40)
+    assert found.rate.value is not None
+    assert (found.rate.low, found.rate.reason) == (None, "too_few_units")
+
+
+def test_missing_verdicts_are_left_out_and_counted() -> None:
+    """None drops an item under test, or a labelled pair."""
+    truth, verdicts = counted((18, 20), (16, 20))
+    plain = corrected_rate([1, 1, 0], truth, verdicts)
+    holes = corrected_rate([1, None, 1, 0], [*truth, None, 1], [*verdicts, 1, "CANNOT_ASSESS"])
+    assert holes.rate == plain.rate
+    assert (holes.n_missing, holes.n, holes.n_calibration) == (3, 3, 40)
+
+
+def test_result_serialises() -> None:
+    """All fields go into JSON, defined or not."""
+    for verdicts in ([1, 0, 1], []):
+        found = corrected_rate(verdicts, *counted((18, 20), (16, 20)))
+        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == "rogan-gladen"
+
+
+def test_no_interval_on_request() -> None:
+    """`ci=None` gives the rate alone."""
+    for method in ("rogan-gladen", "ppi++"):
+        found = corrected_rate([1, 0, 1], *counted((28, 30), (26, 30)), method=method, ci=None)
+        assert found.rate.value is not None
+        assert (found.rate.low, found.rate.reason) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "judgy"}, "method='judgy'"),
+        ({"sampled": "all"}, "sampled='all'"),
+        ({"ci": "bca"}, "ci='bca'"),
+        ({"ci": "bootstrap-t"}, "goes with method='ppi\\+\\+'"),
+        ({"confidence_level": 95}, "confidence_level=95"),
+        ({"n_resamples": 0}, "n_resamples=0"),
+        ({"cluster": [1]}, "cluster has 1 ids"),
+        ({"cluster": [1, 2, 3], "calib_cluster": [1]}, "calib_cluster has 1 ids"),
+    ],
+)
+def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> None:
+    """What is given and what is allowed stand in the message."""
+    with pytest.raises(ArgumentError, match=message):
+        corrected_rate([1, 0, 1], *counted((18, 20), (16, 20)), **options)
+
+
+def test_unequal_calibration_columns_are_refused() -> None:
+    """Labels and verdicts come in pairs, and are binary."""
+    with pytest.raises(ArgumentError, match="calib_truth has 2 labels and calib_judge 1"):
+        corrected_rate([1], [1, 0], [1])
+    with pytest.raises(ArgumentError, match="outside the scale"):
+        corrected_rate(["maybe"], [1, 0], [1, 0])
+
+
+@pytest.mark.parametrize("method", ["rogan-gladen", "ppi++"])
+@pytest.mark.parametrize("prevalence", [0.5, 0.9])
+def test_nominal_95_per_cent_holds(method: Any, prevalence: float) -> None:
+    """In 400 simulated samples of 60 labels the interval holds the rate in 92 % or more."""
+    rng = np.random.default_rng(11)
+    held, n = 0, 0
+    for _ in range(400):
+        _, judged = simulated(prevalence, 500, rng)
+        found = corrected_rate(judged, *simulated(prevalence, 60, rng), method=method)
+        if found.rate.low is not None:
+            n += 1
+            held += found.rate.low <= prevalence <= number(found.rate.high)
+    assert n > 380
+    assert held / n >= 0.92

@@ -1,0 +1,237 @@
+"""The mean score of a run, corrected."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from autorubric.criteria import BaseCriterion, Criterion
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ArgumentError
+from autorubric.metrics import corrected_rate, corrected_score
+from autorubric.rubric import Rubric
+from autorubric.types import EnsembleCriterionReport
+from tests.metrics.asserting import brackets, number
+from tests.metrics.reports import BINARY, NOMINAL, ORDINAL, Stars, labelled, report, run
+
+FAULT = Criterion(name="fault", requirement="It has a fault.", weight=-0.5)
+WORD = {0: "UNMET", 1: "MET"}
+
+
+def scored(*reports: list[EnsembleCriterionReport], scores: Any = None) -> Any:
+    """A run with these reports, and the item scores that it gave."""
+    made = run(*reports)
+    for place, one in enumerate(made.item_results):
+        if scores is not None:
+            one.report.node_scores[""] = float(scores[place])
+    return made
+
+
+def two_criteria(n: int, n_labelled: int, seed: int) -> tuple[Any, RubricDataset, Any, Any]:
+    """A run on a point and a fault, truth known to the first items only; with truth and verdicts."""
+    rng = np.random.default_rng(seed)
+    truth = np.column_stack([rng.random(n) < 0.7, rng.random(n) < 0.3]).astype(int)
+    right = rng.random(truth.shape) < 0.85
+    judged = np.where(right, truth, 1 - truth)
+    names = ("clear", "fault")
+    truths = [
+        {name: WORD[int(v)] for name, v in zip(names, row, strict=True)} if i < n_labelled else None
+        for i, row in enumerate(truth)
+    ]
+    reports = [[report(BINARY, WORD[int(a)]), report(FAULT, WORD[int(b)])] for a, b in judged]
+    scores = np.clip(judged @ [1.0, -0.5], 0, 1)
+    return scored(*reports, scores=scores), labelled([BINARY, FAULT], *truths), truth, judged
+
+
+def test_folded_by_hand() -> None:
+    """Each criterion by Rogan and Gladen, folded: θ_clear - θ_fault / 2, the denominator being 1."""
+    graded, dataset, truth, judged = two_criteria(200, 80, seed=2)
+    found = corrected_score(graded, dataset)
+    rates = [corrected_rate(judged[:, c], truth[:80, c], judged[:80, c], ci=None).rate for c in (0, 1)]
+    assert found.per_criterion["clear"].value == pytest.approx(float(rates[0]))
+    assert found.per_criterion["fault"].value == pytest.approx(float(rates[1]))
+    assert found.score == pytest.approx(float(rates[0]) - float(rates[1]) / 2)
+    assert found.raw == pytest.approx(judged[:, 0].mean() - judged[:, 1].mean() / 2)
+    assert found.labelled_only == pytest.approx(truth[:80, 0].mean() - truth[:80, 1].mean() / 2)
+    assert (found.n_items, found.n_labelled, found.n_incomplete, found.reason) == (200, 80, 0, None)
+    # Sums below 0: a fault without the point, by the judge or by a label.
+    below = (judged @ [1, -0.5] < 0) | ((truth @ [1, -0.5] < 0) & (np.arange(200) < 80))
+    assert found.n_clamped == below.sum()
+    assert brackets(found.score)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_ppi_folded_by_hand() -> None:
+    """Each criterion by ppi++, labelled items against the others, folded."""
+    graded, dataset, truth, judged = two_criteria(300, 100, seed=3)
+    found = corrected_score(graded, dataset, method="ppi++")
+    wanted = [
+        corrected_rate(judged[100:, c], truth[:100, c], judged[:100, c], method="ppi++") for c in (0, 1)
+    ]
+    assert [one.lam for one in found.per_criterion.values()] == pytest.approx([w.lam for w in wanted])
+    assert found.score == pytest.approx(float(wanted[0].rate) - float(wanted[1].rate) / 2)
+    assert brackets(found.score)
+
+
+def test_item_scores_by_ppi() -> None:
+    """On items the scores are corrected as they are, clamped: λ mean(f_U) + mean(Y - λ f_L) in numpy."""
+    graded, dataset, truth, judged = two_criteria(300, 100, seed=4)
+    found = corrected_score(graded, dataset, method="ppi++", on="items")
+    y = np.clip(truth[:100] @ [1.0, -0.5], 0, 1)
+    f = np.clip(judged @ [1.0, -0.5], 0, 1)
+    lam = np.cov(y, f[:100], ddof=0)[0, 1] / ((1 + 100 / 200) * f.var(ddof=1))
+    assert found.score == pytest.approx(lam * f[100:].mean() + (y - lam * f[:100]).mean())
+    assert brackets(found.score)
+    assert found.per_criterion == {}
+
+
+def test_covariance_of_criteria_is_kept() -> None:
+    """Two criteria that are always answered alike vary together: the score's error is the sum of theirs."""
+    rng = np.random.default_rng(6)
+    twin = BINARY.model_copy(update={"name": "twin"})
+    truth = (rng.random(150) < 0.6).astype(int)
+    judged = np.where(rng.random(150) < 0.9, truth, 1 - truth)
+    reports = [[report(BINARY, WORD[int(v)]), report(twin, WORD[int(v)])] for v in judged]
+    truths = [{"clear": WORD[int(v)], "twin": WORD[int(v)]} if i < 70 else None for i, v in enumerate(truth)]
+    found = corrected_score(scored(*reports), labelled([BINARY, twin], *truths))
+    errors = [number(one.value.se) for one in found.per_criterion.values()]
+    # Smoothing draws each table for itself, so the two are not quite one.
+    assert number(found.score.se) == pytest.approx(sum(errors) / 2, rel=0.05)
+
+
+def test_options_by_hand() -> None:
+    """Three options, M inverted: of 10 low the judge calls 8 low and 2 some, some and high it gets right.
+
+    It calls 40 of 100 items low, 40 some and 20 high: low = 40/0.8 = 50, some = 40 - 0.2·50 = 30, high = 20.
+    Mean value = 0.5·0 + 0.3·0.4 + 0.2·1 = 0.32. (The labelled 30 are among the 100.)
+    """
+    labelled_pairs = (
+        [("low", "low")] * 8 + [("low", "some")] * 2 + [("some", "some")] * 10 + [("high", "high")] * 10
+    )
+    others = ["low"] * 32 + ["some"] * 28 + ["high"] * 10
+    reports = [[report(ORDINAL, said)] for said in [pair[1] for pair in labelled_pairs] + others]
+    truths = [{"depth": pair[0]} for pair in labelled_pairs] + [None] * 70
+    found = corrected_score(scored(*reports), labelled([ORDINAL], *truths))
+    shares = found.per_criterion["depth"].distribution
+    assert shares == pytest.approx({"low": 0.5, "some": 0.3, "high": 0.2})
+    assert found.score == pytest.approx(0.32)
+
+
+def test_perfect_judges_change_nothing() -> None:
+    """Without an error among the labels the corrected score is the raw one, for every kind of option."""
+    answers = [("high", "warm"), ("low", "dry"), ("some", "cold")] * 10
+    reports = [[report(ORDINAL, a), report(NOMINAL, b)] for a, b in answers]
+    truths = [{"depth": a, "tone": b} if i < 15 else None for i, (a, b) in enumerate(answers)]
+    found = corrected_score(scored(*reports), labelled([ORDINAL, NOMINAL], *truths))
+    assert found.score == pytest.approx(float(found.raw))
+
+
+def test_penalties_alone_start_at_one() -> None:
+    """With penalties only the score is 1 less the fault's rate: the scoring formula's own start and scale."""
+    reports = [[report(FAULT, said)] for said in ["MET"] * 5 + ["UNMET"] * 15]
+    truths = [{"fault": said} for said in ["MET"] * 5 + ["UNMET"] * 15]
+    found = corrected_score(scored(*reports), labelled([FAULT], *truths))
+    assert found.score == pytest.approx(0.75)
+
+
+def test_refused_without_a_true_answer_that_is_given() -> None:
+    """The judge says high, and no label does: what high stands for is unknown, and with it the score."""
+    reports = [[report(ORDINAL, said)] for said in ["low", "some", "high"] * 5]
+    truths = [{"depth": "low" if i % 3 == 0 else "some"} for i in range(15)]
+    found = corrected_score(scored(*reports), labelled([ORDINAL], *truths))
+    assert found.reason == found.score.reason == "too_few_labels"
+
+
+def test_refused_where_the_judge_is_uninformative() -> None:
+    """A judge that says the contrary is refused on its criterion, and the score with it."""
+    pairs = [("MET", "UNMET"), ("UNMET", "MET")] * 10
+    found = corrected_score(
+        scored(*[[report(BINARY, b)] for _, b in pairs]),
+        labelled([BINARY], *[{"clear": a} for a, _ in pairs]),
+    )
+    assert found.per_criterion["clear"].reason == found.reason == "uninformative_judge"
+
+
+def test_refused_with_few_labels_or_no_other_item() -> None:
+    """ppi++ takes 50 labels, and items without."""
+    graded, dataset, _, _ = two_criteria(80, 49, seed=5)
+    assert corrected_score(graded, dataset, method="ppi++").reason == "too_few_labels"
+    assert corrected_score(graded, dataset, method="ppi++", on="items").reason == "too_few_labels"
+    graded, dataset, _, _ = two_criteria(60, 60, seed=5)
+    assert corrected_score(graded, dataset, method="ppi++").reason == "no_values"
+
+
+def test_numbers_are_refused_by_inversion() -> None:
+    """Numbers have no confusions, but ppi++ corrects their mean."""
+    stars = Stars(name="stars", weight=1.0)
+    rng = np.random.default_rng(1)
+    truth = rng.integers(1, 6, 120)
+    judged = np.clip(truth + rng.integers(-1, 2, 120), 1, 5)
+    reports = [[report(stars, int(v))] for v in judged]
+    dataset = labelled([stars], *[{"stars": int(v)} if i < 60 else None for i, v in enumerate(truth)])
+    assert corrected_score(scored(*reports), dataset).reason == "not_comparable"
+    found = corrected_score(scored(*reports), dataset, method="ppi++")
+    assert found.score == pytest.approx((truth.mean() - 1) / 4, abs=0.08)
+
+
+def test_gates_bend_the_score() -> None:
+    """A gate makes the score no sum: the criteria stand, the score is refused and says why."""
+    gate = Criterion(name="clear", requirement="It is clear.", weight=1.0, gate="required")
+    reports = [[report(gate, said)] for said in ["MET", "UNMET"] * 10]
+    dataset = labelled([gate], *[{"clear": said} for said in ["MET", "UNMET"] * 10])
+    found = corrected_score(scored(*reports), dataset)
+    assert (found.score.reason, found.bends) == ("nonlinear_score", ("gates",))
+    assert found.per_criterion["clear"].value == 0.5
+
+
+def test_chosen_labels() -> None:
+    """Chosen labels refuse ppi++ and drop the labelled mean."""
+    graded, dataset, _, _ = two_criteria(120, 60, seed=5)
+    with pytest.raises(ArgumentError, match="random sample"):
+        corrected_score(graded, dataset, method="ppi++", sampled="chosen")
+    found = corrected_score(graded, dataset, sampled="chosen")
+    assert found.labelled_only.reason == "not_comparable"
+    assert found.score.value is not None
+
+
+def test_same_seed_same_figures() -> None:
+    """The seed fixes the resamples."""
+    graded, dataset, _, _ = two_criteria(120, 60, seed=5)
+    assert corrected_score(graded, dataset, rng=2) == corrected_score(graded, dataset, rng=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on": "runs"}, "on='runs'"),
+        ({"on": "items"}, "take method='ppi\\+\\+'"),
+        ({"ci": "analytic"}, "ci='analytic'"),
+        ({"method": "x"}, "method='x'"),
+    ],
+)
+def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> None:
+    """What is given and what is allowed stand in the message."""
+    graded, dataset, _, _ = two_criteria(20, 10, seed=5)
+    with pytest.raises(ArgumentError, match=message):
+        corrected_score(graded, dataset, **options)
+
+
+def test_label_tables_have_no_weights() -> None:
+    """A table of labels is no run."""
+    with pytest.raises(ArgumentError, match="is no run"):
+        corrected_score([{"item_id": "a"}], labelled([BINARY], None))  # type: ignore[arg-type]
+
+
+def test_items_need_one_rubric() -> None:
+    """Criteria of different items have no common rate."""
+    first: BaseCriterion = BINARY
+    heavier = BINARY.model_copy(update={"weight": 2.0})
+    graded = scored([report(first, "MET")], [report(heavier, "MET")])
+    items = [{"submission": f"text {i}", "rubric": Rubric([c])} for i, c in enumerate((first, heavier))]
+    with pytest.raises(ArgumentError, match="different rubrics"):
+        corrected_score(graded, RubricDataset(items=items))
+    found = corrected_score(graded, RubricDataset(items=items), method="ppi++", on="items")
+    assert (found.reason, found.raw, found.n_items) == ("too_few_labels", 1.0, 2)
