@@ -61,7 +61,6 @@ def test_kappa_difference_as_scikit_learn_has_it():
         {"stat": "pearson", "ci": "analytic", "cluster": ITEMS},
         {"stat": "kappa", "ci": "bca"},
     ],
-    ids=str,
 )
 def test_exchanging_the_judges_changes_the_sign_alone(keywords):
     """compare(a, b) is minus compare(b, a): difference, interval, and the same p."""
@@ -198,7 +197,6 @@ def test_williams_without_an_answer():
         {"stat": "pearson", "method": "williams"},
         {"stat": "kappa", "method": "permutation"},
     ],
-    ids=str,
 )
 def test_p_values_are_uniform_where_the_judges_are_alike(keywords):
     """Of 300 comparisons of equally good judges on 60 items about 5 % have p < .05, and half p < .5."""

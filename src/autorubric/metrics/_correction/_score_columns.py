@@ -130,7 +130,7 @@ def read_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
 
 
 def read_item_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
-    """The scores of a run's items, whatever their rubrics; an item lacks a true one where a label is missing."""
+    """Item scores of a run under any rubrics; an item lacks a true one where a label is missing."""
     cells = cells_of(read_votes(result, dataset), Modes())
     unlabelled = (cells.raters[PANEL].status > 0) & ~np.isin(cells.truth.status, (ANSWERED, ABSTAINED))
     complete = np.bincount(cells.item[unlabelled], minlength=cells.n_items) == 0
