@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,12 +124,14 @@ def test_a_dataset_says_scales_and_truth() -> None:
     assert sorted(said(table, TRUTH)) == sorted(data.item_id(i) for i in range(3))
 
 
-def test_the_frame_of_a_run_reads_back() -> None:
+def test_the_frame_of_a_run_reads_back(tmp_path: Path) -> None:
     """The frame of `votes_table` gives the decisions and labels that the run has."""
     from autorubric.eval import evaluate_sync
 
     data = dataset()
-    result = evaluate_sync(data, CriterionGrader(judges=[_pick]), show_progress=False)
+    result = evaluate_sync(
+        data, CriterionGrader(judges=[_pick]), show_progress=False, experiments_dir=tmp_path
+    )
     own, back = cells_of(table_of(result), Modes()), cells_of(table_of(result.votes_table()), Modes())
     assert [one.name for one in own.criteria] == [one.name for one in back.criteria]
     for rater, column in own.raters.items():

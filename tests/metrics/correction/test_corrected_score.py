@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from autorubric.criteria import BaseCriterion, Criterion
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
+from autorubric.eval import evaluate_sync
+from autorubric.graders import CriterionGrader
 from autorubric.metrics import corrected_rate, corrected_score
 from autorubric.rubric import Rubric
 from autorubric.types import EnsembleCriterionReport
@@ -233,5 +236,23 @@ def test_items_need_one_rubric() -> None:
     items = [{"submission": f"text {i}", "rubric": Rubric([c])} for i, c in enumerate((first, heavier))]
     with pytest.raises(ArgumentError, match="different rubrics"):
         corrected_score(graded, RubricDataset(items=items))
-    found = corrected_score(graded, RubricDataset(items=items), method="ppi++", on="items")
-    assert (found.reason, found.raw, found.n_items) == ("too_few_labels", 1.0, 2)
+
+
+def test_items_of_any_rubrics_have_scores(tmp_path: Path) -> None:
+    """On items nothing but the scores counts."""
+    rubrics = [Rubric([BINARY.model_copy(update={"name": name})]) for name in "ab"] * 40
+    items = [
+        {
+            "submission": f"text {i}",
+            "rubric": rubric,
+            "ground_truth": ["MET" if i % 3 else "UNMET"] if i < 60 else None,
+        }
+        for i, rubric in enumerate(rubrics)
+    ]
+    data = RubricDataset(items=items)
+    graded = evaluate_sync(
+        data, CriterionGrader(judges=[lambda request: "MET"]), show_progress=False, experiments_dir=tmp_path
+    )
+    found = corrected_score(graded, method="ppi++", on="items")
+    assert (found.n_items, found.n_labelled, found.raw) == (80, 60, 1.0)
+    assert found.score == pytest.approx(2 / 3)
