@@ -254,5 +254,5 @@ def test_items_of_any_rubrics_have_scores(tmp_path: Path) -> None:
         data, CriterionGrader(judges=[lambda request: "MET"]), show_progress=False, experiments_dir=tmp_path
     )
     found = corrected_score(graded, method="ppi++", on="items")
-    assert (found.n_items, found.n_labelled, found.raw) == (80, 60, 1.0)
+    assert (found.n_items, found.n_labelled, found.raw.value) == (80, 60, 1.0)
     assert found.score == pytest.approx(2 / 3)
