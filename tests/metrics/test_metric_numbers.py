@@ -40,7 +40,7 @@ def test_correlations_as_scipy(n, levels):
         assert correlation_p_value(float(ours(x, y, ci=None)), n) == pytest.approx(expected.pvalue)
     expected = st.kendalltau(x, y, method="asymptotic")
     assert kendall_tau_b(x, y, ci=None) == pytest.approx(expected.statistic)
-    assert kendall_p_value(rank_pairs(pairs)) == pytest.approx(expected.pvalue)
+    assert kendall_p_value(rank_pairs(pairs), expected.statistic) == pytest.approx(expected.pvalue)
 
 
 @pytest.mark.parametrize(("n", "levels"), CASES)
@@ -171,8 +171,8 @@ def test_p_values_at_the_edges():
     """No p below three pairs or without variation; a perfect correlation has p 0."""
     assert correlation_p_value(0.5, 2) is None
     assert correlation_p_value(1.0, 5) == 0.0
-    assert kendall_p_value(rank_pairs(number_pairs([1, 2], [1, 2], None))) is None
-    assert kendall_p_value(rank_pairs(number_pairs([1, 1, 1], [1, 2, 3], None))) is None
+    assert kendall_p_value(rank_pairs(number_pairs([1, 2], [1, 2], None)), 1.0) is None
+    assert kendall_p_value(rank_pairs(number_pairs([1, 1, 1], [1, 2, 3], None)), None) is None
 
 
 def test_numbers_are_checked():

@@ -25,6 +25,9 @@ def _columns(one, seed=0, n=60):
     pred = np.where(rng.random(n) < 0.6, truth, rng.integers(0, 3, n))
     if one.needs in ("numbers", "samples"):
         return (truth.astype(float).tolist(), (pred + 0.5 * (pred > 1)).tolist()), {}
+    if one.needs == "probabilities":
+        prob = np.clip(0.15 + 0.3 * pred + rng.normal(0, 0.1, n), 0.01, 0.99)
+        return ((truth > 0).astype(int).tolist(), prob.tolist()), {}
     if one.needs == "scores":
         third = np.where(rng.random(n) < 0.6, truth, rng.integers(0, 3, n)) - 0.25
         return (np.column_stack([truth, pred, third]).tolist(),), {}
@@ -41,6 +44,8 @@ def _columns(one, seed=0, n=60):
 def _equal(one):
     """Two equal sides that vary, in the form that a figure needs."""
     columns, keywords = _columns(one)
+    if one.needs == "probabilities":
+        return (columns[0], [float(label) for label in columns[0]]), keywords
     if one.needs in ("ratings", "scores"):
         return ([[row[0]] * 3 for row in columns[0]],), keywords
     return (columns[0], columns[0]), keywords
@@ -87,6 +92,10 @@ def test_names_of_labels_do_not_matter(one):
         moved = ([[3 * number + 2 for number in row] for row in columns[0]],)
         assert one.function(*moved, ci=None) == pytest.approx(expected)
         return
+    if one.needs == "probabilities":
+        words = [("UNMET", "MET")[label] for label in columns[0]]
+        assert one.function(words, columns[1], ci=None) == pytest.approx(expected)
+        return
     new = {"a": 7, "b": "x", "c": 2.5}
     renamed = Ordinal(list(new.values()), [0.0, 0.3, 1.0])
     if one.needs == "ratings":
@@ -101,6 +110,10 @@ def test_sides_may_be_exchanged_where_symmetric(one):
     """Symmetric figures do not care who is truth; the others do on this input."""
     columns, keywords = _columns(one)
     expected = float(one.function(*columns, **keywords, ci=None))
+    if one.needs == "probabilities":
+        with pytest.raises(ArgumentError):
+            one.function(*columns[::-1], **keywords, ci=None)
+        return
     if one.needs in ("ratings", "scores"):
         exchanged = ([row[::-1] for row in columns[0]],)
     else:
@@ -172,6 +185,8 @@ def test_degenerate_input_warns_never(one, case, ci):
     columns = case
     if one.needs in ("numbers", "samples", "scores"):
         columns = tuple([float(LABELS.index(label)) for label in column] for column in case)
+    if one.needs == "probabilities":
+        columns = tuple([LABELS.index(label) for label in column] for column in case)
     if one.needs in ("ratings", "scores"):
         columns = ([list(row) for row in zip(*columns, strict=True)],)
     with warnings.catch_warnings():

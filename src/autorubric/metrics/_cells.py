@@ -85,23 +85,32 @@ class Cells:
     outcomes: Mapping[int, tuple[Outcome, ...]]
     positions: dict[Rater, Codes]
 
+    def size(self, place: int, modes: Modes) -> int:
+        """Codes on the criterion at `place`: its categories and an abstention that is one, or outcomes."""
+        if self.criteria[place].level == "ranking":
+            return len(self.outcomes.get(place, ()))
+        n_categories = len(self.criteria[place].categories)
+        return n_categories + modes.has_category if n_categories else 0
+
 
 def cells_of(table: VotesTable, modes: Modes) -> Cells:
     """The decisions and labels of a votes table over its cells, abstentions counted as the modes say."""
     keys = table.criterion * table.n_items + table.item
     rows = {rater: table.rows_of(rater) for rater in table.raters if rater[0] != "human"}
-    seen = _distinct([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
+    seen, places = _number([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
+    where = dict(zip(rows, places, strict=True))
     criterion, item = (seen // table.n_items, seen % table.n_items) if len(seen) else (seen, seen)
     ends = np.searchsorted(criterion, np.arange(len(table.criteria) + 1))
+    spans = tuple(slice(int(a), int(b)) for a, b in pairwise(ends))
 
     def column(rater: Rater) -> Column:
-        mine = rows.get(rater, np.zeros(0, dtype=np.int64))
-        return _column(table, mine, np.searchsorted(seen, keys[mine]), criterion, modes)
+        none = np.zeros(0, dtype=np.int64)
+        return _column(table, rows.get(rater, none), where.get(rater, none), spans, modes)
 
     judges: list[Rater] = [("judge", judge) for judge in table.judges]
     return Cells(
         criteria=table.criteria,
-        spans=tuple(slice(int(a), int(b)) for a, b in pairwise(ends)),
+        spans=spans,
         item=item,
         n_items=table.n_items,
         truth=column(TRUTH),
@@ -116,7 +125,11 @@ def _positions(table: VotesTable) -> dict[Rater, Codes]:
     """For each judge, and for all as the panel, answers alike in both orders, and how many there are."""
     found = {rater: np.zeros((len(table.criteria), 2), dtype=np.int64) for rater in (PANEL, *table.raters)}
     first: dict[tuple[int, int, int, int], tuple[str, int]] = {}
-    for row in np.flatnonzero((table.order != None) & (table.status == ANSWERED)):  # noqa: E711 - by element
+    ranked = [place for place, criterion in enumerate(table.criteria) if criterion.level == "ranking"]
+    answered = np.isin(table.criterion, ranked) & (table.status == ANSWERED)
+    for row in np.flatnonzero(answered) if ranked else ():
+        if table.order[row] is None:
+            continue
         place, who = int(table.criterion[row]), int(table.rater[row])
         key = (int(table.item[row]), place, who, int(table.sample[row]))
         order, code = first.setdefault(key, (table.order[row], int(table.code[row])))
@@ -130,36 +143,46 @@ def _positions(table: VotesTable) -> dict[Rater, Codes]:
 _MARKED_UP_TO = 50_000_000
 
 
-def _distinct(keys: Sequence[Codes], size: int) -> Codes:
-    """The keys that occur, in order; marking them is cheaper than sorting where they are dense."""
+def _number(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
+    """The keys below `size` that occur, in order, and the place of each key among them.
+
+    Marking them is cheaper than sorting where they are dense.
+    """
     if size > _MARKED_UP_TO:
-        return np.unique(np.concatenate(keys))
+        seen = np.unique(np.concatenate(keys))
+        return seen, [np.searchsorted(seen, one) for one in keys]
     marks = np.zeros(size, dtype=bool)
     for one in keys:
         marks[one] = True
-    return np.flatnonzero(marks)
+    places = np.cumsum(marks) - 1
+    return np.flatnonzero(marks), [places[one] for one in keys]
 
 
-def _column(table: VotesTable, rows: Array, where: Codes, criterion: Codes, modes: Modes) -> Column:
-    n = len(criterion)
+def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice], modes: Modes) -> Column:
+    """A rater's answers over the cells: `rows` of the table go to the cells `where`."""
+    n = spans[-1].stop if spans else 0
     status, code = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     value, number = np.full(n, np.nan), np.full(n, np.nan)
     na = np.zeros(n, dtype=bool)
     status[where] = table.status[rows]
     code[where], value[where], number[where] = table.code[rows], table.value[rows], table.number[rows]
     na[where] = table.na[rows]
-    for place, measured in enumerate(table.criteria):
-        mine = slice(*np.searchsorted(criterion, [place, place + 1]))
+    both_modes: tuple[tuple[bool, CannotAssessMode | NaMode], ...] = (
+        (True, modes.na),
+        (False, modes.cannot_assess),
+    )
+    counted = [(is_na, mode) for is_na, mode in both_modes if mode != "exclude"]
+    for measured, mine in zip(table.criteria, spans, strict=True):
         code[mine] = _categories(measured, code[mine])
-        abstained = status[mine] == ABSTAINED
-        for is_na, mode in ((True, modes.na), (False, modes.cannot_assess)):
-            _count_abstentions(measured, mode, abstained & (na[mine] == is_na), code[mine], value[mine])
+        for is_na, mode in counted:
+            abstained = (status[mine] == ABSTAINED) & (na[mine] == is_na)
+            _count_abstentions(measured, mode, abstained, code[mine], value[mine])
     return Column(status, code, value, number)
 
 
 def _categories(measured: MeasuredCriterion, code: Codes) -> Codes:
     """Positions among all declared answers as positions among the categories."""
-    if measured.level == "ranking":
+    if measured.level == "ranking" or measured.answers == measured.categories != ():
         return code
     places, count = [], 0
     for answer in measured.answers:
@@ -173,7 +196,7 @@ def _count_abstentions(
 ) -> None:
     """Writes what an abstention counts as into views of the columns."""
     categories = measured.categories
-    if mode == "exclude" or not categories:
+    if not categories:
         return
     if mode == "as_category":
         code[which] = len(categories)

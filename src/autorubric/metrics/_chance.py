@@ -71,14 +71,35 @@ def undefined_reason(table: Array) -> Reason:
     return "single_class" if used == 1 else "no_variance"
 
 
-def _figure(name: str, weights: Array, chance: Chance, reason: Callable[[Array], Reason]) -> Figure:
+def kappa_parts(table: Array, weights: Array | None = None) -> tuple[Array, Array]:
+    """What kappa is the ratio of, in pairs: agreement beyond chance, and the room for it; 0 without a pair.
+
+    Added up over tables, they give a kappa whose chance is that within each table.
+    """
+    credit = np.eye(table.shape[-1]) if weights is None else weights
+    n = table.sum((-1, -2))
+    expected = _cohen(table.sum(-1), table.sum(-2), credit) / np.where(n == 0, 1, n)
+    return (table * credit).sum((-1, -2)) - expected, n - expected
+
+
+def _figure(name: str, weights: Array, chance: Chance) -> Figure:
     size = len(weights)
     return Figure(
         name=name,
         compute=lambda sums: corrected(sums.reshape(*sums.shape[:-1], size, size), weights, chance),
-        reason=lambda sums: reason(sums.reshape(size, size)),
+        reason=lambda sums: undefined_reason(sums.reshape(size, size)),
         analytic=delta,
     )
+
+
+def kappa_figure(weights: Array) -> Figure:
+    """`cohen_kappa` of a K × K table; `weights` as from `weight_matrix`."""
+    return _figure("Cohen's kappa", weights, _cohen)
+
+
+def gwet_figure(weights: Array, *, weighted: bool) -> Figure:
+    """`gwet_ac` of a K × K table; `weights` as from `weight_matrix`."""
+    return _figure("Gwet's AC2" if weighted else "Gwet's AC1", weights, _gwet)
 
 
 def _pair_estimate(
@@ -96,7 +117,7 @@ def _pair_estimate(
             "single_category_scale", n=pair.units.n, method=name, n_missing=pair.n_missing
         )
     return estimate(
-        _figure(name, matrix, chance, undefined_reason),
+        _figure(name, matrix, chance),
         pair.units,
         options,
         n_missing=pair.n_missing,

@@ -12,8 +12,9 @@ from autorubric.metrics import _shares as shares
 from autorubric.metrics._contingency import read_pair
 from autorubric.metrics._contingency_figures import share_figure, smooth_figure
 from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._estimation import estimate
+from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Binary, Ordinal, Scale
 
 
@@ -41,10 +42,12 @@ def accuracy(
     """
     options = IntervalOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
-    figure = share_figure(
-        "accuracy", pair.size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs"
-    )
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+    return estimate(accuracy_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+
+
+def accuracy_figure(size: int) -> Figure:
+    """`accuracy` of a K × K table."""
+    return share_figure("accuracy", size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs")
 
 
 def balanced_accuracy(
@@ -65,8 +68,12 @@ def balanced_accuracy(
     """
     options = IntervalOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
-    figure = smooth_figure("balanced accuracy", pair.size, shares.balanced_accuracy_of, "single_class")
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+    return estimate(balanced_accuracy_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+
+
+def balanced_accuracy_figure(size: int) -> Figure:
+    """`balanced_accuracy` of a K × K table."""
+    return smooth_figure("balanced accuracy", size, shares.balanced_accuracy_of, "single_class")
 
 
 def macro_f1(
@@ -84,10 +91,18 @@ def macro_f1(
     """
     options = IntervalOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
-    used = int(np.count_nonzero(pair.table.sum(0) + pair.table.sum(1)))
-    figure = smooth_figure("macro F1", pair.size, shares.macro_f1_of, "no_pairs")
-    note = f"{used} of {pair.size} classes occur"
+    figure, note = macro_f1_figure(pair.size), classes_note(pair.table)
     return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
+
+
+def macro_f1_figure(size: int) -> Figure:
+    """`macro_f1` of a K × K table."""
+    return smooth_figure("macro F1", size, shares.macro_f1_of, "no_pairs")
+
+
+def classes_note(table: Array) -> str:
+    """How many classes of a table occur on either side."""
+    return f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur"
 
 
 def mcc(
@@ -111,8 +126,12 @@ def mcc(
     """
     options = IntervalOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
-    figure = smooth_figure("Matthews correlation", pair.size, shares.mcc_of, "no_variance", low=-1.0)
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+    return estimate(mcc_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
+
+
+def mcc_figure(size: int) -> Figure:
+    """`mcc` of a K × K table."""
+    return smooth_figure("Matthews correlation", size, shares.mcc_of, "no_variance", low=-1.0)
 
 
 def adjacent_accuracy(
@@ -147,14 +166,27 @@ def adjacent_accuracy(
     ):
         raise ArgumentError(f"adjacent accuracy needs a declared order: scale=Ordinal(labels); got {scale!r}")
     pair = read_pair(truth, pred, table, scale, options)
-    counts, n = pair.table, max(pair.units.n, 1)
-    chance = float((np.outer(counts.sum(1), counts.sum(0)) * shares.near(pair.size, k)).sum()) / n**2
-    figure = share_figure(
+    figure, note = adjacent_figure(pair.size, k), adjacent_note(pair.table, k)
+    return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
+
+
+def adjacent_figure(size: int, k: int = 1) -> Figure:
+    """`adjacent_accuracy` of a K × K table."""
+    return share_figure(
         "adjacent accuracy",
-        pair.size,
+        size,
         lambda cells: shares.adjacent_accuracy_of(cells, k),
         lambda cells: cells.sum((-1, -2)),
         "no_pairs",
     )
-    note = f"k={k}, {chance:.3f} by chance"
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
+
+
+def adjacent_by_chance(table: Array, k: int = 1) -> float:
+    """What the two margins of a table would give of `adjacent_accuracy`; NaN without a pair."""
+    return float(shares.adjacent_accuracy_of(np.outer(table.sum(1), table.sum(0)), k))
+
+
+def adjacent_note(table: Array, k: int = 1) -> str:
+    """How far apart still counts, and what that gives by chance."""
+    chance = adjacent_by_chance(table, k) if table.sum() else 0.0
+    return f"k={k}, {chance:.3f} by chance"

@@ -63,9 +63,23 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
 def _levels(column: Any) -> tuple[list[Any], Codes | None]:
     """Distinct labels of a typed array and where they stand, so that each is coded once; or the labels."""
     if isinstance(column, np.ndarray) and column.dtype != object:
-        seen, where = np.unique(column, return_inverse=True)
-        return seen.tolist(), where.reshape(-1)
+        seen, where = _distinct(column)
+        return seen.tolist(), where
     return list(column), None
+
+
+def _distinct(column: Any) -> tuple[Any, Codes]:
+    """Distinct values in order, and the place of each value; close integers need no sorting."""
+    if column.size and column.dtype.kind in "iu" and np.can_cast(column.dtype, np.int64):
+        low = int(column.min())
+        span = int(column.max()) - low + 1
+        if span <= column.size:
+            marks = np.zeros(span, dtype=bool)
+            offsets = column.astype(np.int64, copy=False) - low
+            marks[offsets] = True
+            return np.flatnonzero(marks) + low, (np.cumsum(marks) - 1)[offsets]
+    seen, where = np.unique(column, return_inverse=True)
+    return seen, where.reshape(-1)
 
 
 def _place(codes: Codes, where: Codes | None) -> Codes:

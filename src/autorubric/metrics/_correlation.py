@@ -15,10 +15,11 @@ from autorubric.metrics._estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics._moments import ccc_of, moments_of, pearson_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
+from autorubric.metrics._scales import as_sequence
 
 
 def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
-    left = list(truth)
+    left = as_sequence(truth, "truth")
     return number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
 
 
@@ -167,22 +168,18 @@ def correlation_p_value(value: float, n: int) -> float | None:
     return float(betainc((n - 2) / 2, 0.5, 1 - value * value))
 
 
-def kendall_p_value(ranked: Ranked) -> float | None:
+def kendall_p_value(ranked: Ranked, tau: float | None) -> float | None:
     """Two-sided p of no association, normal approximation with the tie-corrected variance of C - D [1].
 
-    None where a side is constant or there are fewer than three pairs.
+    `tau` is tau-b of the pairs. None where it is undefined or there are fewer than three pairs.
 
     References:
         [1] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 4.
     """
     n = ranked.units.n
-    if n < 3:
+    if n < 3 or tau is None:
         return None
-    total = ranked.units.total()
-    tau = float(kendall_of(ranked)(total[None, :])[0])
-    if math.isnan(tau):
-        return None
-    ties = margins(ranked, total)
+    ties = margins(ranked, ranked.units.total())
     pair = [float((t * (t - 1)).sum()) for t in ties]
     triple = [float((t * (t - 1) * (t - 2)).sum()) for t in ties]
     fives = [float((t * (t - 1) * (2 * t + 5)).sum()) for t in ties]

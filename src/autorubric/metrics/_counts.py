@@ -20,6 +20,7 @@ from autorubric.metrics._contingency import Coded, cluster_codes, encode
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, delta, estimate
 from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._rater_tables import CountedRows, dense, row_units
 from autorubric.metrics._resampling import Array, Units
 from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence
 from autorubric.metrics._weights import Weights, describe, weight_matrix
@@ -129,7 +130,7 @@ def counts_estimate(
 ) -> Estimate:
     """The coefficient of units × K counts; units without a rating are left out and counted as missing."""
     rated = counts.sum(1) > 0
-    units = _units(counts[rated], weights, options.cluster, rated, distinct=options.ci is not None)
+    units = _units(counts[rated], weights, options.cluster, rated)
     n_missing = int(rated.size - units.n)
     if not units.n:
         return Estimate.undefined("no_ratings", method=coefficient.name, n_missing=n_missing)
@@ -140,30 +141,21 @@ def counts_estimate(
     return estimate(_figure(coefficient, weights), units, options, n_missing=n_missing, note=note)
 
 
-def _units(
-    counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array, *, distinct: bool
-) -> Units:
-    """Per unit: agreement among its pairs, whether it has a pair, its shares of each category, and 1.
+def _units(counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array) -> Units:
+    """Sums of the units, equal ones kept once with their count, or of the clusters of units."""
+    members = dense(cluster_codes(cluster, len(rated)), rated)
+    table = CountedRows.of(counts.astype(np.int64), int(counts.max(initial=0)) + 1, members)
+    return row_units(_unit_sums(table.rows, weights), members, table.counts)
 
-    Equal units are kept once with their count where they are to be resampled.
-    """
+
+def _unit_sums(counts: Array, weights: Array) -> Array:
+    """Per unit: agreement among its pairs, whether it has a pair, its shares of each category, and 1."""
     total = counts.sum(1)
     paired = total >= 2
     pairs = np.where(paired, total * (total - 1), 1.0)
     agreeing = (counts * (counts @ weights - 1.0)).sum(1)
     agreement = np.where(paired, agreeing / pairs, 0.0)
-    sums = np.column_stack([agreement, paired, counts / total[:, None], np.ones(len(counts))])
-    members = cluster_codes(cluster, len(rated))
-    if members is None:
-        if not distinct:
-            return Units(counts=np.ones(len(sums), dtype=np.int64), n=len(sums), sums=sums)
-        alike, how_many = np.unique(sums, axis=0, return_counts=True)
-        return Units(counts=how_many.astype(np.int64), n=len(sums), sums=alike)
-    members = np.unique(members[rated], return_inverse=True)[1].reshape(-1)
-    by_cluster = np.zeros((int(members.max(initial=-1)) + 1, sums.shape[1]))
-    np.add.at(by_cluster, members, sums)
-    ones = np.ones(len(by_cluster), dtype=np.int64)
-    return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
+    return np.column_stack([agreement, paired, counts / total[:, None], np.ones(len(counts))])
 
 
 def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:

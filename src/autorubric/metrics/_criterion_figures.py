@@ -10,7 +10,7 @@ import numpy as np
 
 from autorubric.metrics import _shares as shares
 from autorubric.metrics._bias import ConfidenceInterval, bias_of
-from autorubric.metrics._cells import Column, Modes
+from autorubric.metrics._cells import Cells, Column, Modes
 from autorubric.metrics._chance import kappa_of, undefined_reason
 from autorubric.metrics._columns import NumberPairs
 from autorubric.metrics._correlation import (
@@ -53,6 +53,7 @@ class OnCriterion:
         index: Its position in the run.
         truth: Labels.
         rater: Decisions.
+        table: Counts of pairs of answers, rows truth; see `tables_of`.
         modes: How abstentions count.
         options: Interval options of correlations.
         fleiss_kappa: Agreement among the judges.
@@ -64,6 +65,7 @@ class OnCriterion:
     index: int
     truth: Column
     rater: Column
+    table: Array
     modes: Modes
     options: IntervalOptions
     fleiss_kappa: float | None
@@ -96,11 +98,16 @@ class Noted:
         return found.value
 
 
-def table_of(truth: Column, rater: Column, size: int) -> Array:
-    """Counts of pairs where both have a code, `(size, size)`, rows truth."""
-    both = (truth.code >= 0) & (rater.code >= 0)
-    cells = truth.code[both] * size + rater.code[both]
-    return np.bincount(cells, minlength=size * size).reshape(size, size).astype(float)
+def tables_of(cells: Cells, rater: Column, modes: Modes) -> list[Array]:
+    """For each criterion the counts of pairs where both have a code, `(K, K)`, rows truth."""
+    tables = []
+    for place, span in enumerate(cells.spans):
+        size = cells.size(place, modes)
+        truth, judged = cells.truth.code[span], rater.code[span]
+        both = (truth >= 0) & (judged >= 0)
+        pairs = truth[both] * size + judged[both]
+        tables.append(np.bincount(pairs, minlength=size * size).reshape(size, size).astype(float))
+    return tables
 
 
 def weights_on_values(criterion: MeasuredCriterion) -> Array:
@@ -164,7 +171,7 @@ def _confusion(given: OnCriterion, table: Array) -> ConfusionMatrix:
 
 
 def _binary(given: OnCriterion) -> CriterionMetrics:
-    table = table_of(given.truth, given.rater, len(_labels(given)))
+    table = given.table
     noted, met = Noted(), 1
     n = int(table.sum())
     none: Reason | None = "no_pairs" if not n else None
@@ -193,7 +200,7 @@ def _binary(given: OnCriterion) -> CriterionMetrics:
 
 def _nominal(given: OnCriterion, noted: Noted) -> dict[str, Any]:
     labels = _labels(given)
-    table = table_of(given.truth, given.rater, len(labels))
+    table = given.table
     n = int(table.sum())
     kappa = noted.take("kappa", kappa_of(table), undefined_reason(table))
     return {
@@ -236,7 +243,7 @@ def _ordinal(given: OnCriterion) -> OrdinalCriterionMetrics:
             weighted_kappa_interpretation="undefined", spearman=nothing, kendall=nothing, rmse=None, mae=None,
             **shared,
         )  # fmt: skip
-    table = table_of(given.truth, given.rater, len(given.criterion.categories))
+    table = given.table
     values = np.array(category_values(given.criterion))
     ranked = rank_table(table, values)
     weighted = noted.take(
@@ -284,7 +291,7 @@ def _interval(given: OnCriterion) -> IntervalCriterionMetrics:
 
 
 def _ranking(given: OnCriterion) -> RankingCriterionMetrics:
-    table = table_of(given.truth, given.rater, len(given.outcomes))
+    table = given.table
     noted = Noted()
     n = int(table.sum())
     kappa = noted.take("kappa", kappa_of(table), undefined_reason(table))
@@ -320,7 +327,7 @@ def rank_correlation(name: str, ranked: Ranked, options: IntervalOptions, noted:
         p_value = None if found.value is None else correlation_p_value(found.value, found.n)
     else:
         found = kendall_estimate(ranked, options)
-        p_value = kendall_p_value(ranked)
+        p_value = kendall_p_value(ranked, found.value)
     return _correlation(name, found, p_value, options, noted)
 
 

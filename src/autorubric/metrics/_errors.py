@@ -14,6 +14,7 @@ from autorubric.metrics._intervals import Ends, t_quantile
 from autorubric.metrics._moments import mean_absolute_of, mean_square_of, moments_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._resampling import Units, influence
+from autorubric.metrics._scales import as_sequence
 
 
 def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
@@ -40,7 +41,7 @@ def _mean_figure(name: str, compute: Any) -> Figure:
 
 
 def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
-    left = list(truth)
+    left = as_sequence(truth, "truth")
     return number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
 
 

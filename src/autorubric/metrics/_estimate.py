@@ -27,6 +27,23 @@ Reason = Literal[
     "na_as_category",
     "no_criterion_defined",
     "not_comparable",
+    "infinite_loss",
+    "no_confidence",
+    "in_sample",
+    "not_connected",
+    "too_few_labels",
+    "uninformative_judge",
+    "nonlinear_score",
+    "no_spread",
+    "no_truth",
+    "one_judge",
+    "no_repeats",
+    "no_generator",
+    "no_text",
+    "no_order",
+    "unattainable",
+    "not_on_scale",
+    "not_requested",
 ]
 """Why a figure, or the interval of a figure that is there, is undefined."""
 

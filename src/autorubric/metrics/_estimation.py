@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -61,28 +61,92 @@ def estimate(
     figure: Figure, units: Units, options: IntervalOptions, *, n_missing: int = 0, note: str = ""
 ) -> Estimate:
     """The figure over the units, with the interval that the options ask for."""
-    name = f"{figure.name}{f' ({note})' if note else ''}"
+    return estimates([figure], units, options, n_missing=n_missing, notes=[note])[0]
+
+
+def estimates(
+    figures: Sequence[Figure],
+    units: Units,
+    options: IntervalOptions,
+    *,
+    n_missing: int = 0,
+    notes: Sequence[str] = (),
+) -> list[Estimate]:
+    """Each figure over the same units, as `estimate` gives it; what is resampled is drawn once for all."""
+    methods = [_method(figure, units, options) for figure in figures]
+    total = units.total()[None, :]
+    values = [float(figure.compute(total)[0]) if units.n else math.nan for figure in figures]
+    drawn: dict[int, Array] = {}
+    for smooth in (True, False) if options.ci is not None and units.size > 1 else ():
+        group = [
+            at
+            for at, method in enumerate(methods)
+            if not math.isnan(values[at]) and method != "analytic" and (method == "smoothed") == smooth
+        ]
+        if group:
+            computes = [figures[at].compute for at in group]
+            rows = _replicates_of_all(units, computes, options, smooth=smooth)
+            drawn.update(zip(group, rows, strict=True))
+    return [
+        _estimate(
+            figure,
+            units,
+            options,
+            _Found(f"{figure.name}{f' ({note})' if note else ''}", method, value, drawn.get(at)),
+            n_missing,
+        )
+        for at, (figure, method, value, note) in enumerate(
+            zip(figures, methods, values, notes or [""] * len(figures), strict=True)
+        )
+    ]
+
+
+class _Found(NamedTuple):
+    """What is known of a figure when its estimate is put together; `drawn` are its resamples."""
+
+    name: str
+    method: CiMethod
+    value: float
+    drawn: Array | None
+
+
+def _replicates_of_all(
+    units: Units, computes: Sequence[Compute], options: IntervalOptions, *, smooth: bool
+) -> Array:
+    """Each figure in each resample, shape `(n_figures, n_resamples)`."""
+
+    def compute(sums: Array) -> Array:
+        return np.stack([one(sums) for one in computes], axis=-1)
+
+    return replicates(units, compute, options.n_resamples, options.generator(), smooth=smooth).T
+
+
+def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
     auto = figure.auto_clustered if units.clustered else figure.auto
     method: CiMethod = auto if options.ci in ("auto", None) else options.ci
     if method == "smoothed" and not figure.on_table:
         raise ArgumentError(
             f"ci='smoothed' works on contingency tables, not on {figure.name}; take 'percentile'"
         )
-    total = units.total()
-    if not units.n:
-        return Estimate.undefined("no_pairs", method=name, n_missing=n_missing)
-    value = float(figure.compute(total[None, :])[0])
+    return method
+
+
+def _estimate(
+    figure: Figure, units: Units, options: IntervalOptions, found: _Found, n_missing: int
+) -> Estimate:
+    name, method, value, _ = found
     if math.isnan(value):
-        return Estimate.undefined(figure.reason(total), n=units.n, method=name, n_missing=n_missing)
+        reason: Reason | None = figure.reason(units.total()) if units.n else "no_pairs"
+        return Estimate(None, n=units.n, method=name, reason=reason, n_missing=n_missing)
     if options.ci is None:
         return Estimate(value, n=units.n, method=name, n_missing=n_missing)
     what = f"{units.size} clusters" if units.clustered else f"{units.size} units"
     if method == "analytic":
         ends = figure.analytic(figure, units, value, options.confidence_level)
         text = f"{name}; analytic, {options.confidence_level:.0%}, {what}"
-        reason: Reason | None = "too_few_units" if ends.low is None else None
+        reason = "too_few_units" if ends.low is None else None
         return Estimate(value, *ends, units.n, text, reason, n_missing)
-    ends, undefined = _bootstrap(figure, units, options, method, value)
+    ends, undefined = _bootstrap(figure, units, options, found)
     text = (
         f"{name}; {method} bootstrap, {options.confidence_level:.0%}, {what}, {options.n_resamples} resamples"
     )
@@ -92,23 +156,19 @@ def estimate(
     return Estimate(value, *ends, units.n, text, reason, n_missing)
 
 
-def _bootstrap(
-    figure: Figure, units: Units, options: IntervalOptions, method: CiMethod, value: float
-) -> tuple[Ends, int]:
+def _bootstrap(figure: Figure, units: Units, options: IntervalOptions, found: _Found) -> tuple[Ends, int]:
     nothing = Ends(None, None, None)
-    if units.size < 2:
+    drawn = found.drawn
+    if drawn is None:
         return nothing, 0
-    drawn = replicates(
-        units, figure.compute, options.n_resamples, options.generator(), smooth=method == "smoothed"
-    )
     defined = drawn[~np.isnan(drawn)]
     undefined = len(drawn) - len(defined)
     if undefined > DEGENERATE_SHARE * len(drawn):
         return nothing, undefined
     tails = (1 - options.confidence_level) / 2
     quantiles: tuple[float, float] | None = (tails, 1 - tails)
-    if method == "bca":
-        quantiles = bca_quantiles(defined, value, units, figure.compute, options.confidence_level)
+    if found.method == "bca":
+        quantiles = bca_quantiles(defined, found.value, units, figure.compute, options.confidence_level)
     if quantiles is None:
         return nothing, undefined
     low, high = np.quantile(defined, quantiles)
@@ -169,11 +229,11 @@ def delta(figure: Figure, units: Units, value: float, confidence_level: float) -
 
 def proportion(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
     """Wilson's interval on the proportion's own denominator; over clusters logit-t with C - 1."""
-    se = _delta_se(figure, units)
     if not units.clustered:
         trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
         low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
         return Ends(low, high, math.sqrt(value * (1 - value) / trials))
+    se = _delta_se(figure, units)
     if se is None:
         return Ends(None, None, None)
     return Ends(*logit_t_ends(value, se, units.size, confidence_level), se)

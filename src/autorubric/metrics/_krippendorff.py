@@ -26,7 +26,14 @@ from autorubric.metrics._counts import code_ratings
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
-from autorubric.metrics._rater_tables import dense, no_analytic, row_units, score_rows, weighted_units
+from autorubric.metrics._rater_tables import (
+    CountedRows,
+    dense,
+    no_analytic,
+    row_units,
+    score_rows,
+    weighted_units,
+)
 from autorubric.metrics._resampling import Array, Compute, Units
 from autorubric.metrics._scales import Codes, Interval, Nominal, Scale
 
@@ -38,7 +45,8 @@ class _Pairable:
     """The ratings of the units with two or more.
 
     Attributes:
-        codes: Place of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
+        codes: Place of each rating among the values, shape `(u, n_raters)`, -1 where missing.
+        counts: How many units have these ratings, shape `(u,)`.
         values: Where each value lies, in increasing order; None without an order.
         size: Number of values.
         cluster: Cluster of each unit.
@@ -48,6 +56,7 @@ class _Pairable:
     """
 
     codes: Codes
+    counts: Codes
     values: Array | None
     size: int
     cluster: Codes | None
@@ -102,6 +111,20 @@ def krippendorff_alpha(
     return estimate(figure, units, options, n_missing=table.n_units - units.n, note=table.note)
 
 
+def alpha_parts(
+    codes: Codes, values: Array | None, level: AlphaLevel, cluster: Codes
+) -> tuple[Units, Compute]:
+    """Alpha of coded ratings as a figure of its clusters, for those who resample several tables together.
+
+    Args:
+        codes: Place of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
+        values: Where each value lies, in increasing order; None without an order.
+        level: Which differences count.
+        cluster: Cluster of each unit; those with a pairable unit are the units drawn, in rising order.
+    """
+    return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
+
+
 def _reason(sums: Array) -> Reason:
     return "single_class"
 
@@ -142,12 +165,18 @@ def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | Non
 
 
 def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note: str) -> _Pairable:
-    rated = (codes >= 0).sum(axis=1) if codes.size else np.zeros(len(codes), dtype=np.int64)
-    kept = rated >= 2
     members = cluster_codes(options.cluster, len(codes))
     size = int(codes.max(initial=-1)) + 1 if values is None else len(values)
+    table = CountedRows.of(codes, size, members)
+    # Alpha does not tell raters apart; few rows are left to sort once equal ones are counted.
+    table = CountedRows(np.sort(table.rows, axis=1), table.counts)
+    if members is None:
+        table = table.merged(size)
+    rated = (table.rows >= 0).sum(axis=1) if codes.size else np.zeros(len(codes), dtype=np.int64)
+    kept = rated >= 2
     return _Pairable(
-        codes=codes[kept],
+        codes=table.rows[kept],
+        counts=table.counts[kept],
         values=values,
         size=size,
         cluster=dense(members, kept),
@@ -183,7 +212,7 @@ def _of_matrix(table: _Pairable, difference: Array) -> tuple[Units, Compute]:
         expected = ((margins @ difference) * margins).sum(-1)
         return _alpha(sums[..., 0], expected, margins.sum(-1))
 
-    return row_units(np.column_stack([observed, counts]), table.cluster), compute
+    return row_units(np.column_stack([observed, counts]), table.cluster, table.counts), compute
 
 
 def _nominal(table: _Pairable) -> tuple[Units, Compute]:
@@ -211,7 +240,7 @@ def _interval(table: _Pairable) -> tuple[Units, Compute]:
         n = sums[..., 1]
         return _alpha(sums[..., 0], 2 * (n * sums[..., 3] - sums[..., 2] ** 2), n)
 
-    return row_units(np.column_stack([observed, m, first, second]), table.cluster), compute
+    return row_units(np.column_stack([observed, m, first, second]), table.cluster, table.counts), compute
 
 
 def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
@@ -234,7 +263,7 @@ def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
         scale = np.where(n > 0, n * n, 1.0)
         return _alpha(observed / scale, 2 * (n * squares - total * total) / scale, n)
 
-    return weighted_units(len(codes), table.cluster), compute
+    return weighted_units(len(codes), table.cluster, table.counts), compute
 
 
 _FIGURES: dict[AlphaLevel, Callable[[_Pairable], tuple[Units, Compute]]] = {

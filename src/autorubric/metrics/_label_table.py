@@ -19,7 +19,8 @@ from autorubric.metrics._table_rows import Cell, TableRows
 from autorubric.metrics._votes_table import DECIDED, MeasuredCriterion, VotesTable
 from autorubric.values import Answer, Level, Submission
 
-_NO_ANSWER = {"NA": "abstained", "N/A": "abstained", "CANNOT_ASSESS": "abstained", "INVALID": "failed"}
+NO_ANSWER = {"NA": "abstained", "N/A": "abstained", "CANNOT_ASSESS": "abstained", "INVALID": "failed"}
+"""Labels in upper case that are no answer where the scale does not have them, and what became of the vote."""
 
 
 def table_of(
@@ -158,7 +159,7 @@ def _homes_on_scales(
     for name, seen in labels.items():
         scale = scales.get(name) if isinstance(scales, Mapping) else scales
         if scale is None:
-            scale = infer_scale(label for label in seen if label not in _NO_ANSWER)
+            scale = infer_scale(label for label in seen if label not in NO_ANSWER)
         if scale is not None:
             homes[name] = _OnScale(_measured(name, scale), scale)
     if isinstance(scales, Mapping) and (unknown := [name for name in scales if name not in labels]):
@@ -241,8 +242,8 @@ def _assemble(rows: Sequence[LabelRow], homes: _Homes, ids: Sequence[str]) -> Vo
 def _read(home: _Home, built: TableRows, row: LabelRow) -> tuple[Answer | None, str]:
     if row.status is not None and row.status not in ("answered", "abstained"):
         return None, row.status
-    if isinstance(row.label, str) and row.label.upper() in _NO_ANSWER and not _declares(home, row.label):
-        became = _NO_ANSWER[row.label.upper()]
+    if isinstance(row.label, str) and row.label.upper() in NO_ANSWER and not _declares(home, row.label):
+        became = NO_ANSWER[row.label.upper()]
         return (
             Answer(code=row.label, label=row.label, cannot_assess=True) if became == "abstained" else None
         ), became

@@ -20,7 +20,7 @@ from autorubric.metrics._counts import (
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, delta, estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
-from autorubric.metrics._rater_tables import dense, row_units
+from autorubric.metrics._rater_tables import CountedRows, dense, row_units
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes, Scale
 from autorubric.metrics._weights import Weights, describe, weight_matrix
@@ -102,7 +102,8 @@ def conger_kappa(
     if not rated.any():
         return Estimate.undefined("no_ratings", method="Conger's kappa", n_missing=n_missing)
     members = dense(cluster_codes(options.cluster, len(codes)), rated)
-    units = row_units(_conger_sums(codes[rated], matrix), members)
+    table = CountedRows.of(codes[rated], len(matrix), members)
+    units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
     figure = _conger_figure(codes.shape[1], matrix)
     return estimate(figure, units, options, n_missing=n_missing, note=note)
 

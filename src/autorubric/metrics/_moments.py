@@ -42,7 +42,8 @@ def moments_of(pairs: NumberPairs) -> Moments:
     centred_x, centred_y = x - mean_x, y - mean_y
     unit = float(max(np.abs(centred_x).max(), np.abs(centred_y).max(), abs(mean_x - mean_y))) or 1.0
     u, v, gap = centred_x / unit, centred_y / unit, (y - x) / unit
-    sums = np.column_stack([np.ones(pairs.n), u, v, u * u, v * v, u * v, gap * gap, np.abs(gap)])
+    # Columns in one piece each, as they are made and as they are added up.
+    sums = np.stack([np.ones(pairs.n), u, v, u * u, v * v, u * v, gap * gap, np.abs(gap)]).T
     return Moments(_units(sums, pairs), (mean_x - mean_y) / unit, unit)
 
 

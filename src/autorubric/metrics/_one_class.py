@@ -11,7 +11,7 @@ from autorubric.metrics import _shares as shares
 from autorubric.metrics._contingency import TableInput, read_pair
 from autorubric.metrics._contingency_figures import share_figure, smooth_figure
 from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._estimation import estimate
+from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._options import CodedArguments, IntervalOptions
 from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence, infer_scale
 
@@ -71,14 +71,18 @@ def precision(
     """
     options = IntervalOptions(**interval)
     pair, index = _one_class(truth, pred, positive, scale, table, options)
-    figure = share_figure(
+    return estimate(precision_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+
+
+def precision_figure(size: int, positive: int) -> Figure:
+    """`precision` of the category at `positive` of a K × K table."""
+    return share_figure(
         "precision",
-        pair.size,
-        lambda cells: shares.precision_of(cells, index),
-        lambda cells: cells[..., :, index].sum(-1),
+        size,
+        lambda cells: shares.precision_of(cells, positive),
+        lambda cells: cells[..., :, positive].sum(-1),
         "no_positive_in_pred",
     )
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
 
 
 def recall(
@@ -96,14 +100,18 @@ def recall(
     """
     options = IntervalOptions(**interval)
     pair, index = _one_class(truth, pred, positive, scale, table, options)
-    figure = share_figure(
+    return estimate(recall_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+
+
+def recall_figure(size: int, positive: int) -> Figure:
+    """`recall` of the category at `positive` of a K × K table."""
+    return share_figure(
         "recall",
-        pair.size,
-        lambda cells: shares.recall_of(cells, index),
-        lambda cells: cells[..., index, :].sum(-1),
+        size,
+        lambda cells: shares.recall_of(cells, positive),
+        lambda cells: cells[..., positive, :].sum(-1),
         "no_positive_in_truth",
     )
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
 
 
 def specificity(
@@ -121,14 +129,18 @@ def specificity(
     """
     options = IntervalOptions(**interval)
     pair, index = _one_class(truth, pred, positive, scale, table, options)
-    figure = share_figure(
+    return estimate(specificity_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+
+
+def specificity_figure(size: int, positive: int) -> Figure:
+    """`specificity` of the category at `positive` of a K × K table."""
+    return share_figure(
         "specificity",
-        pair.size,
-        lambda cells: shares.specificity_of(cells, index),
-        lambda cells: cells.sum((-1, -2)) - cells[..., index, :].sum(-1),
+        size,
+        lambda cells: shares.specificity_of(cells, positive),
+        lambda cells: cells.sum((-1, -2)) - cells[..., positive, :].sum(-1),
         "no_negative_in_truth",
     )
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
 
 
 def f1(
@@ -146,8 +158,12 @@ def f1(
     """
     options = IntervalOptions(**interval)
     pair, index = _one_class(truth, pred, positive, scale, table, options)
-    figure = smooth_figure("F1", pair.size, lambda cells: shares.f1_of(cells, index), "no_positive")
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+    return estimate(f1_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+
+
+def f1_figure(size: int, positive: int) -> Figure:
+    """`f1` of the category at `positive` of a K × K table."""
+    return smooth_figure("F1", size, lambda cells: shares.f1_of(cells, positive), "no_positive")
 
 
 def positive_agreement(
@@ -170,10 +186,16 @@ def positive_agreement(
     """
     options = IntervalOptions(**interval)
     pair, index = _one_class(truth, pred, positive, scale, table, options)
-    figure = smooth_figure(
-        "positive agreement", pair.size, lambda cells: shares.f1_of(cells, index), "no_positive"
+    return estimate(
+        positive_agreement_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing
     )
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)
+
+
+def positive_agreement_figure(size: int, positive: int) -> Figure:
+    """`positive_agreement` of the category at `positive` of a K × K table."""
+    return smooth_figure(
+        "positive agreement", size, lambda cells: shares.f1_of(cells, positive), "no_positive"
+    )
 
 
 def negative_agreement(
@@ -194,10 +216,16 @@ def negative_agreement(
     """
     options = IntervalOptions(**interval)
     pair, index = _one_class(truth, pred, positive, scale, table, options)
-    figure = smooth_figure(
+    return estimate(
+        negative_agreement_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing
+    )
+
+
+def negative_agreement_figure(size: int, positive: int) -> Figure:
+    """`negative_agreement` of the category at `positive` of a K × K table."""
+    return smooth_figure(
         "negative agreement",
-        pair.size,
-        lambda cells: shares.negative_agreement_of(cells, index),
+        size,
+        lambda cells: shares.negative_agreement_of(cells, positive),
         "no_negative",
     )
-    return estimate(figure, pair.units, options, n_missing=pair.n_missing)

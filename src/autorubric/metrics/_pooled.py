@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from autorubric.metrics._cells import Cells, Column, Modes
 from autorubric.metrics._chance import kappa_of, undefined_reason
 from autorubric.metrics._columns import NumberPairs
 from autorubric.metrics._correlation import pearson_estimate
-from autorubric.metrics._criterion_figures import Noted, table_of, weights_on_values
+from autorubric.metrics._criterion_figures import Noted, weights_on_values
+from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._results import PooledMetrics
@@ -21,43 +23,34 @@ _CATEGORICAL = ("binary", "nominal", "ordinal")
 _MET = 1
 
 
-def pooled(cells: Cells, rater: Column, modes: Modes) -> PooledMetrics:
-    """All cells at once.
+def pooled_figures(
+    cells: Cells, rater: Column, tables: Sequence[Array], modes: Modes
+) -> tuple[PooledMetrics, dict[str, PooledMetrics]]:
+    """All cells at once, and those of each scale by its labels; `tables` are those of `tables_of`.
 
     Accuracy takes the cells of every categorical criterion. Figures of a table need one scale: where there
     are several, they take the binary cells, and are None (`not_comparable`) where there are none.
     """
+    every = _pearson(cells, rater, range(len(cells.criteria)))
+
+    def of_scale(places: Sequence[int]) -> PooledMetrics:
+        linear = every if len(places) == len(cells.criteria) else _pearson(cells, rater, places)
+        return _of_scale(cells, tables, modes, places, linear)
+
     scales = _scales(cells.criteria)
-    every = np.arange(len(cells.item))
+    by_scale = {" | ".join(labels): of_scale(places) for labels, places in scales.items()}
     if len(scales) == 1:
         places = next(iter(scales.values()))
-        return _of_scale(cells, rater, modes, places, every)
+        return _of_scale(cells, tables, modes, places, every), by_scale
     binary = [place for place, criterion in enumerate(cells.criteria) if criterion.level == "binary"]
-    if binary:
-        base = _of_scale(cells, rater, modes, binary, every)
-    else:
-        base = _without_scale(cells, rater, every)
+    base = _of_scale(cells, tables, modes, binary, every) if binary else _without_scale(cells, every)
     noted = Noted()
     noted.reasons.update(base.reasons)
-    right, n = 0, 0
-    for places in scales.values():
-        for place in places:
-            truth, judged = cells.truth.take(cells.spans[place]), rater.take(cells.spans[place])
-            both = (truth.code >= 0) & (judged.code >= 0)
-            right += int((truth.code[both] == judged.code[both]).sum())
-            n += int(both.sum())
+    categorical = [tables[place] for places in scales.values() for place in places]
+    right, n = (sum(int(of(table)) for table in categorical) for of in (shares.hits, np.sum))
     accuracy = noted.take("accuracy", right / n if n else float("nan"), "no_pairs")
-    fields = {name: getattr(base, name) for name in PooledMetrics.__dataclass_fields__}
     used = n + _n_numbers(cells, rater)
-    return PooledMetrics(**fields | {"accuracy": accuracy, "n": used, "reasons": noted.reasons})
-
-
-def pooled_by_scale(cells: Cells, rater: Column, modes: Modes) -> dict[str, PooledMetrics]:
-    """The cells of each scale at once, by its labels."""
-    return {
-        " | ".join(labels): _of_scale(cells, rater, modes, places, _cells_at(cells, places))
-        for labels, places in _scales(cells.criteria).items()
-    }
+    return replace(base, accuracy=accuracy, n=used, reasons=noted.reasons), by_scale
 
 
 def _scales(criteria: Sequence[MeasuredCriterion]) -> dict[tuple[str, ...], list[int]]:
@@ -81,37 +74,32 @@ def _words(criterion: MeasuredCriterion) -> tuple[str, ...]:
     return tuple(answer.label or str(answer.code) for answer in criterion.categories)
 
 
-def _cells_at(cells: Cells, places: Sequence[int]) -> Array:
-    spans = [np.arange(cells.spans[place].start, cells.spans[place].stop) for place in places]
-    return np.concatenate(spans) if spans else np.zeros(0, dtype=np.int64)
-
-
-def _take(column: Column, which: Array) -> Column:
-    return Column(column.status[which], column.code[which], column.value[which], column.number[which])
+def _values(cells: Cells, column: Column, places: Sequence[int]) -> Array:
+    if len(places) == len(cells.criteria):
+        return column.value
+    return np.concatenate([column.value[:0], *(column.value[cells.spans[place]] for place in places)])
 
 
 def _n_numbers(cells: Cells, rater: Column) -> int:
     places = [place for place, criterion in enumerate(cells.criteria) if criterion.level == "interval"]
-    which = _cells_at(cells, places)
-    return int((~np.isnan(cells.truth.value[which] + rater.value[which])).sum())
+    return int((~np.isnan(_values(cells, cells.truth, places) + _values(cells, rater, places))).sum())
 
 
-def _pearson(cells: Cells, rater: Column, which: Array, noted: Noted) -> float | None:
-    truth, judged = cells.truth.value[which], rater.value[which]
+def _pearson(cells: Cells, rater: Column, places: Sequence[int]) -> Estimate:
+    """Pearson's r of the values of the criteria at `places`."""
+    truth, judged = _values(cells, cells.truth, places), _values(cells, rater, places)
     both = ~np.isnan(truth + judged)
     pairs = NumberPairs(truth[both], judged[both], None, 0)
-    return noted.estimate("pearson", pearson_estimate(pairs, IntervalOptions(ci=None)))
+    return pearson_estimate(pairs, IntervalOptions(ci=None))
 
 
 def _of_scale(
-    cells: Cells, rater: Column, modes: Modes, places: Sequence[int], values_of: Array
+    cells: Cells, tables: Sequence[Array], modes: Modes, places: Sequence[int], linear: Estimate
 ) -> PooledMetrics:
-    """Figures of the criteria at `places`, which share a scale; Pearson over the cells `values_of`."""
+    """Figures of the criteria at `places`, which share a scale; `linear` is what stands as Pearson's r."""
     criterion = cells.criteria[places[0]]
-    which = _cells_at(cells, places)
-    truth = _take(cells.truth, which)
     labels = (*_words(criterion), *(("CANNOT_ASSESS",) if modes.has_category else ()))
-    table = table_of(truth, _take(rater, which), len(labels))
+    table = np.sum([tables[place] for place in places], axis=0)
     noted = Noted()
     none = table.sum() == 0
     one_class: dict[str, float | None] = dict.fromkeys(("precision", "recall", "f1"))
@@ -135,7 +123,7 @@ def _of_scale(
         )
     return PooledMetrics(
         n=int(table.sum()),
-        n_labelled=int((truth.status > 0).sum()),
+        n_labelled=sum(int((cells.truth.status[cells.spans[place]] > 0).sum()) for place in places),
         labels=labels,
         accuracy=noted.take("accuracy", shares.accuracy_of(table), "no_pairs"),
         balanced_accuracy=noted.take(
@@ -144,19 +132,19 @@ def _of_scale(
         kappa=noted.take("kappa", kappa_of(table), undefined_reason(table)),
         weighted_kappa=weighted,
         mcc=noted.take("mcc", shares.mcc_of(table), "no_pairs" if none else "no_variance"),
-        pearson=_pearson(cells, rater, values_of, noted),
+        pearson=noted.estimate("pearson", linear),
         reasons=noted.reasons,
         **one_class,
     )
 
 
-def _without_scale(cells: Cells, rater: Column, every: Array) -> PooledMetrics:
+def _without_scale(cells: Cells, linear: Estimate) -> PooledMetrics:
     noted = Noted()
     for name in ("precision", "recall", "f1", "balanced_accuracy", "kappa", "weighted_kappa", "mcc"):
         noted.refuse(name, "not_comparable")
     return PooledMetrics(
         n=0,
         n_labelled=int((cells.truth.status > 0).sum()),
-        pearson=_pearson(cells, rater, every, noted),
+        pearson=noted.estimate("pearson", linear),
         reasons=noted.reasons,
     )

@@ -160,27 +160,23 @@ def _concordance(ranked: Ranked, weights: Array) -> Array:
 
 
 def _rising(y: Codes, weights: Array) -> Array:
-    """Σ over i before j of w_i w_j sign(y_j - y_i), by merging blocks of 1, 2, 4, …; O(n log² n).
+    """Σ over i before j of w_i w_j sign(y_j - y_i), bit by bit of y; O(n log max y).
 
-    Of each pair of neighbouring blocks the right one's observations look up how much weight of smaller and of
-    greater y the left one holds. The look-up places are the same for all rows of weights.
+    Two values are alike in some highest bits, and then one has a 1 where the other has a 0. So each pair is
+    met at one bit, among those that are alike above it: a 1 after a 0 rises, a 0 after a 1 falls.
     """
-    n, width = len(y), 1
     total = np.zeros(weights.shape[:-1])
-    position = np.arange(n)
-    while width < n:
-        block, is_right = position // (2 * width), (position // width) % 2 == 1
-        order = np.lexsort((y, block))
-        key = block[order] * (int(y.max()) + 2) + y[order]
-        left = np.where(is_right, 0.0, weights)[..., order]
-        right = np.where(is_right, weights, 0.0)[..., order]
-        before = _before(left)
-        below = before[..., np.searchsorted(key, key, side="left")]
-        upto = before[..., np.searchsorted(key, key, side="right")]
-        start = before[..., np.searchsorted(block, block, side="left")]
-        end = before[..., np.searchsorted(block, block, side="right")]
-        total += (right * ((below - start) - (end - upto))).sum(-1)
-        width *= 2
+    y = y.astype(np.min_scalar_type(y.max()))  # of 16 bits or fewer: sorted in linear time
+    for bit in range(int(y.max()).bit_length()):
+        alike = y >> (bit + 1)
+        order = np.argsort(alike, kind="stable")
+        group, is_one = alike[order], ((y[order] >> bit) & 1).astype(bool)
+        size = np.bincount(group)
+        start = (np.cumsum(size) - size)[group]
+        drawn = weights[..., order]
+        zeros, ones = _before(np.where(is_one, 0.0, drawn)), _before(np.where(is_one, drawn, 0.0))
+        zeros, ones = zeros[..., :-1] - zeros[..., start], ones[..., :-1] - ones[..., start]
+        total += (drawn * np.where(is_one, zeros, -ones)).sum(-1)
     return total
 
 

@@ -19,6 +19,7 @@ from autorubric.metrics._criterion_figures import (
     figures_on,
     linear_correlation,
     rank_correlation,
+    tables_of,
 )
 from autorubric.metrics._criterion_results import (
     AnyCriterionMetrics,
@@ -29,8 +30,9 @@ from autorubric.metrics._criterion_results import (
 from autorubric.metrics._errors import mae_estimate, rmse_estimate
 from autorubric.metrics._item_scores import TRUTH, Rater
 from autorubric.metrics._options import IntervalOptions
-from autorubric.metrics._pooled import pooled, pooled_by_scale
+from autorubric.metrics._pooled import pooled_figures
 from autorubric.metrics._ranks import rank_pairs
+from autorubric.metrics._resampling import Array
 from autorubric.metrics._results import NaStats
 from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, NOT_ASKED
 
@@ -61,11 +63,11 @@ def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
         return (None,) * len(cells.criteria)
     plain = IntervalOptions(ci=None)
     found: list[float | None] = []
-    for criterion, span in zip(cells.criteria, cells.spans, strict=True):
-        if not criterion.categories:
+    for place, span in enumerate(cells.spans):
+        if not cells.criteria[place].categories:
             found.append(None)
             continue
-        size = len(criterion.categories) + modes.has_category
+        size = cells.size(place, modes)
         counts = np.zeros((span.stop - span.start, size))
         for column in judges:
             codes = column.code[span]
@@ -78,17 +80,18 @@ def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
 def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dict[str, str]]:
     """All fields of a `RaterMetrics` but `bootstrap`; and why its own figures are None, by name."""
     cells, column = context.cells, context.cells.raters[rater]
-    per_criterion = _per_criterion(context, rater)
+    tables = tables_of(cells, column, context.modes)
+    per_criterion = _per_criterion(context, rater, tables)
     noted = Noted()
     macro, defined = _macro(per_criterion, noted)
     stats = na_stats(cells.truth, column)
-    together = pooled(cells, column, context.modes)
+    together, by_scale = pooled_figures(cells, column, tables, context.modes)
     fields = {
         **macro,
         "defined": defined,
         "per_criterion": per_criterion,
         "pooled": together,
-        "pooled_by_scale": pooled_by_scale(cells, column, context.modes),
+        "pooled_by_scale": by_scale,
         **_scores(context, rater, noted),
         "na_stats": stats,
         "coverage": together.n / stats.n_cells if stats.n_cells else None,
@@ -99,7 +102,7 @@ def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dic
     return fields, {name: str(why) for name, why in reasons.items()}
 
 
-def _per_criterion(context: RunContext, rater: Rater) -> list[AnyCriterionMetrics]:
+def _per_criterion(context: RunContext, rater: Rater, tables: Sequence[Array]) -> list[AnyCriterionMetrics]:
     cells, column = context.cells, context.cells.raters[rater]
     figures = (
         figures_on(
@@ -108,6 +111,7 @@ def _per_criterion(context: RunContext, rater: Rater) -> list[AnyCriterionMetric
                 index=index,
                 truth=cells.truth.take(span),
                 rater=column.take(span),
+                table=tables[index],
                 modes=context.modes,
                 options=context.options,
                 fleiss_kappa=context.fleiss[index],

@@ -89,18 +89,64 @@ def dense(members: Codes | None, kept: Array) -> Codes | None:
     return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
 
 
-def row_units(sums: Array, cluster: Codes | None) -> Units:
-    """Units that contribute a row of sums each, or the clusters of such units."""
+_KEYS_UP_TO = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """The rows of a units × columns table of whole numbers from -1 that occur.
+
+    Attributes:
+        rows: Each row once, shape `(u, n_columns)`.
+        counts: How many units have it, shape `(u,)`.
+    """
+
+    rows: Codes
+    counts: Codes
+
+    @classmethod
+    def of(cls, rows: Codes, size: int, cluster: Codes | None) -> CountedRows:
+        """Equal rows of numbers below `size` as one; over clusters, whose members differ, all as they are.
+
+        Many units on few categories make few rows. Where a row is no number of 64 bits, all stay too.
+        """
+        table = cls(rows, np.ones(len(rows), dtype=np.int64))
+        return table if cluster is not None else table.merged(size)
+
+    def merged(self, size: int) -> CountedRows:
+        """The same with equal rows as one."""
+        n_columns, base = self.rows.shape[1], size + 1
+        if not self.rows.size or base**n_columns > _KEYS_UP_TO:
+            return self
+        keys = np.zeros(len(self.rows), dtype=np.int64)
+        for column in self.rows.T:
+            keys = keys * base + column + 1
+        if base**n_columns <= len(keys):
+            how_many = np.bincount(keys, weights=self.counts)
+            seen = np.flatnonzero(how_many)
+            how_many = how_many[seen]
+        else:
+            seen, where = np.unique(keys, return_inverse=True)
+            how_many = np.bincount(where, weights=self.counts)
+        places = base ** np.arange(n_columns - 1, -1, -1)
+        return CountedRows(seen[:, None] // places % base - 1, how_many.astype(np.int64))
+
+
+def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -> Units:
+    """Units that contribute a row of sums each, or clusters of them; alone, `counts` of them may be alike."""
     if cluster is None:
-        return Units(counts=np.ones(len(sums), dtype=np.int64), n=len(sums), sums=sums)
+        counts = np.ones(len(sums), dtype=np.int64) if counts is None else counts
+        return Units(counts=counts, n=int(counts.sum()), sums=sums)
     by_cluster = np.zeros((int(cluster.max(initial=-1)) + 1, sums.shape[1]))
     np.add.at(by_cluster, cluster, sums)
     ones = np.ones(len(by_cluster), dtype=np.int64)
     return Units(counts=ones, n=len(sums), sums=by_cluster, clustered=True)
 
 
-def weighted_units(n: int, cluster: Codes | None) -> Units:
-    """Units of figures that need to know how often each unit was drawn."""
+def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -> Units:
+    """Units of figures that need to know how often each was drawn; alone, `counts` of them may be alike."""
+    if cluster is None and counts is not None:
+        return Units(counts=counts, n=int(counts.sum()))
     members = np.arange(n) if cluster is None else cluster
     ones = np.ones(int(members.max(initial=-1)) + 1, dtype=np.int64)
     return Units(counts=ones, n=n, gather=members, clustered=cluster is not None)

@@ -55,6 +55,9 @@ class Units:
 
     def total(self) -> Array:
         """Sums over all units, shape `(d,)`."""
+        if self.sums is not None and self.gather is None:
+            # Not `@`: waking the threads of a matrix product costs more than so little work.
+            return np.asarray(np.einsum("u,ud->d", self.counts, self.sums))
         return self.aggregate(self.counts.astype(float))
 
 
@@ -92,9 +95,11 @@ def _chunks(rows: int, width: int) -> Iterator[int]:
 def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generator) -> Array:
     """How often each distinct unit comes up in `n_drawn` draws, shape `(rows, u)`."""
     u, total = len(counts), int(counts.sum())
-    if u == total >= _INDEX_DRAW_FROM:
-        # A multinomial costs one binomial per distinct unit; with all distinct, drawing indices is cheaper.
-        drawn = rng.integers(0, u, size=(rows, n_drawn))
+    if u >= _INDEX_DRAW_FROM and total <= 2 * u:
+        # A multinomial costs one binomial per distinct unit; with most distinct, drawing indices is cheaper.
+        drawn = rng.integers(0, total, size=(rows, n_drawn))
+        if (counts != 1).any():
+            drawn = np.repeat(np.arange(u), counts)[drawn]
         drawn += np.arange(rows)[:, None] * u
         return np.bincount(drawn.reshape(-1), minlength=rows * u).reshape(rows, u).astype(float)
     return rng.multinomial(n_drawn, counts / total, size=rows).astype(float)

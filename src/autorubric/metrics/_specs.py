@@ -27,11 +27,14 @@ from autorubric.metrics._one_class import (
     recall,
     specificity,
 )
-from autorubric.metrics.distribution import wasserstein_distance
+from autorubric.metrics._preferences import pairwise_accuracy
+from autorubric.metrics._probabilities import auroc, brier, ece, log_loss
+from autorubric.metrics.distribution import js_distance, wasserstein_distance
 from autorubric.values import Level
 
-Needs: TypeAlias = Literal["labels", "numbers", "ratings", "scores", "samples"]
-"""Two columns of labels or numbers; units × raters of labels or numbers; two samples, pairing ignored."""
+Needs: TypeAlias = Literal["labels", "numbers", "ratings", "scores", "samples", "probabilities"]
+"""Two columns of labels or numbers; units × raters of labels or numbers; two samples, pairing ignored;
+truth and the probabilities of what it may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,15 @@ def _scores(name: str, function: Callable[..., Estimate], reference: str, low: f
     )  # fmt: skip
 
 
+def _probabilities(
+    name: str, function: Callable[..., Estimate], reference: str, high: float | None, perfect: float
+) -> MetricSpec:
+    return MetricSpec(
+        name=name, needs="probabilities", levels=_CATEGORICAL, bounds=(0.0, high), perfect=perfect,
+        symmetric=False, function=function, reference=reference,
+    )  # fmt: skip
+
+
 SPECS: tuple[MetricSpec, ...] = (
     _share("accuracy", accuracy, "share of agreement", symmetric=True),
     _share("balanced_accuracy", balanced_accuracy, "Brodersen et al. 2010"),
@@ -148,6 +160,7 @@ SPECS: tuple[MetricSpec, ...] = (
     _numbers("lin_ccc", lin_ccc, "Lin 1989", -1.0, 1.0, 1.0),
     _numbers("rmse", rmse, "root mean square error", 0.0, None, 0.0),
     _numbers("mae", mae, "mean absolute error", 0.0, None, 0.0),
+    _numbers("pairwise_accuracy", pairwise_accuracy, "Deutsch, Foster and Freitag 2023", 0.0, 1.0, 1.0),
     _ratings("fleiss_kappa", fleiss_kappa, "Fleiss 1971; Gwet 2014", -1.0),
     _ratings("conger_kappa", conger_kappa, "Conger 1980; Gwet 2014", -1.0),
     _ratings("percent_agreement", percent_agreement, "share of agreeing pairs", 0.0),
@@ -162,6 +175,14 @@ SPECS: tuple[MetricSpec, ...] = (
         name="wasserstein_distance", needs="samples", levels=_ORDERED, bounds=(0.0, None), perfect=0.0,
         symmetric=True, function=wasserstein_distance, reference="Rubner, Tomasi and Guibas 2000",
     ),
+    MetricSpec(
+        name="js_distance", needs="samples", levels=(*_CATEGORICAL, "interval"), bounds=(0.0, 1.0),
+        perfect=0.0, symmetric=True, function=js_distance, reference="Lin 1991; Endres and Schindelin 2003",
+    ),
+    _probabilities("brier", brier, "Brier 1950", 2.0, 0.0),
+    _probabilities("log_loss", log_loss, "Good 1952", None, 0.0),
+    _probabilities("ece", ece, "Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017", 1.0, 0.0),
+    _probabilities("auroc", auroc, "Hanley and McNeil 1982; DeLong et al. 1988", 1.0, 1.0),
 )  # fmt: skip
 
 

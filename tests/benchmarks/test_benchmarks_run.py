@@ -1,0 +1,82 @@
+"""The benchmarks run, on inputs too small to time; what they compare is the same figure."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks.coverage.__main__ import main as coverage
+from benchmarks.coverage._simulations import SIMULATIONS, Cell
+from benchmarks.coverage._tally import tally
+from benchmarks.metrics.__main__ import main as metrics
+from benchmarks.metrics._baselines import BASELINES, ordinal_alpha, plain_dawid_skene
+from benchmarks.metrics._inputs import binary_votes, units
+from benchmarks.metrics._ours import CASES
+
+from autorubric.metrics import accuracy, cohen_kappa, dawid_skene, krippendorff_alpha
+
+
+def test_every_case_is_timed_beside_another_way(tmp_path, capsys):
+    """Each case has a baseline, a time and a row; memory is measured where asked for."""
+    file = tmp_path / "times.json"
+    assert metrics(["--tiny", "--repetitions", "1", "--no-memory", "--json", str(file)]) == 0
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert [one["case"] for one in found] == list(CASES) == list(BASELINES)
+    assert all(one["wall"] > 0 and one["baselines"] for one in found)
+    assert capsys.readouterr().out.count("\n") == len(CASES) + 2
+
+
+def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
+    """A case's memory is what its call allocates, and what a process takes that does nothing else."""
+    file = tmp_path / "memory.json"
+    assert metrics(["--tiny", "--only", "run", "--repetitions", "1", "--json", str(file)]) == 0
+    (found,) = json.loads(file.read_text(encoding="utf-8"))
+    assert 0 < found["allocated_mb"] < found["process_mb"]
+
+
+def test_baselines_compute_the_same():
+    """Alpha and Dawid and Skene's posterior by plain numpy are the figures of the package."""
+    ratings = units(400, 4, 3)
+    assert krippendorff_alpha(ratings, level="ordinal", labels=3, ci=None) == pytest.approx(
+        ordinal_alpha(ratings, 3)
+    )
+    ours = np.array(dawid_skene(ratings, labels=3).posterior)
+    assert ours == pytest.approx(plain_dawid_skene(ratings, 3), abs=1e-5)
+
+
+def test_synthetic_votes_have_the_shape_of_a_run():
+    """Each judge votes and decides on each cell, and the panel and the labels stand beside."""
+    table = binary_votes(5, 2, 3)
+    assert len(table) == 5 * 2 * (3 + 3 + 2)
+    assert table.judges == ("judge-0", "judge-1", "judge-2")
+    assert {len(scores) for scores in table.scores.values()} == {5}
+
+
+def test_every_simulation_prints_a_row_a_cell(tmp_path, capsys):
+    """The table of coverage has a row a cell, and the same seed gives the same counts."""
+    file = tmp_path / "coverage.json"
+    options = ["--replicates", "6", "--workers", "1", "--sizes", "50", "--json", str(file)]
+    counts = []
+    for _ in range(2):
+        coverage(options)
+        counts.append(json.loads(file.read_text(encoding="utf-8")))
+        assert capsys.readouterr().out.count("\n") == 2 * len(SIMULATIONS) + 4
+    assert counts[0] == counts[1]
+    for one in counts[0]:
+        assert one["covered"] + one["below"] + one["above"] + one["without"] == 6
+
+
+def test_refusals_are_no_coverage():
+    """Where labels show no failure the rate is refused, which counts against coverage and is told apart."""
+    found = tally(Cell(simulation="rogan-gladen", prevalence=0.9, n=6), 40, seed=0)
+    assert found.without > 0
+    assert found.coverage < found.coverage_of_given <= 1
+
+
+def test_true_values_are_those_of_the_model():
+    """The values that intervals should hold are the figures of the whole population."""
+    shares = np.array([[0.85, 0.15], [0.9, 8.1]])
+    table = np.round(shares * 1000).astype(int)
+    assert SIMULATIONS["kappa"].truth(0.9) == pytest.approx(float(cohen_kappa(table=table, ci=None)))
+    assert SIMULATIONS["accuracy"].truth(0.9) == pytest.approx(float(accuracy(table=table, ci=None)))
