@@ -8,10 +8,10 @@ import random
 import re
 import string
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
@@ -23,9 +23,6 @@ from autorubric.errors import ReplyError
 from autorubric.values import Answer, Json, Level, Submission
 
 ComparisonMode = Literal["pairwise", "ranking", "best_of"]
-Resolve: TypeAlias = Callable[[str], str | None]
-"""From what stands in a reply or a label to a candidate's name; None where it names none."""
-
 TIE = "tie"
 _KEYS: dict[ComparisonMode, str] = {"pairwise": "winner", "ranking": "ranking", "best_of": "best"}
 _QUESTIONS: dict[ComparisonMode, str] = {
@@ -39,6 +36,30 @@ _ANSWERS: dict[ComparisonMode, str] = {
     "best_of": "best, the letter of the best candidate",
 }
 _AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
+_ABSTENTIONS = ("cannot_assess", "cannot assess")
+
+
+class _Candidates(NamedTuple):
+    """What a reply or a label calls the candidates.
+
+    Attributes:
+        called: What each name is called there: a letter where a judge was shown letters, else itself.
+        lettered: Whether they are letters.
+    """
+
+    called: Mapping[str, str]
+    lettered: bool
+
+    def named(self, text: str) -> str | None:
+        """The name of the candidate that a text means; None where it means none."""
+        if self.lettered:
+            letter = _AROUND_AN_ID.sub("", text).upper()
+            return next((name for name, known in self.called.items() if known == letter), None)
+        return _named(text, tuple(self.called)) if self.called else text.strip() or None
+
+    def listed(self) -> str:
+        """What may be said; a judge that was shown letters is never told a name."""
+        return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
 
 
 class ComparativeCriterion(BaseCriterion):
@@ -119,8 +140,13 @@ class ComparativeCriterion(BaseCriterion):
                 f"{self._called} compares {wanted} candidates and the submission has {len(names) or 'none'}; "
                 "give it as a mapping of names to texts"
             )
-        if self.mode == "pairwise" and any(name.strip().casefold() == TIE for name in names):
-            return f"{self._called}: a candidate is called {TIE!r}, which is an answer; give it another name"
+        answers = (*_ABSTENTIONS, TIE) if self.mode == "pairwise" else _ABSTENTIONS
+        for name in names:
+            if not name.strip():
+                return f"{self._called}: a candidate is called {name!r}; give each a name"
+            if name.strip().casefold() in answers:
+                told = f"{self._called}: a candidate is called {name!r}, which is an answer"
+                return f"{told}; give it another name"
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
@@ -181,44 +207,41 @@ class ComparativeCriterion(BaseCriterion):
             given = given[_KEYS[self.mode]]
         if self._names is not None and (fault := self._misfit(self._names)):
             raise ReplyError(fault)
-        answer = self._read(given, margin, self._resolver(shown), bool(shown and shown.names))
+        answer = self._read(given, margin, self._candidates(shown))
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
 
-    def _read(self, given: Json, margin: Json, resolve: Resolve, lettered: bool) -> Answer:
+    def _read(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
         if self.mode == "pairwise":
-            return self._read_pair(given, margin, resolve, lettered)
+            return self._read_pair(given, margin, candidates)
         if self.mode == "ranking":
-            return self._read_ranking(given, resolve)
+            return self._read_ranking(given, candidates)
         tied = given if isinstance(given, list) else [given]
-        return self._best([self._candidate(one, resolve) for one in tied])
+        return self._best([self._candidate(one, candidates) for one in tied])
 
-    def _resolver(self, shown: Shown | None) -> Resolve:
+    def _candidates(self, shown: Shown | None) -> _Candidates:
         if shown is not None and shown.names:
-            by_id = {candidate_id(place): name for place, name in enumerate(shown.names)}
-            return lambda text: by_id.get(_AROUND_AN_ID.sub("", text).upper())
-        if self._names is None:
-            return lambda text: text.strip() or None
-        names = self._names
-        return lambda text: _named(text, names)
+            letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
+            return _Candidates(letters, lettered=True)
+        return _Candidates({name: name for name in self._names or ()}, lettered=False)
 
-    def _candidate(self, given: Json, resolve: Resolve) -> str:
-        name = resolve(given) if isinstance(given, str) else None
+    def _candidate(self, given: Json, candidates: _Candidates) -> str:
+        name = candidates.named(given) if isinstance(given, str) else None
         if name is None:
-            known = f"; candidates: {', '.join(self._names)}" if self._names else ""
+            known = candidates.listed() if self._names else ""
             raise ReplyError(f"{self._called}: {shortened(given)} is no candidate{known}")
         return name
 
-    def _read_pair(self, given: Json, margin: Json, resolve: Resolve, lettered: bool) -> Answer:
+    def _read_pair(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
         name = None
-        if isinstance(given, str) and (lettered or self._names is not None):
-            name = resolve(given)
+        if isinstance(given, str) and (candidates.lettered or self._names is not None):
+            name = candidates.named(given)
         if name is None:
             if isinstance(given, str) and given.strip(" \"'`.*").casefold() == TIE:
-                return self._preference(0)
-            signed = None if lettered else _number(given)
+                return self._tie(margin)
+            signed = None if candidates.lettered else _number(given)
             if signed is not None:
                 return self._preference(self._checked(signed))
-            name = self._candidate(given, resolve)
+            name = self._candidate(given, candidates)
         steps = self._steps(margin)
         if self._names is None:
             code = {"winner": name, "margin": steps} if self.margin else name
@@ -228,12 +251,18 @@ class ComparativeCriterion(BaseCriterion):
     def _steps(self, margin: Json) -> int:
         if not self.margin:
             return 1
-        if isinstance(margin, bool) or not isinstance(margin, int) or not 1 <= margin <= self.margin:
+        steps = _number(margin)
+        if steps is None or steps != int(steps) or not 1 <= steps <= self.margin:
             raise ReplyError(
                 f"{self._called}: margin {shortened(margin)}; say by how much, 1 to {self.margin}, or as a "
                 f"label a number from {-self.margin} to {self.margin}"
             )
-        return margin
+        return int(steps)
+
+    def _tie(self, margin: Json) -> Answer:
+        if self.margin and margin is not None and _number(margin) != 0:
+            raise ReplyError(f"{self._called}: a tie by {shortened(margin)} is none; its margin is 0")
+        return self._preference(0)
 
     def _checked(self, signed: float) -> float:
         most = self._most
@@ -244,19 +273,19 @@ class ComparativeCriterion(BaseCriterion):
             )
         return signed
 
-    def _read_ranking(self, given: Json, resolve: Resolve) -> Answer:
+    def _read_ranking(self, given: Json, candidates: _Candidates) -> Answer:
         if isinstance(given, str):
             given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
         if not isinstance(given, list):
             raise ReplyError(f"{self._called}: {shortened(given)} is no list of candidates, best first")
         groups = [
-            [self._candidate(one, resolve) for one in (group if isinstance(group, list) else [group])]
+            [self._candidate(one, candidates) for one in (group if isinstance(group, list) else [group])]
             for group in given
         ]
         ranked = [name for group in groups for name in group]
-        absent = set(self._names or ranked) - set(ranked)
+        absent = sorted(candidates.called[name] for name in self._names or () if name not in ranked)
         if absent or len(set(ranked)) != len(ranked) or len(ranked) < 2 or not all(groups):
-            lacks = f"without {', '.join(sorted(absent))}" if absent else "with a candidate twice or alone"
+            lacks = f"without {', '.join(absent)}" if absent else "with a candidate twice or alone"
             raise ReplyError(f"{self._called}: the ranking is {lacks}; rank each candidate once")
         return self._ranking(groups)
 
