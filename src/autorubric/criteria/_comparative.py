@@ -5,18 +5,17 @@ from __future__ import annotations
 import copy
 import math
 import random
-import re
-import string
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from autorubric._files import shortened
 from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._candidates import Candidates, candidate_id, values_by_name
 from autorubric.criteria._fields import FieldSpec
 from autorubric.criteria._wire import object_schema
 from autorubric.errors import ReplyError
@@ -35,31 +34,7 @@ _ANSWERS: dict[ComparisonMode, str] = {
     "ranking": "ranking, the letters of all candidates from the best to the worst",
     "best_of": "best, the letter of the best candidate",
 }
-_AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
 _ABSTENTIONS = ("cannot_assess", "cannot assess")
-
-
-class _Candidates(NamedTuple):
-    """What a reply or a label calls the candidates.
-
-    Attributes:
-        called: What each name is called there: a letter where a judge was shown letters, else itself.
-        lettered: Whether they are letters.
-    """
-
-    called: Mapping[str, str]
-    lettered: bool
-
-    def named(self, text: str) -> str | None:
-        """The name of the candidate that a text means; None where it means none."""
-        if self.lettered:
-            letter = _AROUND_AN_ID.sub("", text).upper()
-            return next((name for name, known in self.called.items() if known == letter), None)
-        return _named(text, tuple(self.called)) if self.called else text.strip() or None
-
-    def listed(self) -> str:
-        """What may be said; a judge that was shown letters is never told a name."""
-        return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
 
 
 class ComparativeCriterion(BaseCriterion):
@@ -210,7 +185,7 @@ class ComparativeCriterion(BaseCriterion):
         answer = self._read(given, margin, self._candidates(shown))
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
 
-    def _read(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
+    def _read(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
         if self.mode == "pairwise":
             return self._read_pair(given, margin, candidates)
         if self.mode == "ranking":
@@ -218,20 +193,20 @@ class ComparativeCriterion(BaseCriterion):
         tied = given if isinstance(given, list) else [given]
         return self._best([self._candidate(one, candidates) for one in tied])
 
-    def _candidates(self, shown: Shown | None) -> _Candidates:
+    def _candidates(self, shown: Shown | None) -> Candidates:
         if shown is not None and shown.names:
             letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
-            return _Candidates(letters, lettered=True)
-        return _Candidates({name: name for name in self._names or ()}, lettered=False)
+            return Candidates(letters, lettered=True)
+        return Candidates({name: name for name in self._names or ()}, lettered=False)
 
-    def _candidate(self, given: Json, candidates: _Candidates) -> str:
+    def _candidate(self, given: Json, candidates: Candidates) -> str:
         name = candidates.named(given) if isinstance(given, str) else None
         if name is None:
             known = candidates.listed() if self._names else ""
             raise ReplyError(f"{self._called}: {shortened(given)} is no candidate{known}")
         return name
 
-    def _read_pair(self, given: Json, margin: Json, candidates: _Candidates) -> Answer:
+    def _read_pair(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
         name = None
         if isinstance(given, str) and (candidates.lettered or self._names is not None):
             name = candidates.named(given)
@@ -273,7 +248,7 @@ class ComparativeCriterion(BaseCriterion):
             )
         return signed
 
-    def _read_ranking(self, given: Json, candidates: _Candidates) -> Answer:
+    def _read_ranking(self, given: Json, candidates: Candidates) -> Answer:
         if isinstance(given, str):
             given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
         if not isinstance(given, list):
@@ -315,7 +290,7 @@ class ComparativeCriterion(BaseCriterion):
     def _ranking(self, groups: Sequence[Sequence[str]]) -> Answer:
         """The answer of candidates in order, those that share a place in one group."""
         code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
-        values = _values_by_name(groups)
+        values = values_by_name(groups)
         label = " > ".join(" = ".join(group) for group in groups)
         return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
 
@@ -368,7 +343,7 @@ class ComparativeCriterion(BaseCriterion):
             return ()
         if self.mode == "ranking":
             groups = [group if isinstance(group, list) else [group] for group in answer.code]
-            values = _values_by_name(groups)
+            values = values_by_name(groups)
             return tuple(values[name] for name in self._names)
         tied = answer.code if isinstance(answer.code, list) else [answer.code]
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
@@ -389,20 +364,6 @@ class ComparativeCriterion(BaseCriterion):
         return self._ranking(list(groups.values()))
 
 
-def candidate_id(place: int) -> str:
-    """What a candidate is called in a prompt: a letter, after 26 of them a letter and a number."""
-    turn, letter = divmod(place, len(string.ascii_uppercase))
-    return string.ascii_uppercase[letter] + (str(turn) if turn else "")
-
-
-def _named(text: str, names: Sequence[str]) -> str | None:
-    if text in names:
-        return text
-    folded = text.strip().casefold()
-    found = [name for name in names if name.strip().casefold() == folded]
-    return found[0] if len(found) == 1 else None
-
-
 def _number(given: Json) -> float | None:
     if isinstance(given, bool):
         return None
@@ -416,15 +377,3 @@ def _number(given: Json) -> float | None:
 def _whole(number: float) -> float:
     """The whole number that it is but for rounding; else itself."""
     return round(number) if math.isclose(number, round(number), abs_tol=1e-9) else number
-
-
-def _values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
-    """(k - rank) / (k - 1) of each candidate, those that share a place having the mean of its ranks."""
-    count = sum(len(group) for group in groups)
-    values: dict[str, float] = {}
-    above = 0
-    for group in groups:
-        rank = above + (len(group) + 1) / 2
-        values.update(dict.fromkeys(group, (count - rank) / (count - 1)))
-        above += len(group)
-    return values
