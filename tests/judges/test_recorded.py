@@ -13,6 +13,7 @@ from autorubric.criteria import (
     ChecklistCriterion,
     ComparativeCriterion,
     NarrativeCriterion,
+    NumericalRatingCriterion,
     RubricDimension,
 )
 from autorubric.errors import ArgumentError, FileError, ReplyError
@@ -195,6 +196,20 @@ def test_kinds_with_several_fields_have_labels_in_json(tmp_path: Path) -> None:
         answer = ask(judge, criterion, item_id=item_id).answer
         assert isinstance(answer, Answer)
         assert answer.value == value
+
+
+def test_recorded_votes_need_no_reference(tmp_path: Path) -> None:
+    """Whoever voted on a comparison with a reference had it."""
+    rubric = Rubric(
+        [
+            NumericalRatingCriterion(
+                name="n", min_value=0, max_value=10, mode="relative_to_target", requirement="r"
+            )
+        ]
+    )
+    judge = RecordedJudge.from_csv(table(tmp_path, "i1,n,gpt,llm,5"))
+    report = rubric.grade_sync("text", CriterionGrader(judges=[judge]), item_id="i1")
+    assert report.score == 0.5
 
 
 def test_na_on_a_narrative_is_an_abstention(tmp_path: Path) -> None:

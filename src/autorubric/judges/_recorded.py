@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from autorubric.criteria import BaseCriterion
 from autorubric.dataset import LongRow, label_of, read_long_table
 from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest
@@ -136,6 +137,10 @@ class RecordedJudge:
         """A digest of the votes."""
         told = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
         return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
+
+    def takes_reference_for(self, criterion: BaseCriterion) -> bool:
+        """Never: whoever voted had it."""
+        return False
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The recorded vote.
