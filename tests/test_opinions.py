@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -368,3 +368,36 @@ def test_grouped_evaluations_fill_in_the_agreement():
     assert found.n_scores == 41
     flat = mean_opinion_score(rated(1, 2))
     assert (flat.inter_rater_reliability, flat.agreement_method) == (None, None)
+
+
+def test_weights_meet_the_scores_in_the_order_given() -> None:
+    """Also where the raters of a later item stand in another order."""
+    grouped = {"a": {"x": {"rating": 1}, "y": {"rating": 5}}, "b": {"y": {"rating": 2}, "x": {"rating": 4}}}
+    found = aggregate_scores(grouped, "weighted_mean", weights=[0, 0, 1, 0])
+    assert (found.individual_scores, found.aggregated_value) == ([1, 5, 2, 4], 2.0)
+
+
+@pytest.mark.parametrize("weights", [["a", "b"], [1, None], 3])
+def test_weights_that_are_none_are_refused(weights: Any) -> None:
+    """With one kind of error."""
+    with pytest.raises(ArgumentError, match="weights is"):
+        aggregate_scores([{"rating": 1}, {"rating": 2}], "weighted_mean", weights=weights)
+
+
+def test_the_interval_of_a_median_is_that_of_a_bootstrap() -> None:
+    """95 % of resampled medians, by another implementation, to what resampling leaves open."""
+    ratings = np.random.default_rng(3).normal(3.0, 1.0, 60)
+    found = median_opinion_score([{"rating": float(rating)} for rating in ratings]).confidence_interval
+    drawn = stats.bootstrap(
+        (ratings,), np.median, n_resamples=9_999, method="percentile", rng=np.random.default_rng(1)
+    )
+    assert found == pytest.approx(tuple(drawn.confidence_interval), abs=0.06)
+
+
+def test_a_timestamp_without_a_zone_is_refused() -> None:
+    """Nobody could tell when it was."""
+    with pytest.raises(ValidationError, match="timezone"):
+        AggregatedScore(
+            aggregated_value=1.0, aggregation_method="mean", individual_scores=[1], n_scores=1,
+            timestamp=datetime(2026, 1, 1),
+        )  # fmt: skip

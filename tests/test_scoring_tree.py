@@ -117,8 +117,11 @@ adorned = st.builds(
     st.booleans(),
 )
 
-# Gates that were judged: an open one leaves a score or not by what the rest comes to.
+# Gates that were judged: what an open one does hangs on what the rest comes to.
 decided = adorned.map(lambda leaf: replace(leaf, value=leaf.value or 0.0))
+ungated = adorned.map(
+    lambda leaf: replace(leaf, more={**leaf.more, "gate": None}) if leaf.value is None else leaf
+)
 
 
 def nodes(leaves: st.SearchStrategy[Leaf]) -> st.SearchStrategy[Node]:
@@ -165,16 +168,16 @@ def test_all_node_scores_are_bounded(node: Node) -> None:
 
 
 @settings(deadline=None)
-@given(nodes(st.one_of(judged, decided)), st.integers(0, 40), values)
+@given(nodes(st.one_of(judged, adorned)), st.integers(0, 40), values)
 def test_a_score_rises_with_each_positive_leaf(node: Node, position: int, value: float) -> None:
-    """A higher value of a positive criterion lowers no score above it, with gates and bonuses too."""
+    """A higher value of a positive criterion lowers no score above it, with gates, bonuses and open leaves."""
     leaves = leaves_of(node)
     position %= len(leaves)
     leaf = leaves[position]
-    if leaf.weight < 0:
+    if leaf.weight < 0 or leaf.value is None:
         return
     before = made(node).score()
-    after = made(changed(node, position, replace(leaf, value=max(value, leaf.value or 0.0)))).score()
+    after = made(changed(node, position, replace(leaf, value=max(value, leaf.value)))).score()
     for name, score in before.node_scores.items():
         higher = after.node_scores[name]
         if score is not None and higher is not None:
@@ -222,7 +225,7 @@ def test_a_group_around_everything_changes_nothing(node: Node, weight: float) ->
 
 
 @settings(deadline=None)
-@given(nodes(plain))
+@given(nodes(st.one_of(plain, ungated)))
 def test_skip_equals_leaving_the_leaf_out(node: Node) -> None:
     """An open criterion leaves its group; a group with nothing left leaves the one around it."""
     pruned: Node = node
@@ -234,7 +237,7 @@ def test_skip_equals_leaving_the_leaf_out(node: Node) -> None:
 
 
 @settings(deadline=None)
-@given(nodes(plain), values)
+@given(nodes(st.one_of(plain, adorned)), values)
 def test_other_strategies_equal_their_value(node: Node, credit: float) -> None:
     """ZERO is value 0, PARTIAL the credit, FAIL the worst for the weight's sign, at any depth."""
     expected = {
@@ -349,12 +352,63 @@ GATED = Node((Leaf(1.0, 10.0), Node((Leaf(None, 1.0, {"gate": "required"}), Leaf
 
 @pytest.mark.parametrize("decision", [OPEN, FAILED, Decision(status="not_asked")])
 def test_a_gate_that_was_not_judged_leaves_its_group_unscored(decision: Decision) -> None:
-    """It does not pass and does not fail: the group has no score, leaves the rest, and is named."""
+    """It does not pass and does not fail: its group and all around it have no score, and it is named."""
     tree = made(GATED)
     tree.decisions["c1"] = decision
     found = tree.score()
-    assert found.node_scores == {"": 1.0, "g0": None}
+    assert (found.score, found.node_scores) == (None, {"": None, "g0": None})
     assert found.open_gates == (OpenGate("c1", "g0"),)
+
+
+def test_an_open_gate_at_its_cap_makes_no_difference() -> None:
+    """Where the rest comes to the cap exactly, the group's score is known whatever the gate."""
+    group = Node((Leaf(None, 1.0, {"gate": {"at_least": 1.0, "cap": 0.5}}), Leaf(0.5, 9.0)))
+    found = made(Node((Leaf(1.0, 10.0), group))).score()
+    assert found.node_scores == {"": 0.75, "g0": 0.5}
+    assert found.open_gates == ()
+
+
+def test_an_open_gate_below_a_group_that_is_capped_at_0_makes_no_difference() -> None:
+    """A group that scores 0 whatever stands in it needs no score of what stands in it."""
+    found = made(Node((Leaf(0.0, 1.0, {"gate": "required"}), *GATED.members))).score()
+    assert found.node_scores == {"": 0.0, "g0": None}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_lowest_cap_of_missed_gates_counts(order: int) -> None:
+    """Of two missed gates in one group the stricter says how much it is worth, whatever their order."""
+    caps = [Leaf(0.0, 1.0, {"gate": {"at_least": 1.0, "cap": cap}}) for cap in (0.2, 0.6)]
+    assert made(Node((*caps[::order], Leaf(1.0, 98.0)))).score().score == 0.2
+
+
+@pytest.mark.parametrize("more", [{}, {"bonus": True}])
+@pytest.mark.parametrize(("gate", "score"), [("required", 0.0), ({"at_least": 1.0, "cap": 0.4}, 0.4)])
+def test_a_missed_gate_holds_where_nothing_else_is_left(
+    gate: Any, score: float, more: dict[str, Any]
+) -> None:
+    """A gate of weight 0, or one that is a bonus, caps its group even if all else was left open."""
+    group = Node((Leaf(0.0, 1.0 if more else 0.0, {"gate": gate, **more}), Leaf(None, 10.0)))
+    assert made(group).score().score == score
+    found = made(Node((group, Leaf(1.0, 10.0)))).score()
+    assert found.node_scores == {"": (score + 1.0) / 2, "g0": score}
+
+
+@settings(deadline=None)
+@given(nodes(adorned), st.integers(0, 40))
+def test_leaving_a_leaf_open_lifts_no_group_above_a_missed_gate(node: Node, position: int) -> None:
+    """Whatever is not judged, a group with a missed gate stays at its cap or below, or has no score."""
+    leaves = leaves_of(node)
+    position %= len(leaves)
+    tree = made(changed(node, position, replace(leaves[position], value=None)))
+    scores = tree.score().node_scores
+    for group in tree.root.groups:
+        for one in group.criteria:
+            decision = None if isinstance(one, RubricGroup) else tree.decisions[one.name or ""]
+            if decision is None or decision.value is None or one.gate is None:  # type: ignore[union-attr]
+                continue
+            score = scores[group.name]
+            if decision.value < one.gate.at_least and score is not None:  # type: ignore[union-attr]
+                assert score <= one.gate.cap + 1e-9  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import (
@@ -71,7 +71,7 @@ class AggregatedScore(BaseModel):
     confidence_interval: tuple[float, float] | None = None
     inter_rater_reliability: float | None = None
     agreement_method: str | None = None
-    timestamp: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    timestamp: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
 
 
 def mean_opinion_score(evaluations: Sequence[Any] | Ratings) -> AggregatedScore:
@@ -103,6 +103,9 @@ def aggregate_scores(
         raise ArgumentError(f"method={method!r}; give one of {', '.join(get_args(AggregationMethod))}")
     table = _table(evaluations) if _is_grouped(evaluations) else None
     rows = [[one] for one in evaluations] if table is None else table
+    if isinstance(evaluations, Mapping):
+        # Weights stand in the caller's order, which the raters of a table need not be in.
+        rows = [list(row.values()) for row in evaluations.values()]
     placed = [(item, _score(one)) for item, row in enumerate(rows) for one in row if one is not None]
     if not placed:
         raise ArgumentError("there are no evaluations; give at least one")
@@ -280,7 +283,10 @@ def _weights(method: str, weights: Sequence[float] | None, count: int) -> Any:
         raise ArgumentError("weights go with method='weighted_mean', and with no other; give both or neither")
     if weights is None:
         return np.ones(count)
-    given = np.array([float(one) for one in weights])
+    try:
+        given = np.array([float(one) for one in weights])
+    except (TypeError, ValueError):
+        raise ArgumentError(f"weights is {weights!r}; give a number from 0 up for each score") from None
     if len(given) != count:
         raise ArgumentError(f"there are {count} scores and {len(given)} weights; give one for each")
     if not (np.isfinite(given).all() and (given >= 0).all() and given.sum() > 0):

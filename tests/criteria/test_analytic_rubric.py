@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
@@ -176,3 +177,21 @@ def test_changed_weights_ask_no_judge_again() -> None:
     """What a vote depends on is not what a dimension counts."""
     fields = {key: one.model_copy(update={"weight": 2.0}) for key, one in UNEVEN.dimensions.items()}
     assert AnalyticRubricCriterion(name="uneven", dimensions=fields).asked() == UNEVEN.asked()
+
+
+def test_a_key_may_not_be_a_field_of_another() -> None:
+    """`x` makes `x_score`; a dimension of that name would be taken for it."""
+    dimension = RubricDimension(description="d", min_score=1, max_score=3)
+    with pytest.raises(ValidationError, match="'x_score' is a field of the evaluation that"):
+        AnalyticRubricCriterion(name="c", dimensions={"x": dimension, "x_score": dimension})
+
+
+def test_dimensions_do_not_change() -> None:
+    """A criterion is a value: it has a hash, and what is in it stays."""
+    one = AnalyticRubricCriterion(
+        name="c", dimensions={"x": RubricDimension(description="d", min_score=1, max_score=3)}
+    )
+    with pytest.raises(TypeError, match="a criterion does not change"):
+        one.dimensions.pop("x")
+    assert hash(one) == hash(one.model_copy())
+    assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own bytes

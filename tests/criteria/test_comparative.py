@@ -18,7 +18,9 @@ from autorubric.values import Submission
 PAIR = Submission.parse({"gpt": "Heavy drops fall.", "claude": "Rain is wet."})
 THREE = Submission.parse({"x": "one", "y": "two", "z": "three"})
 
-names = st.text(min_size=1, max_size=6).filter(lambda name: name.strip().casefold() not in ("", "tie"))
+names = st.text(min_size=1, max_size=6).filter(
+    lambda name: name.strip().casefold() not in ("", "tie", "cannot assess", "cannot_assess")
+)
 
 
 def several(low: int, high: int) -> st.SearchStrategy[list[str]]:
@@ -163,6 +165,10 @@ def test_labels_of_the_best(label: Any, value: float) -> None:
             "two or more candidates and the submission has none",
         ),
         ({}, of(["tie", "win"]), "win", "a candidate is called 'tie'"),
+        ({"mode": "best_of"}, of(["Cannot assess", "win"]), "win", "a candidate is called 'Cannot assess'"),
+        ({}, of([" ", "win"]), "win", "a candidate is called ' '; give each a name"),
+        ({"margin": 2}, PAIR, {"winner": "tie", "margin": 2}, "a tie by 2 is none"),
+        ({"margin": 2}, PAIR, {"winner": "gpt", "margin": 1.5}, "margin 1.5"),
     ],
 )
 def test_what_is_no_answer(fields: dict[str, Any], submission: Submission, reply: Any, told: str) -> None:
@@ -333,3 +339,26 @@ def test_examples_are_in_letters() -> None:
         assert "good" not in text
         firsts.add(better)
     assert firsts == {"A", "B"}
+
+
+@pytest.mark.parametrize("margin", [2, 2.0, "2", "2.0"])
+def test_a_margin_is_read_in_any_form_of_a_number(margin: Any) -> None:
+    """As ratings are."""
+    answer = comparing(margin=3).read({"winner": "gpt", "margin": margin, "explanation": ""})
+    assert answer.label == "gpt by 2"
+
+
+@pytest.mark.parametrize(
+    ("mode", "reply", "told"),
+    [
+        ("pairwise", "Z", "'Z' is no candidate; candidates: A, B"),
+        ("pairwise", "gpt", "'gpt' is no candidate; candidates: A, B"),
+        ("best_of", "Z", "candidates: A, B"),
+        ("ranking", ["A"], "the ranking is without B"),
+    ],
+)
+def test_errors_about_letters_name_nobody(mode: Any, reply: Any, told: str) -> None:
+    """What goes back to a model that was shown letters speaks of letters, never of names."""
+    with pytest.raises(ReplyError, match=told) as caught:
+        comparing(mode=mode).read(reply, Shown(names=("claude", "gpt")))
+    assert "claude" not in str(caught.value)

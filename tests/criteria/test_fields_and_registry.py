@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -21,6 +22,7 @@ from autorubric.criteria import (
     DictField,
     EvalField,
     ListField,
+    PassFailCriterion,
     TextField,
     check_name,
     criterion_from_dict,
@@ -280,3 +282,99 @@ def test_an_installed_package_may_declare_a_kind(tmp_path: Path) -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "Stars their_stars\n"
+
+
+def test_a_kind_without_a_tag_of_its_own_cannot_be_written() -> None:
+    """It would be read back as another kind: the plain one, or that of the class above."""
+
+    class Untagged(BaseCriterion):
+        mark: BoundInt = BoundInt(min_val=0, max_val=10)
+
+    class Lenient(PassFailCriterion):
+        pass
+
+    for kind in (Untagged, Lenient):
+        with pytest.raises(ArgumentError, match=rf"{kind.__name__} has no type tag.*@register_kind"):
+            criterion_to_dict(kind(name="c", requirement="r"))
+
+
+@pytest.mark.parametrize("value", [7.0, -0.1, float("nan"), float("inf")])
+def test_a_value_lies_between_0_and_1(value: float) -> None:
+    """A kind that says otherwise is its author's mistake, and is told so."""
+
+    class Wild(BaseCriterion):
+        mark: BoundInt = BoundInt(min_val=0, max_val=10)
+
+        def value_of(self, evaluation: Any) -> float | None:
+            return value
+
+    with pytest.raises(ArgumentError, match=rf"Wild.value_of gave {value!r} for 'c'; a value is a number"):
+        Wild(name="c").read(5)
+
+
+def test_a_value_may_miss_the_ends_by_rounding() -> None:
+    """Means do."""
+
+    class Near(BaseCriterion):
+        mark: BoundInt = BoundInt(min_val=0, max_val=10)
+
+        def value_of(self, evaluation: Any) -> float | None:
+            return 1.0000000000000002
+
+    assert Near(name="c").read(5).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("_hidden", "starts with an underscore"),
+        ("criterion_name", "collides with the field 'criterion_name'"),
+        ("cannot_assess", "collides with the field 'cannot_assess'"),
+        ("id", "collides with the field 'id'"),
+        ("copy", "shadows 'copy'"),
+        ("render", "hides 'render'"),
+        ("read", "hides 'read'"),
+        ("level", "hides 'level'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Field name")
+def test_fields_that_would_be_lost_are_refused(name: str, told: str) -> None:
+    """What a kind declares as a field of the reply may not be called as something else is."""
+    body = {"__annotations__": {name: BoolField}, name: BoolField(), "__module__": __name__}
+    with pytest.raises(ArgumentError, match=rf"Odd.{name}: it {told}"):
+        type("Odd", (BaseCriterion,), body)
+
+
+def test_choices_are_read_whatever_their_case() -> None:
+    """As options are."""
+
+    class Pick(BaseCriterion):
+        pick: ChoiceField = ChoiceField(choices=("Red", "Blue"))
+
+    assert Pick(name="c").read({"pick": " red "}).code == "Red"
+    with pytest.raises(ValidationError, match="blank"):
+        ChoiceField(choices=("", "x"))
+
+
+def test_bounds_are_no_booleans() -> None:
+    """True is 1 to Python, and to nobody who writes a scale."""
+    with pytest.raises(ValidationError, match="True is no number"):
+        BoundInt(min_val=False, max_val=True)
+
+
+@pytest.mark.parametrize("said", [True, "true", "Yes", 1])
+def test_an_abstention_may_be_said_in_several_words(said: Any) -> None:
+    """As a yes is."""
+    answer = PassFailCriterion(name="c", requirement="r").read({"cannot_assess": said, "reason": "no text"})
+    assert (answer.cannot_assess, answer.reason) == (True, "no text")
+
+
+def test_a_kind_without_a_text_has_a_place_for_a_reason() -> None:
+    """An abstention is said with its reason, on every kind."""
+
+    class Bare(BaseCriterion):
+        mark: BoundInt = BoundInt(min_val=0, max_val=10)
+
+    assert list(Bare(name="c").wire_schema["properties"]) == ["reason", "mark", "cannot_assess"]
+    answer = Bare(name="c").read({"reason": "no text", "mark": 0, "cannot_assess": True})
+    assert (answer.cannot_assess, answer.reason) == (True, "no text")

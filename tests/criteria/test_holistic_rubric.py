@@ -119,3 +119,13 @@ async def test_a_panel_takes_the_nearest_level() -> None:
         ("Proficient", 2),
         ("Exemplary", 3),
     ]
+
+
+def test_a_level_is_not_called_as_the_index_of_another() -> None:
+    """A label of 2 would mean both."""
+    levels = [
+        RubricLevel(name="2", index=1, description="low"),
+        RubricLevel(name="x", index=2, description="h"),
+    ]
+    with pytest.raises(ValidationError, match="a reply of 2 could mean either"):
+        HolisticRubricCriterion(name="c", levels=tuple(levels))

@@ -117,3 +117,11 @@ async def test_a_panels_texts_are_all_kept() -> None:
     assert [vote.answer for vote in feedback.votes] == ["One.", "Two."]
     assert feedback.agreement is None
     assert report.mean_agreement == 1.0
+
+
+def test_a_text_may_say_that_something_cannot_be_assessed() -> None:
+    """A stored text stays one, whatever it says; only a reply that says nothing else is an abstention."""
+    criterion = NarrativeCriterion(name="n", requirement="r")
+    stored = criterion.parse_truth("Cannot assess")
+    assert stored is not None
+    assert (stored.cannot_assess, stored.code) == (False, "Cannot assess")

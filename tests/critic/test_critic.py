@@ -8,29 +8,21 @@ import pickle
 import re
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pydantic import BaseModel
 
 import autorubric
 from autorubric.criteria import (
-    AnalyticRubricCriterion,
-    ChecklistCriterion,
-    ComparativeCriterion,
-    HolisticRubricCriterion,
     LikertCriterion,
     LikertItem,
-    NarrativeCriterion,
-    NumericalRatingCriterion,
     PassFailCriterion,
-    RubricDimension,
-    RubricLevel,
 )
 from autorubric.critic import Critic, Prompt
 from autorubric.errors import ArgumentError, ReplyError
-from tests.criteria.kinds import KINDS, REPLIES
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted, ScriptedAsync, ScriptedBoth, made_by
-from tests.doubles import binary, choice, in_loop
+from tests.doubles import in_loop
 
 PLAIN = "{criterion}\n\n{output}"
 
@@ -253,6 +245,20 @@ def test_other_evaluators_are_refused(evaluator):
         Critic(evaluator, HELPFUL)
 
 
+def test_an_object_with_every_attribute_is_asked_by_its_forward():
+    """A mock matches any protocol; what it was given to answer is what `forward` gives."""
+    mock = MagicMock()
+    mock.forward.return_value = json.dumps(GOOD)
+    assert Critic(mock, HELPFUL)("x").rating == 4
+    mock.ask.assert_not_called()
+
+
+def test_a_critic_may_evaluate_for_a_critic():
+    """It has `forward` too, and is a judge all the same."""
+    inner = Critic(Scripted(), HELPFUL)
+    assert Critic(inner, HELPFUL)("x").rating == 4
+
+
 def test_a_criterion_is_needed():
     """Something else is refused at once."""
     with pytest.raises(ArgumentError, match="criterion is"):
@@ -273,10 +279,21 @@ def test_a_critic_cannot_be_changed_and_pickles():
 def test_inputs_stand_beside_their_outputs():
     """Each output after its input; one without an input stands alone."""
     evaluator = Scripted([{"evaluations": [GOOD] * 3}])
-    critic = Critic(evaluator, HELPFUL, "{outputs}\n---\n{inputs}")
+    for variable in ("{outputs}", "{output}"):
+        Critic(evaluator, HELPFUL, variable).batch_forward(["a", "b", "c"], inputs=["p", None, "r"])
+        assert evaluator.content == (
+            "Input 1:\np\n\nOutput 1:\na\n\nOutput 2:\nb\n\nInput 3:\nr\n\nOutput 3:\nc"
+        )
+
+
+@pytest.mark.parametrize("name", ["inputs", "input"])
+def test_inputs_are_shown_once_where_the_template_asks_for_them(name):
+    """Then the outputs stand alone, with their numbers."""
+    evaluator = Scripted([{"evaluations": [GOOD] * 3}])
+    critic = Critic(evaluator, HELPFUL, "{outputs}\n---\n{" + name + "}")
     critic.batch_forward(["a", "b", "c"], inputs=["p", None, "r"])
-    beside = "Input 1:\np\n\nOutput 1:\na\n\nOutput 2:\nb\n\nInput 3:\nr\n\nOutput 3:\nc"
-    assert evaluator.content == f"{beside}\n---\nInput 1:\np\n\nInput 3:\nr"
+    alone = "Output 1:\na\n\nOutput 2:\nb\n\nOutput 3:\nc"
+    assert evaluator.content == f"{alone}\n---\nInput 1:\np\n\nInput 3:\nr"
 
 
 def test_the_default_template_serves_batches():
@@ -325,115 +342,16 @@ def test_forms_of_a_batch_reply():
         ({"a": "b"}, None, {}),
         (7, None, {}),
         (["a", "b"], ["p"], {}),
+        (b"ab", None, {}),
         (["a", "b"], "pq", {}),
+        (["a", "b"], b"pq", {}),
+        (["a", "b"], 7, {}),
+        (["a", "b"], {"p": 1, "q": 2}, {}),
+        (["a", "b"], (one for one in "pq"), {}),
         (["a"], None, {"input": "x"}),
     ],
 )
 def test_batches_that_do_not_match(outputs, inputs, further):
-    """No output, a text for a list, another number of inputs, a variable of ours."""
-    with pytest.raises(ArgumentError):
+    """No output, something else than a list, another number of inputs, a variable of ours."""
+    with pytest.raises(ArgumentError, match=r"give a list|give one for each|choose another name"):
         Critic(Scripted(), HELPFUL).batch_forward(outputs, inputs, **further)
-
-
-# Kinds
-
-
-@pytest.mark.parametrize("kind", REPLIES)
-def test_every_kind_of_criterion(kind):
-    """A good reply makes an instance of the schema, single and in a batch; a number for all is refused."""
-    criterion = KINDS[kind]()
-    if criterion.level == "ranking":
-        pytest.skip("compares candidates; see below")
-    given = {"reference": "r"} if criterion.needs_reference else {}
-    evaluation = Critic(Scripted([REPLIES[kind]]), criterion)("x", **given)
-    assert made_by(criterion.evaluation_schema, evaluation)
-    assert evaluation.criterion_name == criterion.name
-    batch = Critic(Scripted([{"evaluations": [REPLIES[kind]] * 2}]), criterion).batch_forward(
-        ["x", "y"], **given
-    )
-    assert batch.evaluations == [evaluation, evaluation]
-
-
-def test_derived_fields_are_computed_by_us():
-    """Missing items and overall scores follow from the rest, whatever the evaluator leaves out."""
-    checklist = ChecklistCriterion(name="code", items={"docs": "Has a docstring", "tests": "Has tests"})
-    found = Critic(lambda prompt: {"docs": True, "tests": False}, checklist)("x")
-    assert found.missing_items == ["tests"]
-    rubric = AnalyticRubricCriterion(
-        name="essay",
-        dimensions={
-            "content": RubricDimension(description="c", min_score=1, max_score=5),
-            "form": RubricDimension(description="f", min_score=1, max_score=5),
-        },
-    )
-    scores = {"content_score": 5, "content_explanation": "", "form_score": 3, "form_explanation": ""}
-    overall = Critic(lambda prompt: scores, rubric)("x").overall_score
-    assert overall == rubric.evaluation_schema.model_validate(scores).model_dump()["overall_score"]
-
-
-def test_words_are_read_as_the_criterion_reads_them():
-    """`yes` is MET, and an option may come with a bullet."""
-    assert Critic(lambda prompt: {"verdict": "yes", "reason": "r"}, binary())("x").verdict == "MET"
-    assert Critic(lambda prompt: {"label": "- fair"}, choice())("x").label == "fair"
-    unsure = Critic(lambda prompt: {"verdict": "CANNOT_ASSESS", "reason": "r"}, binary())("x")
-    assert (unsure.verdict, unsure.reason) == ("CANNOT_ASSESS", "r")
-
-
-def test_levels_that_contradict_are_refused():
-    """A holistic level and its index must agree."""
-    levels = [RubricLevel(name=name, index=i, description=name) for i, name in enumerate(("low", "high"), 1)]
-    holistic = HolisticRubricCriterion(name="h", levels=levels)
-    good = {"level": "high", "level_index": 2, "explanation": "e"}
-    assert Critic(lambda prompt: good, holistic)("x").level_index == 2
-    with pytest.raises(ReplyError):
-        Critic(lambda prompt: {**good, "level_index": 1}, holistic)("x")
-
-
-def test_narratives_are_evaluations_too():
-    """Sections are fields of the evaluation."""
-    narrative = NarrativeCriterion(name="n", sections={"strengths": "What works"})
-    assert Critic(lambda prompt: {"strengths": "all"}, narrative)("x").strengths == "all"
-
-
-def test_modes_need_a_reference():
-    """Without one the error says so before anyone is asked; the critic's own will do."""
-    relative = NumericalRatingCriterion(name="n", mode="relative_to_target")
-    evaluator = Scripted([{"score": 7, "explanation": "near"}])
-    with pytest.raises(ArgumentError, match="against a reference"):
-        Critic(evaluator, relative)("x")
-    assert not evaluator.prompts
-    assert Critic(evaluator, relative, reference="target")("x").score == 7.0
-    assert "The reference is the target" in evaluator.content
-
-
-COMPARISON = ComparativeCriterion(name="better", requirement="Which answers?")
-
-
-def test_comparisons_of_named_candidates():
-    """Candidates stand under letters, in the order given, and the evaluation names them."""
-    evaluator = Scripted([{"winner": "B", "explanation": "e"}])
-    found = Critic(evaluator, COMPARISON, "{output}")({"mine": "one", "baseline": "two"})
-    assert made_by(COMPARISON.evaluation_schema, found)
-    assert (found.winner, found.explanation) == ("baseline", "e")
-    assert evaluator.content == "Candidate A:\none\n\nCandidate B:\ntwo"
-    Critic(evaluator, COMPARISON)({"mine": "one", "baseline": "two"})
-    assert re.findall(r'<candidate-\w{16} name="(\w)">', evaluator.content) == ["A", "B"]
-    assert "baseline" not in evaluator.content
-
-
-def test_comparisons_in_a_batch():
-    """Each output is a pair of its own."""
-    pairs = [{"mine": "one", "yours": "two"}, {"left": "three", "right": "four"}]
-    replies = [{"winner": "A", "explanation": ""}, {"winner": "B", "explanation": ""}]
-    evaluator = Scripted([{"evaluations": replies}])
-    found = Critic(evaluator, COMPARISON).batch_forward(pairs)
-    assert [one.winner for one in found.evaluations] == ["mine", "right"]
-    assert re.findall(r'name="([^"]*)"', evaluator.content) == ["1 A", "1 B", "2 A", "2 B"]
-
-
-def test_comparisons_of_a_text():
-    """A text that lays out its candidates itself is judged as it stands, by names of its own."""
-    found = Critic(lambda prompt: {"winner": "first", "explanation": "e"}, COMPARISON)("first: …, second: …")
-    assert found.winner == "first"
-    with pytest.raises(ArgumentError, match="exactly two"):
-        Critic(Scripted(), COMPARISON)({"alone": "x"})

@@ -23,7 +23,7 @@ def filled(template: str, **call: object) -> str:
 @settings(deadline=None)
 @given(output=ANY, given_input=ANY, reference=ANY, context=ANY, further=ANY)
 def test_values_stand_verbatim(output, given_input, reference, context, further):
-    """Whatever braces a value has, it is data."""
+    """Whatever braces a value has, it is data; a reference of blanks is none."""
     found = filled(
         "<{output}|{input}|{reference}|{context}|{further}>",
         output=output,
@@ -32,7 +32,8 @@ def test_values_stand_verbatim(output, given_input, reference, context, further)
         context=context,
         further=further,
     )
-    assert found == f"<{output}|{given_input}|{reference}|{context}|{further}>"
+    compared = reference if reference.strip() else ""
+    assert found == f"<{output}|{given_input}|{compared}|{context}|{further}>"
 
 
 @settings(deadline=None)
@@ -44,9 +45,9 @@ def test_escaped_braces_are_braces(text):
 
 
 @settings(deadline=None)
-@given(template=st.text(alphabet=st.sampled_from("{}oup t!:.[0]"), max_size=25))
+@given(template=st.text(alphabet=st.sampled_from("{}oup t!:.[0]r>s"), max_size=25))
 def test_a_template_fills_as_str_format_does_or_is_refused(template):
-    """What is taken gives what `str.format` gives; attributes, indices and formats never are."""
+    """What is taken gives what `str.format` gives; attributes and indices never are."""
     try:
         found = filled(template, output="x")
     except ArgumentError:
@@ -59,9 +60,11 @@ def test_a_template_fills_as_str_format_does_or_is_refused(template):
     [
         "{output.__class__}",
         "{output[0]}",
-        "{output!r}",
-        "{output:>10}",
+        "{output!x}",
         "{output:{reference}}",
+        "{output!r:{0}}",
+        "{output.real:.2f}",
+        "{output[0]!r}",
         "{}",
         "{0}",
         "{output",
@@ -70,10 +73,39 @@ def test_a_template_fills_as_str_format_does_or_is_refused(template):
         "{output.__class__.__mro__[1].__subclasses__}",
     ],
 )
-def test_everything_but_names_is_refused_when_the_critic_is_made(template):
+def test_everything_but_variables_is_refused_when_the_critic_is_made(template):
     """The error says what may stand there, before anyone is asked."""
     with pytest.raises(ArgumentError, match=r"prompt_template: .*\{criterion\}, \{output\}"):
         Critic(Scripted(), HELPFUL, template)
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["{score:.2f}", "{score!r}", "{score!s:>8}", "{score!a:*^10}", "{output:>5}|{score}", "{score:,.1%}"],
+)
+@pytest.mark.parametrize("score", [0.98765, 1234])
+def test_conversions_and_formats_are_those_of_str_format(template, score):
+    """On the value itself, not on its text."""
+    assert filled(template, score=score) == template.format(output="o", score=score)
+
+
+def test_outputs_and_inputs_are_formatted_as_they_were_given():
+    """A number is a number there too."""
+    assert filled("{output:.1f} of {input:.1f}", output=0.25, input=1) == "0.2 of 1.0"
+
+
+def test_none_is_an_empty_text_in_a_format_and_none_where_it_is_converted():
+    """A width is kept; nothing is made of a number that is not there."""
+    assert filled("<{input}{input:>3}{input!r}>") == "<   None>"
+    with pytest.raises(ArgumentError, match=r"\{input:\.2f\} cannot show ''"):
+        filled("{input:.2f}")
+
+
+@pytest.mark.parametrize("value", ["a text", [1], {"k": 1}, object()], ids=lambda value: type(value).__name__)
+def test_a_format_that_does_not_suit_its_value_names_the_variable(value):
+    """Nobody is asked."""
+    with pytest.raises(ArgumentError, match=r"prompt_template: \{score:\.2f\} cannot show .*value of score"):
+        filled("{score:.2f}", score=value)
 
 
 def test_an_attribute_in_a_value_is_data():
@@ -101,8 +133,10 @@ def test_all_variables_of_a_single_evaluation():
 
 
 def test_the_callers_own_variables_go_before_ours_where_the_seed_has_none():
-    """`instruction` and `material` may be the caller's; the others are taken."""
-    assert filled("{instruction}{material}", instruction="Be strict. ", material="M") == "Be strict. M"
+    """`instruction`, `material` and `examples` may be the caller's; the others are taken."""
+    own = {"instruction": "Be strict. ", "material": "M", "examples": " E"}
+    assert filled("{instruction}{material}{examples}", **own) == "Be strict. M E"
+    assert filled("<{examples}>") == "<>"
     with pytest.raises(ArgumentError, match="outputs: the critic fills in this variable"):
         filled("{output}", outputs="x")
 

@@ -75,7 +75,7 @@ def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
     text = "item_id,criterion,rater,value,sample,note\na,met,ann,yes,0,x\na,met,ann,no,1,x\na,met,bob,no,,x\n"
     rated = dataset().with_ratings(table(tmp_path, text))
     assert rated.item_ratings(0) == {"ann": {"met": "yes"}, "bob": {"met": "no"}}
-    assert [row.sample for row in read_long_table(table(tmp_path, text))] == ["0", "1", "0"]
+    assert [row.sample for row in read_long_table(table(tmp_path, text))] == [0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from autorubric import (
     JudgeReply,
     JudgeSpec,
     LengthPenalty,
+    NarrativeCriterion,
     Rubric,
     RubricDataset,
     RunError,
@@ -627,3 +628,27 @@ def test_unreadable_replies_decide_no_figure(tmp_path: Path) -> None:
     metrics = result.compute_metrics(per_judge=True)
     assert metrics.pooled.accuracy is None
     assert metrics.per_judge["j"].pooled.n == 0
+
+
+def test_a_reopened_run_has_its_votes_in_the_order_of_the_panel(tmp_path: Path) -> None:
+    """Whoever answered first, reports, texts and scores of judges are those of the run."""
+
+    async def slow(request: JudgeRequest) -> str:
+        await asyncio.sleep(0.05)
+        return "from slow"
+
+    async def fast(request: JudgeRequest) -> str:
+        return "from fast"
+
+    rubric = Rubric([NarrativeCriterion(name="note", requirement="Say something.")])
+    result = run(
+        tmp_path,
+        None,
+        small_dataset("a", "b", rubric=rubric),
+        grader=CriterionGrader(judges=[JudgeSpec(slow, samples=2), JudgeSpec(fast, samples=2)]),
+    )
+    again = EvalResult.from_experiment(result.experiment_dir)
+    assert again.get_reports() == result.get_reports()
+    report = again.get_reports()[0]
+    assert report is not None
+    assert [vote.judge_id for vote in report.report[0].votes] == ["slow", "slow", "fast", "fast"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from autorubric.criteria import ComparativeCriterion
 from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import ArgumentError
 from autorubric.graders import CriterionGrader, FewShotConfig, GradingTask
@@ -94,6 +95,28 @@ def test_reasons_are_shown_where_wanted() -> None:
     assert {example.reason for example in examples()} == {""}
     for example in examples(include_reason=True):
         assert example.reason == example.text.replace("text", "reason")
+
+
+def test_reasons_of_comparisons_are_not_shown() -> None:
+    """They may name the candidates, which judges know by letters alone."""
+    rubric = Rubric([ComparativeCriterion(name="better", requirement="Is better.")])
+    items = [
+        {
+            "submission": {"gpt": f"one {i}", "claude": f"two {i}"},
+            "ground_truth": ["gpt"],
+            "reasons": {"better": "gpt is"},
+        }
+        for i in range(4)
+    ]
+    grader = CriterionGrader(
+        judges=[TableJudge({})],
+        training_data=RubricDataset(rubric=rubric, items=items),
+        few_shot_config=FewShotConfig(include_reason=True),
+    )
+    task = GradingTask(submission=Submission.parse({"x": "three", "y": "four"}), rubric=rubric, item_id="new")
+    shown = grader.plan(task)[0].request.examples
+    assert {example.reason for example in shown} == {""}
+    assert "gpt" not in str(shown)
 
 
 def test_unlabelled_items_and_items_without_text_are_no_examples() -> None:

@@ -85,12 +85,13 @@ def test_a_missed_gate_caps_its_group_for_panel_and_judges() -> None:
     ("answer", "status"), [(ServerError("down"), "failed"), ("CANNOT_ASSESS", "abstained")]
 )
 def test_a_gate_that_nobody_judged_is_told(answer: Any, status: str) -> None:
-    """Its group has no score, the rest is scored, and the error says so."""
+    """Its group has no score, nor has the rubric, and the error says so."""
     report = grade(SAFE, {"safe": answer, "kind": "MET", "style": "UNMET"})
-    assert report.node_scores == {"": 0.0, "safety": None}
-    assert report.score == 0.0
+    assert report.node_scores == {"": None, "safety": None}
+    assert report.score is None
     assert report.error is not None
-    assert report.error.startswith(f"the group 'safety' has no score: its gate 'safe' is {status}")
+    told = f"the group 'safety', and so the rubric, has no score: its gate 'safe' is {status}"
+    assert report.error.startswith(told)
 
 
 @pytest.mark.parametrize("normalize", [True, False])

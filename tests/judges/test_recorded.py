@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from autorubric.criteria import ComparativeCriterion
+from autorubric.criteria import (
+    AnalyticRubricCriterion,
+    ChecklistCriterion,
+    ComparativeCriterion,
+    NarrativeCriterion,
+    NumericalRatingCriterion,
+    RubricDimension,
+)
 from autorubric.errors import ArgumentError, FileError, ReplyError
 from autorubric.graders import CriterionGrader
 from autorubric.judges import JudgeReply, RecordedJudge
@@ -132,9 +139,9 @@ def test_a_rater_has_one_value_a_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "lines", "told"),
     [
-        ("item_id,criterion,value", ["i1,claim,MET"], "no column rater, rater_type; columns are item_id"),
-        (HEAD, ["i1,claim,a"], r"row \(line 2\): no value for rater_type, value"),
-        (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"sample \(line 2\): 'x' is no sample; give its index"),
+        ("item_id,criterion,value", ["i1,claim,MET"], "there is no column 'rater'"),
+        (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells; the head names 5 columns"),
+        (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"line 2\): 'x' is no sample; give its index"),
         (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is no sample"),
         (
             HEAD + ",confidence",
@@ -152,7 +159,8 @@ def test_faulty_tables_are_told(tmp_path: Path, head: str, lines: list[str], tol
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
     """One reading of the error is enough to mend the file."""
-    path = table(tmp_path, "i1,claim,a", "i2,claim,a,llm,MET,x", head=HEAD + ",sample")
+    head = HEAD + ",sample,confidence"
+    path = table(tmp_path, "i1,claim,a,llm,MET,x,", "i2,claim,a,llm,MET,0,7", head=head)
     with pytest.raises(FileError) as caught:
         RecordedJudge.from_csv(path)
     assert [fault.line for fault in caught.value.faults] == [2, 3]
@@ -160,12 +168,63 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 
 def test_unreadable_files_are_told(tmp_path: Path) -> None:
     """No file, and bytes that are no UTF-8."""
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="there is no such file"):
         RecordedJudge.from_csv(tmp_path / "absent.csv")
     path = tmp_path / "latin.csv"
     path.write_bytes(HEAD.encode() + b"\ni1,claim,M\xfcller,human,MET\n")
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="not UTF-8"):
         RecordedJudge.from_csv(path)
+
+
+def test_kinds_with_several_fields_have_labels_in_json(tmp_path: Path) -> None:
+    """A checklist and an analytic rubric are recorded as mappings, lists or numbers."""
+    items = ChecklistCriterion(name="ck", items={"a": "It has a.", "b": "It has b."})
+    scored = AnalyticRubricCriterion(
+        name="an",
+        dimensions={key: RubricDimension(description=key, min_score=1, max_score=5) for key in "cs"},
+    )
+    cells = {
+        "i1": (items, '"{""a"": true, ""b"": false}"', 0.5),
+        "i2": (items, '"[""a"", ""b""]"', 1.0),
+        "i3": (items, "0.5", 0.5),
+        "i4": (scored, '"{""c"": 5, ""s"": 1}"', 0.5),
+        "i5": (scored, "2", 0.25),
+    }
+    rows = [f"{item_id},{one.name},gpt,llm,{cell}" for item_id, (one, cell, _) in cells.items()]
+    judge = RecordedJudge.from_csv(table(tmp_path, *rows))
+    for item_id, (criterion, _, value) in cells.items():
+        answer = ask(judge, criterion, item_id=item_id).answer
+        assert isinstance(answer, Answer)
+        assert answer.value == value
+
+
+def test_recorded_votes_need_no_reference(tmp_path: Path) -> None:
+    """Whoever voted on a comparison with a reference had it."""
+    rubric = Rubric(
+        [
+            NumericalRatingCriterion(
+                name="n", min_value=0, max_value=10, mode="relative_to_target", requirement="r"
+            )
+        ]
+    )
+    judge = RecordedJudge.from_csv(table(tmp_path, "i1,n,gpt,llm,5"))
+    report = rubric.grade_sync("text", CriterionGrader(judges=[judge]), item_id="i1")
+    assert report.score == 0.5
+
+
+def test_na_on_a_narrative_is_an_abstention(tmp_path: Path) -> None:
+    """Nobody writes feedback that says NA."""
+    judge = RecordedJudge.from_csv(table(tmp_path, "i1,n,gpt,llm,NA", "i2,n,gpt,llm,Well said."))
+    assert ask(judge, NarrativeCriterion(name="n")).answer is None
+    assert code(ask(judge, NarrativeCriterion(name="n"), item_id="i2")) == "Well said."
+
+
+def test_a_table_without_types_is_of_every_type(tmp_path: Path) -> None:
+    """Where no column says what raters are, all of them make the panel; a field may hold a whole text."""
+    long = "x" * 200_000
+    path = table(tmp_path, f"i1,claim,a,MET,{long}", head="item_id,criterion,rater,value,reason")
+    [judge] = RecordedJudge.panel_from_csv(path)
+    assert len(ask(judge).reason) == 200_000
 
 
 def test_equal_votes_describe_alike(tmp_path: Path) -> None:

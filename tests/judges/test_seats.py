@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pytest
 
 from autorubric.errors import ArgumentError
-from autorubric.judges import FunctionJudge, Judge, JudgeReply, JudgeRequest, JudgeSpec, Seat, seat_judges
+from autorubric.judges import (
+    ClosableJudge,
+    FunctionJudge,
+    Judge,
+    JudgeReply,
+    JudgeRequest,
+    JudgeSpec,
+    Seat,
+    seat_judges,
+)
 from autorubric.llm import LLMConfig
 from tests.doubles import TableJudge, binary, model_judge, request_for
 
@@ -159,6 +168,38 @@ def test_a_seat_closes_its_model() -> None:
 
     assert asyncio.run(use()).answer.code == "MET"
     assert transport.closed == 1
+
+
+@dataclass
+class Holding:
+    """A judge of one's own that holds something open."""
+
+    judge_id: str = "holding"
+    closed: int = 0
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        return JudgeReply(answer="MET")
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def test_a_seat_closes_whatever_judge_can_be_closed() -> None:
+    """Also one that is no model."""
+    judge = Holding()
+    assert isinstance(judge, ClosableJudge)
+    asyncio.run(seat(JudgeSpec(judge, weight=2.0)).aclose())
+    assert judge.closed == 1
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n\t"])
+def test_a_blank_reference_is_none(blank: str) -> None:
+    """No judge is to compare with nothing, and no model is sent empty delimiters."""
+    judge, transport = model_judge([{"verdict": "MET", "reason": "r"}])
+    request = request_for(binary(), reference_submission=blank)
+    assert request.reference_submission is None
+    asyncio.run(judge.ask(request))
+    assert "<reference-" not in transport.prompts[0]
 
 
 def test_prompts_of_the_panel_reach_its_models() -> None:

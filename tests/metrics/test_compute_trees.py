@@ -71,7 +71,7 @@ def test_a_label_left_open_on_a_gate_leaves_no_score_of_the_truth() -> None:
     """Whether the truth passes is not known."""
     truth = {"safe": "CANNOT_ASSESS", "kind": "MET", "style": "UNMET"}
     found = scores(TREE, truth, j={"safe": "MET", "kind": "MET", "style": "UNMET"})
-    assert (found["truth"], found["j"]) == (0.0, 0.5)
+    assert (found["truth"], found["j"]) == (None, 0.5)
     root = Rubric([SAFE, STYLE])
     assert scores(root, {"safe": "CANNOT_ASSESS", "style": "MET"}, j={"safe": "MET"})["truth"] is None
 

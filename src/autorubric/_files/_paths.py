@@ -12,7 +12,7 @@ Json: TypeAlias = Any
 FilePath: TypeAlias = tuple[str | int, ...]
 """Keys and positions from the top of a file down, as `("criteria", 2, "weight")`."""
 
-MAX_DEPTH: Final = 100
+MAX_DEPTH: Final = 250
 """How deep lists and mappings may nest in a file."""
 
 _PLAIN_KEY: Final = re.compile(r"[\w-]+")

@@ -59,8 +59,12 @@ class AggregationPolicy(BaseModel):
         parts = criterion.part_fields.values()
         if parts:
             return part_by_part(
-                [self.aggregator(part) for part in parts], undivided=AGGREGATORS["interval"]["mean"]
+                [self._of_level(part, f"{criterion.name!r}: its parts have") for part in parts],
+                undivided=AGGREGATORS["interval"]["mean"],
             )
+        return self._of_level(criterion, f"{criterion.name!r}: there is")
+
+    def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
         level = criterion.level
         own: dict[str, str] = {
             "binary": self.aggregation,
@@ -72,7 +76,7 @@ class AggregationPolicy(BaseModel):
         known = AGGREGATORS.get(level, {})
         if name not in known:
             raise ArgumentError(
-                f"criterion {criterion.name!r}: no aggregation {name!r} for the level {level!r}; "
+                f"criterion {called} no aggregation {name!r} for the level {level!r}; "
                 f"allowed: {', '.join(known) or 'none'}"
             )
         return known[name]

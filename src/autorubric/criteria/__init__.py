@@ -2,6 +2,7 @@
 
 from autorubric.criteria._analytic_rubric import AnalyticRubricCriterion, RubricDimension
 from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._candidates import candidate_id
 from autorubric.criteria._checklist import ChecklistCriterion
 from autorubric.criteria._checks import (
     Check,
@@ -11,7 +12,7 @@ from autorubric.criteria._checks import (
     qualified_name,
     register_check,
 )
-from autorubric.criteria._comparative import ComparativeCriterion, ComparisonMode, candidate_id
+from autorubric.criteria._comparative import ComparativeCriterion, ComparisonMode
 from autorubric.criteria._conditions import Gate, When
 from autorubric.criteria._fields import (
     BoolField,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from autorubric.criteria._base import BaseCriterion, Shown
 from autorubric.criteria._fields import MOST_STEPS, BoundInt, EvalField, FieldSpec, TextField
+from autorubric.criteria._frozen import FrozenDict
 from autorubric.criteria._keys import check_keys
 from autorubric.criteria._parts import WholeScore
 from autorubric.criteria._registry import register_kind
@@ -87,7 +88,14 @@ class AnalyticRubricCriterion(BaseCriterion):
     @classmethod
     def _check_dimensions(cls, dimensions: dict[str, RubricDimension]) -> dict[str, RubricDimension]:
         check_keys(dimensions, "dimensions", taken=(_OVERALL,), fields=_fields_of)
-        return dimensions
+        for key in dimensions:
+            for field in _fields_of(key):
+                if field in dimensions:
+                    raise ValueError(
+                        f"dimensions: the key {field!r} is a field of the evaluation that the key {key!r} "
+                        "makes; give it another name"
+                    )
+        return FrozenDict(dimensions)
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from pydantic import (
     BaseModel,
@@ -16,8 +16,11 @@ from pydantic import (
 
 from autorubric._files import shortened
 from autorubric.criteria._declaration import Declaration
-from autorubric.errors import ReplyError
+from autorubric.criteria._fields import says_yes
+from autorubric.errors import ArgumentError, ReplyError
 from autorubric.values import Answer, Json, Submission
+
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,16 +169,28 @@ class BaseCriterion(Declaration):
         bare = not isinstance(code, Mapping)
         return Answer(
             code=code,
-            value=self.value_of(evaluation),
+            value=self._checked_value(evaluation),
             label=self._label(code) if bare else None,
             index=self._declared.index(code) if bare and code in self._declared else None,
             reason=self._reason(fields) or self._reason(given),
             evaluation=fields,
         )
 
+    def _checked_value(self, evaluation: BaseModel) -> float | None:
+        value = self.value_of(evaluation)
+        if value is None:
+            return None
+        # A weighted mean may leave the range by rounding.
+        if not -_ROUNDING <= value <= 1.0 + _ROUNDING:
+            raise ArgumentError(
+                f"{type(self).__name__}.value_of gave {value!r} for {self._called!r}; a value is a number "
+                "from 0 to 1, or None"
+            )
+        return min(max(float(value), 0.0), 1.0)
+
     def _says_cannot_assess(self, given: Json) -> bool:
         if isinstance(given, Mapping):
-            return given.get("cannot_assess") is True
+            return says_yes(given.get("cannot_assess"))
         return (
             isinstance(given, str)
             and given not in self._declared

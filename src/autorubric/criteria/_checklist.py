@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, field_validator
 from autorubric._files import nearest_key, shortened
 from autorubric.criteria._base import BaseCriterion, Shown
 from autorubric.criteria._fields import BoolField, EvalField, FieldSpec, TextField
+from autorubric.criteria._frozen import FrozenDict
 from autorubric.criteria._keys import check_keys
 from autorubric.criteria._parts import TickBox
 from autorubric.criteria._registry import register_kind
@@ -44,7 +45,7 @@ class ChecklistCriterion(BaseCriterion):
     @classmethod
     def _check_items(cls, items: dict[str, str]) -> dict[str, str]:
         check_keys(items, "items", taken=(_MISSING,))
-        return items
+        return FrozenDict(items)
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:

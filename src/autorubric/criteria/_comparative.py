@@ -5,27 +5,23 @@ from __future__ import annotations
 import copy
 import math
 import random
-import re
-import string
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from autorubric._files import shortened
 from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._candidates import Candidates, candidate_id, values_by_name
 from autorubric.criteria._fields import FieldSpec
 from autorubric.criteria._wire import object_schema
 from autorubric.errors import ReplyError
 from autorubric.values import Answer, Json, Level, Submission
 
 ComparisonMode = Literal["pairwise", "ranking", "best_of"]
-Resolve: TypeAlias = Callable[[str], str | None]
-"""From what stands in a reply or a label to a candidate's name; None where it names none."""
-
 TIE = "tie"
 _KEYS: dict[ComparisonMode, str] = {"pairwise": "winner", "ranking": "ranking", "best_of": "best"}
 _QUESTIONS: dict[ComparisonMode, str] = {
@@ -38,7 +34,7 @@ _ANSWERS: dict[ComparisonMode, str] = {
     "ranking": "ranking, the letters of all candidates from the best to the worst",
     "best_of": "best, the letter of the best candidate",
 }
-_AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
+_ABSTENTIONS = ("cannot_assess", "cannot assess")
 
 
 class ComparativeCriterion(BaseCriterion):
@@ -119,8 +115,13 @@ class ComparativeCriterion(BaseCriterion):
                 f"{self._called} compares {wanted} candidates and the submission has {len(names) or 'none'}; "
                 "give it as a mapping of names to texts"
             )
-        if self.mode == "pairwise" and any(name.strip().casefold() == TIE for name in names):
-            return f"{self._called}: a candidate is called {TIE!r}, which is an answer; give it another name"
+        answers = (*_ABSTENTIONS, TIE) if self.mode == "pairwise" else _ABSTENTIONS
+        for name in names:
+            if not name.strip():
+                return f"{self._called}: a candidate is called {name!r}; give each a name"
+            if name.strip().casefold() in answers:
+                told = f"{self._called}: a candidate is called {name!r}, which is an answer"
+                return f"{told}; give it another name"
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
@@ -181,44 +182,41 @@ class ComparativeCriterion(BaseCriterion):
             given = given[_KEYS[self.mode]]
         if self._names is not None and (fault := self._misfit(self._names)):
             raise ReplyError(fault)
-        answer = self._read(given, margin, self._resolver(shown), bool(shown and shown.names))
+        answer = self._read(given, margin, self._candidates(shown))
         return replace(answer, reason=reason, evaluation={**self._fields_of(answer), "explanation": reason})
 
-    def _read(self, given: Json, margin: Json, resolve: Resolve, lettered: bool) -> Answer:
+    def _read(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
         if self.mode == "pairwise":
-            return self._read_pair(given, margin, resolve, lettered)
+            return self._read_pair(given, margin, candidates)
         if self.mode == "ranking":
-            return self._read_ranking(given, resolve)
+            return self._read_ranking(given, candidates)
         tied = given if isinstance(given, list) else [given]
-        return self._best([self._candidate(one, resolve) for one in tied])
+        return self._best([self._candidate(one, candidates) for one in tied])
 
-    def _resolver(self, shown: Shown | None) -> Resolve:
+    def _candidates(self, shown: Shown | None) -> Candidates:
         if shown is not None and shown.names:
-            by_id = {candidate_id(place): name for place, name in enumerate(shown.names)}
-            return lambda text: by_id.get(_AROUND_AN_ID.sub("", text).upper())
-        if self._names is None:
-            return lambda text: text.strip() or None
-        names = self._names
-        return lambda text: _named(text, names)
+            letters = {name: candidate_id(place) for place, name in enumerate(shown.names)}
+            return Candidates(letters, lettered=True)
+        return Candidates({name: name for name in self._names or ()}, lettered=False)
 
-    def _candidate(self, given: Json, resolve: Resolve) -> str:
-        name = resolve(given) if isinstance(given, str) else None
+    def _candidate(self, given: Json, candidates: Candidates) -> str:
+        name = candidates.named(given) if isinstance(given, str) else None
         if name is None:
-            known = f"; candidates: {', '.join(self._names)}" if self._names else ""
+            known = candidates.listed() if self._names else ""
             raise ReplyError(f"{self._called}: {shortened(given)} is no candidate{known}")
         return name
 
-    def _read_pair(self, given: Json, margin: Json, resolve: Resolve, lettered: bool) -> Answer:
+    def _read_pair(self, given: Json, margin: Json, candidates: Candidates) -> Answer:
         name = None
-        if isinstance(given, str) and (lettered or self._names is not None):
-            name = resolve(given)
+        if isinstance(given, str) and (candidates.lettered or self._names is not None):
+            name = candidates.named(given)
         if name is None:
             if isinstance(given, str) and given.strip(" \"'`.*").casefold() == TIE:
-                return self._preference(0)
-            signed = None if lettered else _number(given)
+                return self._tie(margin)
+            signed = None if candidates.lettered else _number(given)
             if signed is not None:
                 return self._preference(self._checked(signed))
-            name = self._candidate(given, resolve)
+            name = self._candidate(given, candidates)
         steps = self._steps(margin)
         if self._names is None:
             code = {"winner": name, "margin": steps} if self.margin else name
@@ -228,12 +226,18 @@ class ComparativeCriterion(BaseCriterion):
     def _steps(self, margin: Json) -> int:
         if not self.margin:
             return 1
-        if isinstance(margin, bool) or not isinstance(margin, int) or not 1 <= margin <= self.margin:
+        steps = _number(margin)
+        if steps is None or steps != int(steps) or not 1 <= steps <= self.margin:
             raise ReplyError(
                 f"{self._called}: margin {shortened(margin)}; say by how much, 1 to {self.margin}, or as a "
                 f"label a number from {-self.margin} to {self.margin}"
             )
-        return margin
+        return int(steps)
+
+    def _tie(self, margin: Json) -> Answer:
+        if self.margin and margin is not None and _number(margin) != 0:
+            raise ReplyError(f"{self._called}: a tie by {shortened(margin)} is none; its margin is 0")
+        return self._preference(0)
 
     def _checked(self, signed: float) -> float:
         most = self._most
@@ -244,19 +248,19 @@ class ComparativeCriterion(BaseCriterion):
             )
         return signed
 
-    def _read_ranking(self, given: Json, resolve: Resolve) -> Answer:
+    def _read_ranking(self, given: Json, candidates: Candidates) -> Answer:
         if isinstance(given, str):
             given = [[name.strip() for name in group.split("=")] for group in given.split(">")]
         if not isinstance(given, list):
             raise ReplyError(f"{self._called}: {shortened(given)} is no list of candidates, best first")
         groups = [
-            [self._candidate(one, resolve) for one in (group if isinstance(group, list) else [group])]
+            [self._candidate(one, candidates) for one in (group if isinstance(group, list) else [group])]
             for group in given
         ]
         ranked = [name for group in groups for name in group]
-        absent = set(self._names or ranked) - set(ranked)
+        absent = sorted(candidates.called[name] for name in self._names or () if name not in ranked)
         if absent or len(set(ranked)) != len(ranked) or len(ranked) < 2 or not all(groups):
-            lacks = f"without {', '.join(sorted(absent))}" if absent else "with a candidate twice or alone"
+            lacks = f"without {', '.join(absent)}" if absent else "with a candidate twice or alone"
             raise ReplyError(f"{self._called}: the ranking is {lacks}; rank each candidate once")
         return self._ranking(groups)
 
@@ -286,7 +290,7 @@ class ComparativeCriterion(BaseCriterion):
     def _ranking(self, groups: Sequence[Sequence[str]]) -> Answer:
         """The answer of candidates in order, those that share a place in one group."""
         code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
-        values = _values_by_name(groups)
+        values = values_by_name(groups)
         label = " > ".join(" = ".join(group) for group in groups)
         return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
 
@@ -339,7 +343,7 @@ class ComparativeCriterion(BaseCriterion):
             return ()
         if self.mode == "ranking":
             groups = [group if isinstance(group, list) else [group] for group in answer.code]
-            values = _values_by_name(groups)
+            values = values_by_name(groups)
             return tuple(values[name] for name in self._names)
         tied = answer.code if isinstance(answer.code, list) else [answer.code]
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
@@ -360,20 +364,6 @@ class ComparativeCriterion(BaseCriterion):
         return self._ranking(list(groups.values()))
 
 
-def candidate_id(place: int) -> str:
-    """What a candidate is called in a prompt: a letter, after 26 of them a letter and a number."""
-    turn, letter = divmod(place, len(string.ascii_uppercase))
-    return string.ascii_uppercase[letter] + (str(turn) if turn else "")
-
-
-def _named(text: str, names: Sequence[str]) -> str | None:
-    if text in names:
-        return text
-    folded = text.strip().casefold()
-    found = [name for name in names if name.strip().casefold() == folded]
-    return found[0] if len(found) == 1 else None
-
-
 def _number(given: Json) -> float | None:
     if isinstance(given, bool):
         return None
@@ -387,15 +377,3 @@ def _number(given: Json) -> float | None:
 def _whole(number: float) -> float:
     """The whole number that it is but for rounding; else itself."""
     return round(number) if math.isclose(number, round(number), abs_tol=1e-9) else number
-
-
-def _values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
-    """(k - rank) / (k - 1) of each candidate, those that share a place having the mean of its ranks."""
-    count = sum(len(group) for group in groups)
-    values: dict[str, float] = {}
-    above = 0
-    for group in groups:
-        rank = above + (len(group) + 1) / 2
-        values.update(dict.fromkeys(group, (count - rank) / (count - 1)))
-        above += len(group)
-    return values

@@ -22,6 +22,7 @@ from autorubric._files import shortened
 from autorubric.criteria._checks import check_name
 from autorubric.criteria._conditions import Gate, When
 from autorubric.criteria._fields import EvalField, FieldSpec, TextField
+from autorubric.criteria._keys import field_fault
 from autorubric.criteria._wire import is_closed, object_schema
 from autorubric.errors import ArgumentError
 from autorubric.values import Json, Level
@@ -50,6 +51,12 @@ class _Evaluation(BaseModel):
     model_config = ConfigDict(protected_namespaces=())
 
 
+def _hides(cls: type[BaseModel], name: str) -> str | None:
+    """What a field would hide that a class above has under its name, in words; None where nothing."""
+    above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
+    return None if above is None else f"hides {name!r}, which every criterion has"
+
+
 class Declaration(BaseModel):
     """What a criterion is made of, and what it asks for; `BaseCriterion` says what replies mean."""
 
@@ -58,7 +65,7 @@ class Declaration(BaseModel):
     level: ClassVar[Level] = "interval"
     kind: ClassVar[str | None] = None
 
-    name: str | None = Field(default=None, min_length=1)
+    name: str | None = Field(default=None, min_length=1, pattern=r"\S")
     requirement: str | None = None
     description: str | None = Field(default=None, exclude=True, repr=False)
     weight: float = Field(default=10.0, allow_inf_nan=False)
@@ -75,6 +82,13 @@ class Declaration(BaseModel):
                 raise ArgumentError(
                     f"{cls.__name__}.{name}: every criterion has a field {name!r} of its own; give the field "
                     "of the reply another name"
+                )
+        hidden = {name: private.default for name, private in cls.__private_attributes__.items()}
+        shown = {name: field.default for name, field in cls.model_fields.items()}
+        for name, default in (hidden | shown).items():
+            if isinstance(default, EvalField) and (fault := field_fault(name) or _hides(cls, name)):
+                raise ArgumentError(
+                    f"{cls.__name__}.{name}: it {fault}; give the field of the reply another name"
                 )
 
     @model_validator(mode="before")
@@ -161,6 +175,8 @@ class Declaration(BaseModel):
         """
         asked: dict[str, Any] = {name: field.get_field() for name, field in self._asked_fields().items()}
         ordered = create_model("Wire", __base__=_Evaluation, **asked).model_json_schema()["properties"]
+        if not self._blank_texts() and "reason" not in ordered:
+            ordered = {"reason": {"type": "string"}, **ordered}
         ordered["cannot_assess"] = {"type": "boolean"}
         for spec in ordered.values():
             spec.pop("title", None)

@@ -24,6 +24,15 @@ MOST_STEPS: Final = 1001
 """As many whole numbers are still a scale; more are a range of numbers."""
 
 _SCALAR_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+def _unless_boolean(given: Any) -> Any:
+    if isinstance(given, bool):
+        raise ValueError(f"{given!r} is no number")
+    return given
+
+
+_Whole = Annotated[int, BeforeValidator(_unless_boolean, json_schema_input_type=int)]
 _FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -90,8 +99,8 @@ class BoundInt(EvalField):
 
     measures: ClassVar[bool] = True
 
-    min_val: int
-    max_val: int
+    min_val: _Whole
+    max_val: _Whole
 
     @model_validator(mode="after")
     def _check_range(self) -> BoundInt:
@@ -129,8 +138,8 @@ class BoundFloat(EvalField):
 
     measures: ClassVar[bool] = True
 
-    min_val: float = Field(allow_inf_nan=False)
-    max_val: float = Field(allow_inf_nan=False)
+    min_val: float = Field(strict=True, allow_inf_nan=False)
+    max_val: float = Field(strict=True, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _check_range(self) -> BoundFloat:
@@ -170,6 +179,13 @@ def _ordered_bounds(bounds: _BoundT) -> _BoundT:
 def _no_boolean(given: Json) -> Json:
     """The reply; a boolean in words, which no number reads: pydantic would take true for 1."""
     return str(given) if isinstance(given, bool) else given
+
+
+def says_yes(given: Json) -> bool:
+    """Whether a reply to a yes-or-no question that may be left out is yes, in any word for it."""
+    if isinstance(given, str):
+        return given.strip().casefold() in ("true", "yes", "1")
+    return given is True or (isinstance(given, (int, float)) and given == 1)
 
 
 class TextField(EvalField):
@@ -219,11 +235,21 @@ class ChoiceField(EvalField):
     def _check_choices(self) -> ChoiceField:
         if len(set(self.choices)) != len(self.choices) or len(self.choices) < 2:
             raise ValueError(f"choices {self.choices!r} are not two or more different texts")
+        if not all(choice.strip() for choice in self.choices):
+            raise ValueError(f"choices {self.choices!r} hold a blank one; give each a text")
         return self
 
     def get_field(self) -> FieldSpec:
         """A `Literal` of the choices."""
         return Literal[self.choices], Field(description=self.description)
+
+    def reading(self, given: Json) -> Json:
+        """The choice that is meant, whatever its case and the blanks around it."""
+        if not isinstance(given, str) or given in self.choices:
+            return given
+        folded = given.strip().casefold()
+        meant = [choice for choice in self.choices if choice.strip().casefold() == folded]
+        return meant[0] if len(meant) == 1 else given
 
     def allowed(self) -> str:
         """The choices."""

@@ -25,7 +25,7 @@ class RubricLevel(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, pattern=r"\S")
     index: int
     description: str
 
@@ -58,6 +58,12 @@ class HolisticRubricCriterion(BaseCriterion):
         indices = [level.index for level in ordered]
         if indices != list(range(indices[0], indices[0] + len(indices))):
             raise ValueError(f"level indices are {indices}; give whole numbers without gap or repetition")
+        for level in ordered:
+            if any(level.name.strip() == str(other.index) for other in ordered if other is not level):
+                raise ValueError(
+                    f"the level {level.name!r} has the index {level.index} and the index of another as its "
+                    f"name; a reply of {level.name} could mean either"
+                )
         return tuple(ordered)
 
     @cached_property

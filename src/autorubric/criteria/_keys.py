@@ -39,10 +39,23 @@ def check_keys(
             raise ValueError(f"{what}: the key {key!r} {fault}; give it another name")
 
 
+def field_fault(name: str) -> str | None:
+    """What is wrong with the name of a field that a kind declares, in words; None where nothing is."""
+    if name.startswith("_"):
+        return "starts with an underscore, so that no reply has it"
+    if name in _TAKEN - {"reason"}:
+        return f"collides with the field {name!r} of every evaluation"
+    if name in _OF_MODELS:
+        return f"shadows {name!r}, which every evaluation has as a method"
+    return None
+
+
 def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
     if key.startswith("_"):
         return "starts with an underscore"
-    if not key.isidentifier() or keyword.iskeyword(key):
+    if keyword.iskeyword(key):
+        return "is a word of the Python language"
+    if not key.isidentifier():
         return "is no identifier: letters, digits and underscores, no digit first"
     for field in fields:
         if field in taken:

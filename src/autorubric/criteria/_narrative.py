@@ -10,6 +10,7 @@ from pydantic import BaseModel, field_validator
 
 from autorubric.criteria._base import BaseCriterion, Shown
 from autorubric.criteria._fields import EvalField, TextField
+from autorubric.criteria._frozen import FrozenDict
 from autorubric.criteria._keys import check_keys
 from autorubric.criteria._registry import register_kind
 from autorubric.values import Answer, Json, Level
@@ -36,7 +37,7 @@ class NarrativeCriterion(BaseCriterion):
     def _check_sections(cls, sections: dict[str, str] | None) -> dict[str, str] | None:
         if sections is not None:
             check_keys(sections, "sections")
-        return sections
+        return sections if sections is None else FrozenDict(sections)
 
     @cached_property
     def eval_fields(self) -> dict[str, EvalField]:
@@ -54,6 +55,12 @@ class NarrativeCriterion(BaseCriterion):
         """
         whole = isinstance(reply, str) and self.sections is None and not self._says_cannot_assess(reply)
         return super().read({_WHOLE: reply} if whole else reply, shown)
+
+    def parse_truth(self, raw: Json) -> Answer | None:
+        """The feedback as it stands: a text may well say that something cannot be assessed."""
+        if isinstance(raw, str) and self.sections is None:
+            return super().read({_WHOLE: raw})
+        return super().parse_truth(raw)
 
     def render(self, shown: Shown | None = None) -> str:
         """Name and requirement, and the sections."""

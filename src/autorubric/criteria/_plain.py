@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from autorubric._files import shortened
 from autorubric.criteria._base import BaseCriterion, Shown
-from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField
+from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField, says_yes
 from autorubric.criteria._registry import register_kind
 from autorubric.criteria._wire import object_schema
 from autorubric.errors import ArgumentError, ReplyError
@@ -226,7 +226,7 @@ class Criterion(BaseCriterion):
         reason, in_words = "", isinstance(given, Mapping)
         if isinstance(given, Mapping):
             reason = str(given.get("reason") or "")
-            if given.get("cannot_assess") is True:
+            if says_yes(given.get("cannot_assess")):
                 return Answer(code=None, cannot_assess=True, reason=reason)
             key = "verdict" if self.options is None else "label"
             if key not in given:

@@ -48,7 +48,17 @@ def registered_kinds() -> dict[str, type[BaseCriterion]]:
 
 
 def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
-    """A criterion as a rubric file holds it: `type` where it is no plain one, no fields at their defaults."""
+    """A criterion as a rubric file holds it: `type` where it is no plain one, no fields at their defaults.
+
+    Raises:
+        ArgumentError: Its class is registered under no tag, so that nobody could read it back.
+    """
+    own, known = type(criterion), _kinds.get(criterion.kind)
+    if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
+        raise ArgumentError(
+            f"{own.__qualname__} has no type tag of its own, so that {criterion.name or 'it'!r} cannot be "
+            "written and read back; put @register_kind('…') above the class"
+        )
     fields = criterion.model_dump(mode="json", exclude_defaults=True)
     head = {"type": criterion.kind} if criterion.kind else {}
     return {**head, **fields, "weight": criterion.weight}

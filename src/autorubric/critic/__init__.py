@@ -9,8 +9,8 @@ evaluation, an instance of the criterion's own schema:
 
 A template decides what the evaluator reads. Its variables are `{criterion}`, `{output}`, `{input}`,
 `{reference}`, `{context}` and any keyword argument of the call; `{material}` is all that was given,
-delimited, and `{instruction}` says how to answer. What the reference is depends on the criterion: the
-expected answer, a target, an exemplar.
+delimited, `{instruction}` says how to answer, and `{examples}` are a panel's few-shot examples. What the
+reference is depends on the criterion: the expected answer, a target, an exemplar.
 """
 
 from autorubric.critic._cast import Cast, cast_vote, cast_votes, read_answer

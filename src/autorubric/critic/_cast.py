@@ -79,8 +79,14 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
     except ReplyError as error:
         error.usage, error.cost = outcome.usage, outcome.cost
         return _failed(seat, request, error, seconds)
+    return Cast(vote=_answered(seat, request, outcome, answer, seconds), exchanged=outcome.exchanged)
+
+
+def _answered(
+    seat: Seat, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
+) -> JudgeVote:
     is_choice = request.criterion.level in ("ordinal", "nominal")
-    vote = JudgeVote(
+    return JudgeVote(
         judge_id=seat.judge_id,
         sample=request.sample,
         status="abstained" if answer.abstains else "answered",
@@ -100,7 +106,6 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
         completion_cost=outcome.cost,
         latency_seconds=seconds,
     )
-    return Cast(vote=vote, exchanged=outcome.exchanged)
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, Self
 
 from pydantic import BaseModel
 
 from autorubric._files import shortened
-from autorubric.criteria import BaseCriterion, Shown, object_schema
-from autorubric.critic._evaluators import Asking, Evaluator, EvaluatorLike, evaluator_of
-from autorubric.critic._prompt import DEFAULT_TEMPLATE, OWN_VARIABLES, VARIABLES, Case, Prompt, variables
-from autorubric.critic._reading import evaluation_of, read_batch, read_single
-from autorubric.critic._template import Template, text_of
+from autorubric.criteria import BaseCriterion
+from autorubric.critic._asking import Asking, asking_of, case_in_panel, case_of, cases_of_batch
+from autorubric.critic._evaluators import Evaluator, EvaluatorLike, evaluator_of
+from autorubric.critic._prompt import DEFAULT_TEMPLATE, OWN_VARIABLES, VARIABLES, Call
+from autorubric.critic._reading import evaluation_of
+from autorubric.critic._template import Template, listed, text_of
 from autorubric.critic._written import read_arguments, written
 from autorubric.errors import ArgumentError, JudgeError, ReplyError
-from autorubric.judges import JudgeReply, JudgeRequest
-from autorubric.llm import ReplySchema
-from autorubric.values import Json, Submission
+from autorubric.judges import JudgeReply, JudgeRequest, demand_text, is_blank
+from autorubric.values import Json
+
+_ALL_VARIABLES = (*VARIABLES, *OWN_VARIABLES)
 
 
 @dataclass(frozen=True, slots=True)
 class Critic:
     """Evaluates outputs by one criterion, and gives the evaluation itself.
 
-    A critic is a judge too: in a panel it votes on its own criterion and on no other.
+    A critic is a judge too: in a panel it votes on its own criterion and on no other. Sync calls close what
+    they opened; after async ones `aclose`, or use the critic in `async with`.
 
     Attributes:
         evaluator: Who answers: a model's name, an `LLMConfig` (or an `LLMClient`), an object with
@@ -37,13 +40,15 @@ class Critic:
             `Judge` will do as well; it asks in its own words, so that the template does not reach it.
         criterion: What is evaluated.
         prompt_template: Text with the variables `{criterion}`, `{output}` (or `{outputs}`), `{input}` (or
-            `{inputs}`), `{reference}`, `{context}`, `{material}` (all of these that are given, delimited),
-            `{instruction}` (how to answer), and keyword arguments of the call. None is empty, and braces
-            within values mean nothing.
-        reference: The reference of every call that gives none.
+            `{inputs}`), `{reference}`, `{context}`, `{material}` (all of these that are given, and an
+            author's thinking, delimited), `{instruction}` (how to answer), `{examples}` (a panel's few-shot
+            examples, with a blank line after them), and keyword arguments of the call. A conversion and a
+            format (`{score:.2f}`) do as with `str.format`. None is empty, and braces within values mean
+            nothing.
+        reference: The reference of every call that gives none. One of blanks alone is none.
 
     Raises:
-        ArgumentError: The evaluator or the criterion is none, or the template has something else than plain
+        ArgumentError: The evaluator or the criterion is none, or the template has something else than
             variables in braces.
     """
 
@@ -57,7 +62,7 @@ class Critic:
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, BaseCriterion):
             raise ArgumentError(f"criterion is {shortened(self.criterion)}; give a criterion")
-        template = Template.parse(self.prompt_template, (*VARIABLES, *OWN_VARIABLES))
+        template = Template.parse(self.prompt_template, _ALL_VARIABLES)
         object.__setattr__(self, "_template", template)
         object.__setattr__(self, "_asker", evaluator_of(self.evaluator))
 
@@ -79,7 +84,8 @@ class Critic:
         Safe inside a running event loop.
 
         Args:
-            output: What is evaluated; for a comparison a mapping of names to texts.
+            output: What is evaluated: a text or any data, `{"thinking", "output"}`, a conversation; for a
+                comparison a mapping of names to texts.
             input: What it answers.
             reference: What it is compared with, as the criterion says; by default the critic's own.
             context: What else is to be known.
@@ -88,17 +94,18 @@ class Critic:
         Raises:
             ReplyError: The reply cannot be read, or the evaluator says that it cannot judge.
             JudgeError: The evaluator could not answer.
-            ArgumentError: The template has another variable, or the criterion needs a reference.
+            ArgumentError: The template has another variable, or one cannot be shown as it says; the criterion
+                needs a reference; or there is nothing to compare.
         """
-        asking = self._asking([output], [input], reference, context, kwargs, batch=False)
-        return self._evaluation(self._asker.ask_now(asking)[0])
+        asking = self._asking(output, input, self._call(reference, context, kwargs))
+        return self._evaluation(self._asker.ask_now(asking))
 
     async def aforward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
         """What `forward` gives, without blocking; a sync evaluator runs in a thread."""
-        asking = self._asking([output], [input], reference, context, kwargs, batch=False)
-        return self._evaluation((await self._asker.ask(asking))[0])
+        asking = self._asking(output, input, self._call(reference, context, kwargs))
+        return self._evaluation(await self._asker.ask(asking))
 
     def batch_forward(
         self,
@@ -123,7 +130,7 @@ class Critic:
             JudgeError: The evaluator could not answer.
             ArgumentError: Outputs and inputs do not match, or as in `forward`.
         """  # fmt: skip
-        asking = self._asking(outputs, inputs, reference, context, kwargs, batch=True)
+        asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(self._asker.ask_now(asking))
 
     async def batch_aforward(
@@ -135,13 +142,18 @@ class Critic:
         **kwargs: Any,
     ) -> Any:
         """What `batch_forward` gives, without blocking."""
-        asking = self._asking(outputs, inputs, reference, context, kwargs, batch=True)
+        asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(await self._asker.ask(asking))
 
     @property
     def judge_id(self) -> str:
-        """The evaluator's name: the model's, the judge's, the function's or the class's."""
-        return self._asker.name
+        """`<evaluator>/<criterion>`, as `gpt-4.1-mini/helpfulness`; a nameless criterion is left out.
+
+        The evaluator goes by the name of the model, the judge, the function or the class. The name does not
+        hang on who else sits in a panel, so that another critic there renames no stored vote.
+        """
+        name = self.criterion.name
+        return self._asker.name if name is None else f"{self._asker.name}/{name}"
 
     def describe(self) -> dict[str, Json]:
         """What its votes depend on: the evaluator, the criterion, the template and the reference."""
@@ -151,49 +163,98 @@ class Critic:
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The critic's vote in a panel, on its own criterion; `asked` is False for any other.
 
-        The request's query, reference submission and guidelines are the template's input, reference and
-        context. The template is the whole prompt: few-shot examples do not reach it.
+        The request's query, reference submission, guidelines and examples are the template's input,
+        reference, context and examples. Its system prompt goes to an evaluator that is a model, and to no
+        other.
 
         Raises:
-            JudgeError: The evaluator could not answer, or the criterion of that name is another one.
+            JudgeError: The evaluator could not answer, the criterion of that name is another one, there is
+                no text, or the template cannot be filled in.
         """
         if not self._is_asked_for(request.criterion):
             return JudgeReply(answer=None, asked=False)
-        rng = random.Random(request.seed) if request.shuffle else None
-        shown = request.criterion.show(request.submission, rng)
-        case = Case(
-            output=request.submission.text,
-            input=request.query,
-            submission=request.submission,
-            criterion=request.criterion,
-            shown=replace(shown, names=request.order) if request.order else shown,
-        )
-        asking = self._question(
-            [case], request.reference_submission, request.guidelines, {}, batch=False, request=request
-        )
+        if self._asker.reads_prompt:
+            demand_text(self.judge_id, request)
+        reference = self.reference if request.reference_submission is None else request.reference_submission
+        call = Call(reference=reference, context=request.guidelines, request=request)
         try:
-            reply = (await self._asker.ask(asking))[0]
+            asking = asking_of(self.criterion, self._template, [case_in_panel(request)], call)
+        except ArgumentError as error:
+            raise JudgeError(f"judge {self.judge_id!r}: {error}") from error
+        try:
+            return (await self._asker.ask(asking))[0]
         except JudgeError:
             raise
         # An evaluator is its author's code, not ours: whatever it raises is that judge's failure.
         except Exception as error:
             raise JudgeError(f"judge {self.judge_id!r} raised {type(error).__name__}: {error}") from error
-        return reply
+
+    def takes_reference_for(self, criterion: BaseCriterion) -> bool:
+        """Whether a criterion that needs a reference needs it from the panel: its own, without one here."""
+        return self._is_own(criterion) and is_blank(self.reference)
+
+    def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
+        """Checks that a panel has all that the template wants; warns where it has no place for examples.
+
+        Args:
+            judge_id: What the panel calls it.
+            few_shot: Names of the criteria that the panel has judged examples of.
+
+        Raises:
+            ArgumentError: A variable is unknown in a panel, or its format does not suit a text.
+        """
+        unknown = [name for name in self._template.names if name not in _ALL_VARIABLES]
+        if unknown:
+            raise ArgumentError(
+                f"judge {judge_id!r}: prompt_template has {listed(unknown)}, which nobody gives in a panel; "
+                f"write its text into the template; there are {listed(_ALL_VARIABLES)}"
+            )
+        own = {} if is_blank(self.reference) else {"reference": self.reference}
+        try:
+            self._template.fill({**dict.fromkeys(_ALL_VARIABLES, "text"), **own})
+        except ArgumentError as error:
+            raise ArgumentError(f"judge {judge_id!r}: {error}; in a panel all are texts") from None
+        name = self.criterion.name
+        if not self._asker.reads_prompt or "examples" in self._template.names:
+            return
+        if name in few_shot or (name is None and few_shot):
+            told = "few-shot examples do not reach it; put {examples} into its prompt_template"
+            warnings.warn(f"judge {judge_id!r}: {told}", stacklevel=4)
+
+    async def aclose(self) -> None:
+        """Closes the connections of a model or a judge as evaluator; asking afterwards opens them anew."""
+        await self._asker.aclose()
+
+    async def __aenter__(self) -> Self:
+        """The critic itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the critic."""
+        await self.aclose()
 
     def _is_asked_for(self, criterion: BaseCriterion) -> bool:
-        own, other = self.criterion.asked(), criterion.asked()
-        if self.criterion.name is None:
-            own, other = {**own, "name": None}, {**other, "name": None}
-        same = type(criterion) is type(self.criterion) and own == other
-        if not same and criterion.name is not None and criterion.name == self.criterion.name:
+        own = self._is_own(criterion)
+        if not own and criterion.name is not None and criterion.name == self.criterion.name:
             raise JudgeError(
                 f"judge {self.judge_id!r} is a critic of another criterion that is called {criterion.name!r} "
                 "too; make the critic with the rubric's own"
             )
-        return same
+        return own
+
+    def _is_own(self, criterion: BaseCriterion) -> bool:
+        own, other = self.criterion.asked(), criterion.asked()
+        if self.criterion.name is None:
+            own, other = {**own, "name": None}, {**other, "name": None}
+        return type(criterion) is type(self.criterion) and own == other
 
     def to_dict(self) -> dict[str, Json]:
-        """The critic as JSON data, without keys and other secrets.
+        """The critic as JSON data, which `from_dict` reads.
+
+        Of an `LLMConfig` there is what `LLMConfig.to_yaml` writes. Left out are its `api_key`, all
+        `extra_headers`, and the `extra_params` that hold a secret: add them to the critic read back.
 
         Raises:
             ArgumentError: The evaluator is no model's name or `LLMConfig`, or something else has no place in
@@ -210,68 +271,34 @@ class Critic:
         """
         return cls(**read_arguments(given))
 
-    def _asking(
-        self,
-        outputs: Sequence[Any],
-        inputs: Sequence[Any] | None,
-        reference: Any,
-        context: Any,
-        kwargs: Mapping[str, Any],
-        *,
-        batch: bool,
-    ) -> Asking:
-        if isinstance(outputs, str | Mapping) or not isinstance(outputs, Sequence) or not outputs:
-            raise ArgumentError(f"outputs is {shortened(outputs)}; give a list of at least one output")
-        given = [None] * len(outputs) if inputs is None else inputs
-        if isinstance(given, str) or len(given) != len(outputs):
-            raise ArgumentError(
-                f"there are {len(outputs)} outputs and {len(given)} inputs; give one for each"
-            )
-        taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(kwargs))
+    def _call(self, reference: Any, context: Any, further: Mapping[str, Any], *, batch: bool = False) -> Call:
+        taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(further))
         if taken:
             raise ArgumentError(f"{', '.join(taken)}: the critic fills in this variable; choose another name")
-        cases = [self._case(output, one) for output, one in zip(outputs, given, strict=True)]
-        return self._question(cases, reference, context, kwargs, batch=batch)
+        compared = self.reference if reference is None else reference
+        return Call(reference=compared, context=context, further=further, batch=batch)
 
-    def _case(self, output: Any, given: Any) -> Case:
-        compares = self.criterion.level == "ranking" and isinstance(output, Mapping)
-        submission = Submission.parse(output) if compares else Submission(text=text_of(output))
-        criterion = self.criterion.facing(submission) if compares else self.criterion
-        misfit = criterion.misfit(submission) if compares else None
-        if misfit is not None:
-            raise ArgumentError(misfit)
-        shown = criterion.show(submission, None) if compares else Shown()
-        return Case(output=output, input=given, submission=submission, criterion=criterion, shown=shown)
+    def _asking(self, output: Any, given: Any, call: Call) -> Asking:
+        if call.batch:
+            cases = cases_of_batch(self.criterion, output, given)
+        else:
+            cases = [case_of(self.criterion, output, given)]
+        return asking_of(self.criterion, self._template, cases, call)
 
-    def _question(
-        self,
-        cases: Sequence[Case],
-        reference: Any,
-        context: Any,
-        kwargs: Mapping[str, Any],
-        *,
-        batch: bool,
-        request: JudgeRequest | None = None,
-    ) -> Asking:
-        reference = self.reference if reference is None else reference
-        if self.criterion.needs_reference and reference is None:
-            raise ArgumentError(
-                f"{self.criterion.name or 'the criterion'} is judged against a reference; give reference="
-            )
-        given = {"reference": reference, "context": context}
-        values = variables(cases, given, kwargs, batch=batch, may_abstain=request is not None)
-        own = self.criterion.batch_evaluation_schema if batch else self.criterion.evaluation_schema
-        read = partial(read_batch, cases) if batch else partial(read_single, cases[0])
-        requests = (request,) if request else tuple(_request(one, reference, context) for one in cases)
-        return Asking(
-            prompt=Prompt(role="user", content=self._template.fill(values), format_override=own),
-            schema=_wire_schema(self.criterion, batch=batch, may_abstain=request is not None),
-            read=read,
-            requests=requests,
-            sample=request.sample if request else 0,
-        )
+    def _evaluation(self, replies: Sequence[JudgeReply]) -> BaseModel:
+        return self._all_read(replies)[0]
 
-    def _evaluation(self, reply: JudgeReply) -> BaseModel:
+    def _evaluations(self, replies: Sequence[JudgeReply]) -> BaseModel:
+        evaluations = self._all_read(replies)
+        return self.criterion.batch_evaluation_schema.model_validate({"evaluations": evaluations})
+
+    def _all_read(self, replies: Sequence[JudgeReply]) -> list[BaseModel]:
+        if any(reply.truncated for reply in replies):
+            told = "the output was too long for the model, and was cut as its config says"
+            warnings.warn(f"critic {self.judge_id!r}: {told}", stacklevel=4)
+        return [self._read(reply) for reply in replies]
+
+    def _read(self, reply: JudgeReply) -> BaseModel:
         try:
             if not reply.asked:
                 raise ReplyError(f"judge {self.judge_id!r} has nothing on {self.criterion.name!r}")
@@ -281,30 +308,3 @@ class Critic:
             if reply.exchanged is not None:
                 error.messages, error.replies = reply.exchanged.messages, reply.exchanged.replies
             raise
-
-    def _evaluations(self, replies: Sequence[JudgeReply]) -> BaseModel:
-        evaluations = [self._evaluation(reply) for reply in replies]
-        return self.criterion.batch_evaluation_schema.model_validate({"evaluations": evaluations})
-
-
-def _request(case: Case, reference: Any, context: Any) -> JudgeRequest:
-    return JudgeRequest(
-        criterion=case.criterion,
-        submission=case.submission,
-        query=None if case.input is None else text_of(case.input),
-        reference_submission=None if reference is None else text_of(reference),
-        guidelines=None if context is None else text_of(context),
-        shuffle=False,
-        order=case.shown.names,
-    )
-
-
-def _wire_schema(criterion: BaseCriterion, *, batch: bool, may_abstain: bool) -> ReplySchema:
-    schema = criterion.wire_schema
-    if not may_abstain:
-        fields = {k: v for k, v in schema["properties"].items() if k != "cannot_assess"}
-        schema = object_schema(fields)
-    if not batch:
-        return ReplySchema(name="evaluation", schema=schema, strict=criterion.strict)
-    several = object_schema({"evaluations": {"type": "array", "items": schema}})
-    return ReplySchema(name="evaluations", schema=several, strict=criterion.strict)

@@ -6,45 +6,41 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from autorubric._events import Exchanged
 from autorubric._sync import run_sync
 from autorubric.criteria import qualified_name
+from autorubric.critic._asking import Asking
 from autorubric.critic._cast import read_answer
 from autorubric.critic._prompt import Prompt
 from autorubric.critic._reading import payload_of
 from autorubric.errors import ArgumentError, JudgeError, ReplyError
-from autorubric.judges import DescribedJudge, Judge, JudgeReply, JudgeRequest, asked_of
-from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema
-from autorubric.values import Answer, Json
+from autorubric.judges import (
+    ClosableJudge,
+    DescribedJudge,
+    Judge,
+    JudgeReply,
+    JudgeRequest,
+    ask_fitting,
+    asked_of,
+)
+from autorubric.llm import Exchange, LLMClient, LLMConfig, Message
+from autorubric.values import Answer, Json, Submission
 
 EvaluatorLike: TypeAlias = Any
 """A model name, an `LLMConfig`, an `LLMClient`, a `Judge`, an object with `forward(prompt)` or
 `aforward(prompt)`, or a sync or async function of the prompt."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """One question to an evaluator.
+class Evaluator(Protocol):
+    """Answers with one read reply for each output, in order; what was spent stands at the first.
 
     Attributes:
-        prompt: The prompt.
-        schema: The schema of the reply, as a model takes it.
-        read: Makes an answer for each output of the reply's data; raises `ReplyError` where it cannot.
-        requests: The same, output by output, as judges take it.
-        sample: Index of the sample.
+        reads_prompt: Whether the prompt is what it reads; otherwise it asks in its own words.
     """
 
-    prompt: Prompt
-    schema: ReplySchema
-    read: Callable[[Json], tuple[Answer, ...]]
-    requests: tuple[JudgeRequest, ...]
-    sample: int = 0
-
-
-class Evaluator(Protocol):
-    """Answers with one read reply for each output, in order; what was spent stands at the first."""
+    reads_prompt: ClassVar[bool]
 
     @property
     def name(self) -> str: ...
@@ -54,6 +50,8 @@ class Evaluator(Protocol):
     async def ask(self, asking: Asking) -> list[JudgeReply]: ...
 
     def describe(self) -> dict[str, Json]: ...
+
+    async def aclose(self) -> None: ...
 
 
 def evaluator_of(given: EvaluatorLike) -> Evaluator:
@@ -67,9 +65,11 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
     if isinstance(given, LLMClient):
         return _Model(given)
     if not isinstance(given, type):
-        if isinstance(given, Judge):
-            return _Judge(given)
         sync, later = (_method(given, name) for name in ("forward", "aforward"))
+        # Whatever has every attribute one asks for is no judge on that account.
+        written = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
+        if isinstance(given, Judge) and (written or not (sync or later)):
+            return _Judge(given)
         if sync or later:
             return _Called(given, sync, later)
         if callable(given):
@@ -92,6 +92,7 @@ def _method(given: Any, name: str) -> Callable[[Prompt], Any] | None:
 @dataclass(frozen=True, slots=True)
 class _Model:
     client: LLMClient
+    reads_prompt: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -105,24 +106,35 @@ class _Model:
         return run_sync(once())
 
     async def ask(self, asking: Asking) -> list[JudgeReply]:
-        exchange = await self.client.ask(
-            [Message(role="user", content=asking.prompt.content)],
-            read=asking.read,
-            schema=asking.schema,
-            sample=asking.sample,
-        )
-        return _replies(exchange, len(asking.requests))
+        request = asking.requests[0]
+        system = [Message(role="system", content=request.system_prompt)] if request.system_prompt else []
+
+        async def ask(submissions: tuple[Submission, ...]) -> Exchange[tuple[Answer, ...]]:
+            told = Message(role="user", content=asking.prompt_of(submissions).content)
+            return await self.client.ask(
+                [*system, told], read=asking.read, schema=asking.schema, sample=request.sample
+            )
+
+        policy = self.client.config.truncate
+        exchange, truncated = await ask_fitting(ask, asking.submissions, policy, compared=asking.compared)
+        return _replies(exchange, len(asking.requests), truncated)
 
     def describe(self) -> dict[str, Json]:
         return asked_of(self.client.config)
 
+    async def aclose(self) -> None:
+        await self.client.aclose()
 
-def _replies(exchange: Exchange[tuple[Answer, ...]], count: int) -> list[JudgeReply]:
+
+def _replies(exchange: Exchange[tuple[Answer, ...]], count: int, truncated: bool) -> list[JudgeReply]:
     answers = exchange.answer
     if answers is None:
         refused = f"the model refused: {exchange.refusal}"
         answers = (Answer(code=None, cannot_assess=True, reason=refused),) * count
-    replies = [JudgeReply(answer=one, reason=one.reason, model=exchange.model) for one in answers]
+    replies = [
+        JudgeReply(answer=one, reason=one.reason, model=exchange.model, truncated=truncated)
+        for one in answers
+    ]
     messages = tuple((message.role, message.content) for message in exchange.messages)
     exchanged = Exchanged(messages=messages, replies=exchange.replies, dropped_params=exchange.dropped_params)
     replies[0] = replace(replies[0], usage=exchange.usage, cost=exchange.cost, exchanged=exchanged)
@@ -136,6 +148,7 @@ class _Called:
     source: Any
     sync: Callable[[Prompt], Any] | None
     later: Callable[[Prompt], Any] | None
+    reads_prompt: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -167,6 +180,9 @@ class _Called:
     def describe(self) -> dict[str, Json]:
         return {"evaluator": qualified_name(self.source)}
 
+    async def aclose(self) -> None:
+        """Nothing: what the caller's own object holds is the caller's."""
+
 
 async def _awaited(given: Awaitable[Any]) -> Any:
     return await given
@@ -187,13 +203,20 @@ class _Judge:
     """A judge, which asks in its own words: it is given requests, not the prompt."""
 
     judge: Judge
+    reads_prompt: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
         return self.judge.judge_id
 
     def ask_now(self, asking: Asking) -> list[JudgeReply]:
-        return run_sync(self.ask(asking))
+        async def once() -> list[JudgeReply]:
+            try:
+                return await self.ask(asking)
+            finally:
+                await self.aclose()
+
+        return run_sync(once())
 
     async def ask(self, asking: Asking) -> list[JudgeReply]:
         asked = (self._one(request) for request in asking.requests)
@@ -214,3 +237,7 @@ class _Judge:
         if isinstance(self.judge, DescribedJudge):
             return dict(self.judge.describe())
         return {"evaluator": qualified_name(type(self.judge))}
+
+    async def aclose(self) -> None:
+        if isinstance(self.judge, ClosableJudge):
+            await self.judge.aclose()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from autorubric.criteria import BaseCriterion, Shown, candidate_id
 from autorubric.critic._template import text_of
-from autorubric.prompts import MATERIAL_RULE, delimit, item_tag
+from autorubric.judges import JudgeRequest
+from autorubric.prompts import MATERIAL_RULE, delimit, item_tag, render_examples
 from autorubric.values import Submission
 
 DEFAULT_TEMPLATE: Final = f"""\
@@ -21,12 +22,12 @@ Judge by one criterion, in the criterion's own words. {MATERIAL_RULE}
 Criterion:
 {{criterion}}
 
-{{instruction}}
+{{examples}}{{instruction}}
 First look for the evidence, then decide. Reply with one JSON object and nothing else."""
 """Delimits what is judged; leaves out what is not given. Serves single and batch evaluation."""
 
 VARIABLES: Final = ("criterion", "output", "outputs", "input", "inputs", "reference", "context")
-OWN_VARIABLES: Final = ("instruction", "material")
+OWN_VARIABLES: Final = ("instruction", "material", "examples")
 """Further variables; a keyword argument of the same name goes before."""
 
 _BATCH_RULE: Final = (
@@ -59,7 +60,7 @@ class Case:
     """One output to judge.
 
     Attributes:
-        output: The output as given.
+        output: The output as a template is given it.
         input: What it answers; None where not given.
         submission: The output as judges take it.
         criterion: The criterion as it faces the output.
@@ -73,78 +74,114 @@ class Case:
     shown: Shown
 
     @property
-    def text(self) -> str:
-        """The output as a template shows it; candidates that are compared stand under letters."""
+    def value(self) -> Any:
+        """What a template shows; candidates that are compared stand under letters."""
         if not self.shown.names:
-            return text_of(self.output)
+            return self.output
         return "\n\n".join(
             f"Candidate {candidate_id(place)}:\n{self.submission.candidates[name]}"
             for place, name in enumerate(self.shown.names)
         )
 
+    @property
+    def text(self) -> str:
+        """The output as a text."""
+        return text_of(self.value)
 
-def variables(
-    cases: Sequence[Case],
-    given: Mapping[str, Any],
-    further: Mapping[str, Any],
-    *,
-    batch: bool,
-    may_abstain: bool,
-) -> dict[str, Any]:
+    def cut_to(self, submission: Submission) -> Case:
+        """The case with what is left of its submission."""
+        if submission is self.submission:
+            return self
+        return replace(self, submission=submission, output=submission.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a call gives beside the outputs.
+
+    Attributes:
+        reference: What they are compared with; None where nothing.
+        context: What else is to be known.
+        further: The caller's own variables.
+        batch: Whether the outputs are numbered, even if there is but one.
+        request: The request of a panel; None where an evaluation is asked for.
+    """
+
+    reference: Any
+    context: Any
+    further: Mapping[str, Any] = field(default_factory=dict)
+    batch: bool = False
+    request: JudgeRequest | None = None
+
+
+def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, Any]:
     """The values of all template variables.
 
     Args:
         cases: The outputs.
-        given: `reference` and `context`.
-        further: The caller's own variables.
-        batch: Whether the outputs are numbered, even if there is but one.
-        may_abstain: Whether the reply may say that it cannot be judged.
+        call: What else is given.
+        beside: Whether in a batch each output stands after its input.
     """
-    criterion, shown = cases[0].criterion, cases[0].shown
-    instruction = criterion.instruction() if may_abstain else f"{criterion.instruction()}\n{_DECIDE}"
-    if batch:
-        outputs = "\n\n".join(_numbered(case, number) for number, case in enumerate(cases, 1))
-        inputs = "\n\n".join(
-            f"Input {number}:\n{text_of(case.input)}"
-            for number, case in enumerate(cases, 1)
-            if case.input is not None
+    first = cases[0]
+    output, given = first.value, first.input
+    if call.batch:
+        output = "\n\n".join(_numbered(case, number, beside) for number, case in enumerate(cases, 1))
+        given = "\n\n".join(
+            _numbered_input(case, number) for number, case in enumerate(cases, 1) if case.input is not None
         )
-        instruction = f"{_BATCH_RULE.format(count=len(cases))}\n{instruction}"
-    else:
-        outputs, inputs = cases[0].text, text_of(cases[0].input)
-    values = {
-        "criterion": criterion.render(shown),
-        "output": outputs,
-        "outputs": outputs,
-        "input": inputs,
-        "inputs": inputs,
-        **given,
-        **further,
+    return {
+        "criterion": first.criterion.render(first.shown),
+        **dict.fromkeys(("output", "outputs"), output),
+        **dict.fromkeys(("input", "inputs"), given),
+        "reference": call.reference,
+        "context": call.context,
+        "instruction": _instruction(first.criterion, call, len(cases)),
+        "material": _material(cases, call),
+        "examples": _examples(cases, call),
+        **call.further,
     }
-    values.setdefault("instruction", instruction)
-    values.setdefault("material", _material(cases, given, batch=batch))
-    return values
 
 
-def _numbered(case: Case, number: int) -> str:
-    before = "" if case.input is None else f"Input {number}:\n{text_of(case.input)}\n\n"
-    return f"{before}Output {number}:\n{case.text}"
+def _instruction(criterion: BaseCriterion, call: Call, count: int) -> str:
+    lines = [_BATCH_RULE.format(count=count)] if call.batch else []
+    lines.append(criterion.instruction())
+    if call.request is None:
+        lines.append(_DECIDE)
+    return "\n".join(lines)
 
 
-def _material(cases: Sequence[Case], given: Mapping[str, Any], *, batch: bool) -> str:
-    """All that is given, each part between delimiters that its texts cannot have been written to contain."""
-    context, reference = (
-        None if given[name] is None else text_of(given[name]) for name in ("context", "reference")
-    )
+def _numbered(case: Case, number: int, beside: bool) -> str:
+    own = f"Output {number}:\n{case.text}"
+    return own if case.input is None or not beside else f"{_numbered_input(case, number)}\n\n{own}"
+
+
+def _numbered_input(case: Case, number: int) -> str:
+    return f"Input {number}:\n{text_of(case.input)}"
+
+
+def _tag(cases: Sequence[Case], call: Call) -> str:
+    given = [None if one is None else text_of(one) for one in (call.context, call.reference)]
     own = [text for case in cases for text in (text_of(case.input), case.text)]
-    tag = item_tag(context, reference, *own)
+    thoughts = [case.submission.thinking for case in cases if case.submission.thinking is not None]
+    return item_tag(*given, *own, *thoughts)
+
+
+def _examples(cases: Sequence[Case], call: Call) -> str:
+    """The judged examples of a panel, with the blank line that sets them off from what follows."""
+    shown = render_examples(call.request.examples, _tag(cases, call)) if call.request else []
+    return "".join(f"{block}\n\n" for block in shown)
+
+
+def _material(cases: Sequence[Case], call: Call) -> str:
+    """All that is given, each part between delimiters that its texts cannot have been written to contain."""
+    tag = _tag(cases, call)
     parts = []
-    if context is not None:
-        parts.append(delimit("context", context, tag))
-    if reference is not None:
-        parts.append(delimit("reference", reference, tag))
+    if call.context is not None:
+        parts.append(delimit("context", text_of(call.context), tag))
+    if call.reference is not None:
+        parts.append(delimit("reference", text_of(call.reference), tag))
     for number, case in enumerate(cases, 1):
-        parts += _delimited(case, tag, str(number) if batch else None)
+        parts += _delimited(case, tag, str(number) if call.batch else None)
     return "\n\n".join(parts)
 
 
@@ -152,6 +189,8 @@ def _delimited(case: Case, tag: str, number: str | None) -> list[str]:
     parts = []
     if case.input is not None:
         parts.append(delimit("query", text_of(case.input), tag, name=number))
+    if case.submission.thinking is not None:
+        parts.append(delimit("thinking", case.submission.thinking, tag, name=number))
     if not case.shown.names:
         return [*parts, delimit("submission", case.text, tag, name=number)]
     for place, name in enumerate(case.shown.names):

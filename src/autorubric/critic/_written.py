@@ -26,7 +26,7 @@ _KEYS = ("evaluator", "criterion", "prompt_template", "reference")
 def written(
     evaluator: Any, criterion: BaseCriterion, prompt_template: str, reference: Any
 ) -> dict[str, Json]:
-    """A critic's arguments as JSON data, without secrets.
+    """A critic's arguments as JSON data, without secrets and without digests of them.
 
     Raises:
         ArgumentError: One of them cannot be written down.
@@ -46,7 +46,8 @@ def written(
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"the reference cannot be written down: {error}") from None
     return {
-        "evaluator": evaluator.to_dict() if isinstance(evaluator, LLMConfig) else evaluator,
+        # A manifest's form has digests in the place of secrets, which no config takes.
+        "evaluator": evaluator.model_dump(mode="json") if isinstance(evaluator, LLMConfig) else evaluator,
         "criterion": told,
         "prompt_template": prompt_template,
         "reference": reference,

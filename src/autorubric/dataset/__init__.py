@@ -2,6 +2,6 @@
 
 from autorubric.dataset._dataset import RubricDataset
 from autorubric.dataset._item import DataItem
-from autorubric.dataset._ratings import LongRow, read_long_table
+from autorubric.dataset._ratings import LongRow, label_of, read_long_table
 
-__all__ = ["DataItem", "LongRow", "RubricDataset", "read_long_table"]
+__all__ = ["DataItem", "LongRow", "RubricDataset", "label_of", "read_long_table"]

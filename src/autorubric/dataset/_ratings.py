@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, nearest_key
+from autorubric._files import Faults, SyntaxFault, nearest_key, parse_json
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import demand_columns, read_csv
 from autorubric.dataset._item import DataItem
@@ -29,6 +29,8 @@ class LongRow(NamedTuple):
         rater_type: What the rater is, as `human` or `llm`; empty where the table does not say.
         value: The label as written.
         sample: Which of the rater's passes it is from, from 0.
+        reason: Why, in the rater's words; empty where the table does not say.
+        confidence: Probability on [0, 1] that the label is right; None where the table does not say.
         line: Its line in the file.
     """
 
@@ -37,34 +39,80 @@ class LongRow(NamedTuple):
     rater: str
     rater_type: str
     value: str
-    sample: str
+    sample: int
+    reason: str
+    confidence: float | None
     line: int
 
 
 def read_long_table(path: str | Path) -> list[LongRow]:
-    """The labels of a CSV file with the columns `item_id, criterion, rater, value[, rater_type][, sample]`.
-
-    Other columns are ignored.
+    """The labels of a CSV file with the columns `item_id, criterion, rater, value` and, where it has them,
+    `rater_type, sample, reason, confidence`. Other columns are ignored.
 
     Raises:
-        DatasetError: The file cannot be read, or columns are missing.
-    """
+        DatasetError: The file cannot be read, columns are missing, or a sample or confidence is none; all
+            faults are reported.
+    """  # fmt: skip
     table = read_csv(path)
-    faults = Faults(str(path), lambda at: 1)
+    faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
     demand_columns(table.columns, _NEEDED, faults)
     faults.raise_as(DatasetError)
-    return [
+    rows = [
         LongRow(
             item_id=cells["item_id"],
             criterion=cells["criterion"],
             rater=cells["rater"],
             rater_type=cells.get("rater_type", ""),
             value=cells["value"],
-            sample=cells.get("sample") or "0",
+            sample=_sample(cells.get("sample") or "0", line, faults),
+            reason=cells.get("reason", ""),
+            confidence=_confidence(cells.get("confidence", ""), line, faults),
             line=line,
         )
         for line, cells in table.rows
     ]
+    faults.raise_as(DatasetError)
+    return rows
+
+
+def _sample(text: str, line: int, faults: Faults) -> int:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    faults.add((line,), f"{text!r} is no sample; give its index, a whole number from 0 up")
+    return 0
+
+
+def _confidence(text: str, line: int, faults: Faults) -> float | None:
+    if not text:
+        return None
+    try:
+        confidence = float(text)
+    except ValueError:
+        confidence = -1.0
+    if 0.0 <= confidence <= 1.0:
+        return confidence
+    faults.add((line,), f"{text!r} is no confidence; give a number from 0 to 1, or nothing")
+    return None
+
+
+def label_of(criterion: BaseCriterion, text: str) -> Json:
+    """The label that the text of a cell is: itself, or the JSON in it where the criterion reads that alone.
+
+    Raises:
+        ReplyError: It is none.
+    """
+    try:
+        criterion.parse_truth(text)
+    except ReplyError:
+        try:
+            decoded = parse_json(text)
+        except (SyntaxFault, RecursionError):
+            decoded = text
+        if isinstance(decoded, str):
+            raise
+        criterion.parse_truth(decoded)
+        return decoded
+    return text
 
 
 def attach_ratings(
@@ -113,7 +161,7 @@ def _wanted(
         if rater not in known:
             hint = nearest_key(rater, sorted(known))
             faults.add((), f"the table has no rater {rater!r} of type {rater_type!r}; {hint}")
-    chosen = [row for row in typed if (raters is None or row.rater in raters) and row.sample == "0"]
+    chosen = [row for row in typed if (raters is None or row.rater in raters) and row.sample == 0]
     kept = [row for row in chosen if row.item_id in items]
     if not kept and not faults:
         given = sorted({row.item_id for row in chosen})[:3]
@@ -130,6 +178,8 @@ def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion, f
     else:
         label = row.value
     try:
+        if isinstance(label, str):
+            return label_of(criterion, label)
         criterion.parse_truth(label)
     except ReplyError as error:
         faults.add((row.line,), f"item {row.item_id!r}: {error}; labels={{{row.value!r}: …}} maps it")

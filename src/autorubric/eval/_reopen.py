@@ -53,6 +53,7 @@ def reopen(path: Path) -> StoredRun:
     standing, unreadable = _standing(contents, dataset)
     votes = votes_by_item(standing)
     weights = _weights(contents.manifest)
+    panel = list((contents.manifest.get("asking") or {}).get("judges") or {})
     results = []
     for position, item in enumerate(dataset.items):
         item_id = dataset.item_id(position)
@@ -60,7 +61,10 @@ def reopen(path: Path) -> StoredRun:
         if item_id not in votes and done is None:
             continue
         task = grading_task(dataset, position)
-        stored = {name: weighted(cast, weights) for name, cast in votes.get(item_id, {}).items()}
+        stored = {
+            name: in_panel_order(weighted(cast, weights), panel, task)
+            for name, cast in votes.get(item_id, {}).items()
+        }
         report = build_report(task, stored, policy, length_penalty=done.length_penalty if done else 0.0)
         raised = done.error if done else None
         results.append(
@@ -149,6 +153,18 @@ def votes_by_item(votes: Sequence[StoredVote]) -> dict[str, dict[str, list[Judge
     for stored in votes:
         grouped.setdefault(stored.item_id, {}).setdefault(stored.criterion, []).append(stored.vote)
     return grouped
+
+
+def in_panel_order(votes: Sequence[JudgeVote], panel: Sequence[str], task: GradingTask) -> list[JudgeVote]:
+    """The votes as the grader reports them, by judge, sample and order shown, whenever they came in."""
+    place = {judge_id: position for position, judge_id in enumerate(panel)}
+    declared = tuple(task.submission.candidates)
+
+    def key(vote: JudgeVote) -> tuple[int, int, bool]:
+        swapped = vote.order is not None and tuple(vote.order) != declared
+        return (place.get(vote.judge_id, len(place)), vote.sample, swapped)
+
+    return sorted(votes, key=key)
 
 
 def weighted(votes: Sequence[JudgeVote], weights: Mapping[str, float]) -> list[JudgeVote]:

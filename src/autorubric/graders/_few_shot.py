@@ -25,7 +25,8 @@ class FewShotConfig(BaseModel):
     Attributes:
         n_examples: Examples for each criterion.
         balance_verdicts: Whether the answers take turns, so that no answer is shown more often than needed.
-        include_reason: Whether the training data's reasons are shown.
+        include_reason: Whether the training data's reasons are shown; never those of comparisons, which may
+            name the candidates that judges know by letters.
         seed: Seed of the draw; None is 0.
     """
 
@@ -63,6 +64,11 @@ class ExamplePool:
                 f"training_data has {len(training_data)} items and no labelled text among them; give items "
                 "with a submission and ground_truth or ratings"
             )
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """Names of the criteria that there are examples of."""
+        return tuple(self._shuffled)
 
     @property
     def digest(self) -> str:
@@ -115,7 +121,7 @@ def _by_criterion(training_data: RubricDataset) -> dict[str, list[_Labelled]]:
             text, label = (None, None) if answer is None else criterion.example(submission, answer)
             if text is None or label is None:
                 continue
-            reason = (item.reasons or {}).get(criterion.name or "", "")
+            reason = "" if criterion.level == "ranking" else item.reasons.get(criterion.name or "", "")
             labelled = _Labelled(training_data.item_id(position), submission, text, label, reason)
             pool.setdefault(criterion.name or "", []).append(labelled)
     return pool

@@ -211,8 +211,9 @@ def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
 
 def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> list[str]:
     statuses = {report.name: report.status for report in reports}
+    around = ", and so the rubric," if scored.score is None else ""
     return [
-        f"{f'the group {gate.group!r}' if gate.group else 'the rubric'} has no score: its gate "
+        f"{f'the group {gate.group!r}{around}' if gate.group else 'the rubric'} has no score: its gate "
         f"{gate.criterion!r} is {statuses[gate.criterion]}"
         for gate in scored.open_gates
     ]

@@ -2,13 +2,18 @@
 
 from autorubric.judges._base import (
     BatchJudge,
+    ClosableJudge,
     DescribedJudge,
     Judge,
     JudgeReply,
     JudgeRequest,
+    ReferenceJudge,
+    SeatableJudge,
+    is_blank,
     shared_error,
 )
 from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
+from autorubric.judges._fitting import ask_fitting, demand_text
 from autorubric.judges._function import FunctionJudge
 from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._model import ModelJudge, asked_of
@@ -20,6 +25,7 @@ __all__ = [
     "CHECK_JUDGE_ID",
     "BatchJudge",
     "CheckJudge",
+    "ClosableJudge",
     "DescribedJudge",
     "FunctionJudge",
     "Judge",
@@ -30,9 +36,14 @@ __all__ = [
     "LexicalJudge",
     "ModelJudge",
     "RecordedJudge",
+    "ReferenceJudge",
     "Seat",
+    "SeatableJudge",
     "SupervisedJudge",
+    "ask_fitting",
     "asked_of",
+    "demand_text",
+    "is_blank",
     "seat_judges",
     "shared_error",
 ]

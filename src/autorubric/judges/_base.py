@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,11 @@ from autorubric.prompts import Example
 from autorubric.values import Json, Submission, TokenUsage
 
 
+def is_blank(reference: Any) -> bool:
+    """Whether a reference is none: nothing could be compared with None, or with blanks."""
+    return reference is None or not str(reference).strip()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
     """One criterion of one item put to a judge.
@@ -22,7 +27,7 @@ class JudgeRequest:
         criterion: What is asked.
         submission: What is judged.
         query: What the submission answers.
-        reference_submission: A good answer to compare with.
+        reference_submission: A good answer to compare with; a blank one becomes None.
         guidelines: The rubric's guidelines.
         item_id: The item's id; empty where it has none.
         sample: Index of the sample, from 0.
@@ -31,6 +36,7 @@ class JudgeRequest:
         examples: Judged examples of the criterion.
         order: Names of the candidates in the order to be shown, for a criterion that compares; else empty.
         presentation: Which of the orders asked for it is, from 0.
+        system_prompt: The grader's own, for judges that take it from here (critics that ask a model).
     """
 
     criterion: BaseCriterion
@@ -45,8 +51,11 @@ class JudgeRequest:
     examples: tuple[Example, ...] = ()
     order: tuple[str, ...] = ()
     presentation: int = 0
+    system_prompt: str | None = None
 
     def __post_init__(self) -> None:
+        if is_blank(self.reference_submission):
+            object.__setattr__(self, "reference_submission", None)
         # Whoever reads a reply needs to know what is compared, and every judge reads through the criterion.
         object.__setattr__(self, "criterion", self.criterion.facing(self.submission))
 
@@ -127,4 +136,42 @@ class DescribedJudge(Judge, Protocol):
 
     def describe(self) -> Mapping[str, Json]:
         """What identifies it: equal descriptions give equal answers; nothing secret."""
+        ...
+
+
+@runtime_checkable
+class ClosableJudge(Judge, Protocol):
+    """A judge that holds connections or files."""
+
+    async def aclose(self) -> None:
+        """Releases them; asking afterwards opens them anew."""
+        ...
+
+
+@runtime_checkable
+class ReferenceJudge(Judge, Protocol):
+    """A judge that may have a reference of its own."""
+
+    def takes_reference_for(self, criterion: BaseCriterion) -> bool:
+        """Whether a criterion that needs a reference needs it from the request.
+
+        It does not where the judge has one itself, or has nothing on this criterion.
+        """
+        ...
+
+
+@runtime_checkable
+class SeatableJudge(Judge, Protocol):
+    """A judge that may not fit into every panel."""
+
+    def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
+        """Checks, before anything is asked, that it can vote in a panel; warns of what does not reach it.
+
+        Args:
+            judge_id: What the panel calls it.
+            few_shot: Names of the criteria that the panel has judged examples of.
+
+        Raises:
+            ArgumentError: It would fail on every item.
+        """
         ...

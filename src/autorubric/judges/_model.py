@@ -10,16 +10,14 @@ from typing import Any, TypeVar
 
 from autorubric._events import Exchanged
 from autorubric.criteria import Shown
-from autorubric.errors import ContextLengthError, JudgeError, ProviderError, ReplyError
+from autorubric.errors import JudgeError, ProviderError, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest, shared_error
+from autorubric.judges._fitting import ask_fitting, demand_text
 from autorubric.llm import Exchange, LLMClient, LLMConfig
 from autorubric.prompts import Material, Prompt, Question, compose, compose_batch, opaque_ids
 from autorubric.values import Answer, Json, Submission, TokenUsage
 
 ReadT = TypeVar("ReadT")
-
-_SHORTEST_CUT = 200
-"""Characters below which a submission is not cut any further: what is left would not be the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +104,10 @@ class ModelJudge:
             return shared_error(error, len(requests))
         return await self._each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
 
+    async def aclose(self) -> None:
+        """Closes the model's connections; asking afterwards opens them anew."""
+        await self.client.aclose()
+
     async def _each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
     ) -> list[JudgeReply | JudgeError]:
@@ -135,21 +137,16 @@ class ModelJudge:
         read: Callable[[Any], ReadT],
     ) -> tuple[Exchange[ReadT], bool]:
         """The exchange, and whether the submission had to be cut for it to fit the model's context."""
-        submission, truncated = request.submission, False
-        if submission.text is None:
-            raise JudgeError(f"judge {self.judge_id!r}: item {request.item_id!r} has no text to judge")
-        while True:
-            prompt = prompt_for(submission)
-            try:
-                exchange = await self.client.ask(
-                    prompt.messages, read=read, schema=prompt.schema, sample=request.sample
-                )
-                return exchange, truncated
-            except ContextLengthError:
-                shorter = _shortened(submission, self.client.config.truncate, bool(_show(request).names))
-                if shorter is None:
-                    raise
-                submission, truncated = shorter, True
+        demand_text(self.judge_id, request)
+
+        async def ask(submissions: tuple[Submission, ...]) -> Exchange[ReadT]:
+            prompt = prompt_for(submissions[0])
+            return await self.client.ask(
+                prompt.messages, read=read, schema=prompt.schema, sample=request.sample
+            )
+
+        policy, compared = self.client.config.truncate, bool(_show(request).names)
+        return await ask_fitting(ask, (request.submission,), policy, compared=compared)
 
     def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
         choices = all(request.criterion.level in ("ordinal", "nominal") for request in requests)
@@ -297,28 +294,3 @@ def _reply(exchange: Exchange[Any], answer: Answer, truncated: bool) -> JudgeRep
         ),
         truncated=truncated,
     )
-
-
-def _shortened(submission: Submission, policy: str | None, compared: bool) -> Submission | None:
-    """The submission with a third of a text left out, or None where it is not to be cut further.
-
-    Of candidates that are compared it is the longest, so that none is cut while another is longer.
-    """
-    if not compared:
-        cut = _cut(submission.text or "", policy)
-        return None if cut is None else replace(submission, text=cut)
-    longest = max(submission.candidates, key=lambda name: len(submission.candidates[name]))
-    cut = _cut(submission.candidates[longest], policy)
-    return None if cut is None else replace(submission, candidates={**submission.candidates, longest: cut})
-
-
-def _cut(text: str, policy: str | None) -> str | None:
-    if policy is None or len(text) <= _SHORTEST_CUT:
-        return None
-    keep = max(_SHORTEST_CUT, len(text) * 2 // 3)
-    if policy == "end":
-        cut = text[:keep] + "\n[…]"
-    else:
-        cut = text[: keep // 2] + "\n[…]\n" + text[len(text) - (keep - keep // 2) :]
-    # The mark of the cut may be longer than what it stands for, and cutting would never end.
-    return cut if len(cut) < len(text) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -10,24 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from autorubric.errors import ArgumentError, Fault, FileError, ReplyError
+from autorubric.criteria import BaseCriterion
+from autorubric.dataset import LongRow, label_of, read_long_table
+from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest
 
 Missing = Literal["not_asked"] | str
-_COLUMNS = ("item_id", "criterion", "rater", "rater_type", "value")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    item_id: str
-    criterion: str
-    rater: str
-    rater_type: str
-    value: str
-    sample: int = 0
-    reason: str = ""
-    confidence: float | None = None
-
 
 _Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[str, str, float | None]]
 
@@ -67,7 +54,8 @@ class RecordedJudge:
         """The judge that one rater's rows make.
 
         Args:
-            path: A CSV file with the columns `item_id, criterion, rater, rater_type, value[, sample]`.
+            path: A CSV file with the columns `item_id, criterion, rater, value`, and where it has them
+                `rater_type, sample, reason, confidence`.
             rater: Whose rows; may be left out where the file has one rater.
             judge_id: The judge's name; the rater's by default.
             labels: Raw values and the labels that they stand for, as `{"Yes": "MET"}`.
@@ -76,10 +64,10 @@ class RecordedJudge:
                 being the reverse of the order declared. Their values name the same candidates in both.
 
         Raises:
-            FileError: The file is no such table.
+            DatasetError: The file is no such table.
             ArgumentError: The file has several raters and none is named, or not the one named.
         """
-        rows = _read_rows(Path(path))
+        rows = read_long_table(path)
         raters = list(dict.fromkeys(row.rater for row in rows))
         if orders is not None:
             first, second = _both_orders(orders, rater, raters, path)
@@ -116,17 +104,19 @@ class RecordedJudge:
         Args:
             path: As for `from_csv`.
             raters: Which raters; all of `rater_type` by default.
-            rater_type: Raters of which type; None for any.
+            rater_type: Raters of which type; None for any. Where the file names no types, all are of it.
             labels: As for `from_csv`.
             missing: As for `from_csv`.
 
         Raises:
-            FileError: The file is no such table.
+            DatasetError: The file is no such table.
             ArgumentError: A rater named is not there, or none is of the type.
         """
-        rows = _read_rows(Path(path))
+        rows = read_long_table(path)
         there = list(
-            dict.fromkeys(row.rater for row in rows if rater_type is None or row.rater_type == rater_type)
+            dict.fromkeys(
+                row.rater for row in rows if rater_type is None or row.rater_type in ("", rater_type)
+            )
         )
         chosen = list(raters) if raters is not None else there
         absent = [name for name in chosen if name not in there]
@@ -134,7 +124,7 @@ class RecordedJudge:
             raise ArgumentError(
                 f"{path} has no {rater_type or ''} rater {', '.join(absent)}; it has: {', '.join(there)}"
             )
-        by_rater: dict[str, list[_Row]] = {name: [] for name in chosen}
+        by_rater: dict[str, list[LongRow]] = {name: [] for name in chosen}
         for row in rows:
             if row.rater in by_rater:
                 by_rater[row.rater].append(row)
@@ -147,6 +137,10 @@ class RecordedJudge:
         """A digest of the votes."""
         told = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
         return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
+
+    def takes_reference_for(self, criterion: BaseCriterion) -> bool:
+        """Never: whoever voted had it."""
+        return False
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
         """The recorded vote.
@@ -192,18 +186,21 @@ def _both_orders(
 
 
 def _reply(request: JudgeRequest, value: str, reason: str, confidence: float | None) -> JudgeReply:
+    criterion = request.criterion
+    if value == "NA" and criterion.level == "text":
+        return JudgeReply(answer=None, reason=reason, confidence=confidence)
     try:
-        answer = request.criterion.parse_truth(value)
+        answer = criterion.parse_truth(label_of(criterion, value))
     except ReplyError:
         if value != "NA":
             raise
-        options = [option for option in request.criterion.answers() if option.na]
+        options = [option for option in criterion.answers() if option.na]
         answer = options[0] if options else None
     return JudgeReply(answer=answer, reason=reason, confidence=confidence)
 
 
 def _votes(
-    source: str, rows: Sequence[_Row], labels: Mapping[str, str]
+    source: str, rows: Sequence[LongRow], labels: Mapping[str, str]
 ) -> dict[tuple[str, str, int], tuple[str, str, float | None]]:
     votes: dict[tuple[str, str, int], tuple[str, str, float | None]] = {}
     faults = []
@@ -218,48 +215,5 @@ def _votes(
             )
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence)
     if faults:
-        raise FileError(source, faults)
+        raise DatasetError(source, faults)
     return votes
-
-
-def _read_rows(path: Path) -> list[_Row]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            reader = csv.DictReader(lines)
-            absent = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-            if absent:
-                message = f"no column {', '.join(absent)}; columns are {', '.join(_COLUMNS)}[, sample]"
-                raise FileError(str(path), [Fault(path="header", message=message, line=1)])
-            found = [_row(reader.line_num, raw) for raw in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise FileError(str(path), [Fault(path="", message=f"cannot be read: {error}")]) from error
-    faults = [one for one in found if isinstance(one, Fault)]
-    if faults:
-        raise FileError(str(path), faults)
-    return [one for one in found if isinstance(one, _Row)]
-
-
-def _row(line: int, raw: Mapping[str, str | None]) -> _Row | Fault:
-    missing = [name for name in _COLUMNS if raw.get(name) is None]
-    if missing:
-        return Fault(path="row", message=f"no value for {', '.join(missing)}", line=line)
-    sample, confidence = raw.get("sample") or "0", raw.get("confidence") or None
-    if not sample.isascii() or not sample.isdigit():
-        message = f"{sample!r} is no sample; give its index, a whole number from 0 up"
-        return Fault(path="sample", message=message, line=line)
-    if confidence is not None and not _is_share(confidence):
-        message = f"{confidence!r} is no confidence; give a number from 0 to 1, or nothing"
-        return Fault(path="confidence", message=message, line=line)
-    return _Row(
-        **{name: raw[name] or "" for name in _COLUMNS},
-        sample=int(sample),
-        reason=raw.get("reason") or "",
-        confidence=None if confidence is None else float(confidence),
-    )
-
-
-def _is_share(text: str) -> bool:
-    try:
-        return 0.0 <= float(text) <= 1.0
-    except ValueError:
-        return False

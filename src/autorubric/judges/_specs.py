@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from autorubric.criteria import code_digest
 from autorubric.errors import ArgumentError
-from autorubric.judges._base import DescribedJudge, Judge
+from autorubric.judges._base import ClosableJudge, DescribedJudge, Judge, SeatableJudge
 from autorubric.judges._check import CHECK_JUDGE_ID
 from autorubric.judges._function import FunctionJudge, JudgeFunction
 from autorubric.judges._model import ModelJudge
@@ -73,9 +73,9 @@ class Seat:
         return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **who}
 
     async def aclose(self) -> None:
-        """Closes the model's connections, where a model answers."""
-        if isinstance(self.judge, ModelJudge):
-            await self.judge.client.aclose()
+        """Closes the judge's connections, where it has any."""
+        if isinstance(self.judge, ClosableJudge):
+            await self.judge.aclose()
 
 
 def seat_judges(
@@ -83,11 +83,18 @@ def seat_judges(
     *,
     system_prompt: str | None = None,
     multi_choice_system_prompt: str | None = None,
+    few_shot: Collection[str] = (),
 ) -> tuple[Seat, ...]:
     """The panel's seats, in order.
 
+    Args:
+        judges: Who is to sit in the panel.
+        system_prompt: Replaces the system prompt of models that are given as names or configs.
+        multi_choice_system_prompt: Replaces it for criteria with options.
+        few_shot: Names of the criteria that there are judged examples of.
+
     Raises:
-        ArgumentError: There is no judge, an entry is none, or two have one id.
+        ArgumentError: There is no judge, an entry is none, two have one id, or one can vote in no panel.
     """
     if isinstance(judges, (str, JudgeSpec, LLMConfig)) or not isinstance(judges, Iterable):
         raise ArgumentError(f"judges={judges!r} is no list; give a list, or one model as llm_config")
@@ -95,7 +102,14 @@ def seat_judges(
     seats = tuple(_seat(spec, prompts) for spec in judges)
     if not seats:
         raise ArgumentError("judges=[] is empty; give at least one judge")
-    ids = [seat.judge_id for seat in seats]
+    _check_ids([seat.judge_id for seat in seats])
+    for seat in seats:
+        if isinstance(seat.judge, SeatableJudge):
+            seat.judge.check_seat(seat.judge_id, few_shot=few_shot)
+    return seats
+
+
+def _check_ids(ids: Sequence[str]) -> None:
     repeated = sorted({one for one in ids if ids.count(one) > 1})
     if repeated:
         raise ArgumentError(
@@ -104,7 +118,6 @@ def seat_judges(
     if CHECK_JUDGE_ID in ids:
         taken = f"{CHECK_JUDGE_ID!r} is the id of a criterion's own check"
         raise ArgumentError(f"{taken}; choose another judge_id")
-    return seats
 
 
 def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:

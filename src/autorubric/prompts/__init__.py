@@ -8,6 +8,7 @@ from autorubric.prompts._compose import (
     compose,
     compose_batch,
     opaque_ids,
+    render_examples,
     shared_prefix,
 )
 from autorubric.prompts._delimit import delimit, item_tag, neutralise
@@ -26,5 +27,6 @@ __all__ = [
     "item_tag",
     "neutralise",
     "opaque_ids",
+    "render_examples",
     "shared_prefix",
 ]

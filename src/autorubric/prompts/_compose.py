@@ -120,7 +120,7 @@ def compose(material: Material, question: Question, *, system_prompt: str | None
     block = "\n\n".join(
         [
             f"{CRITERION_HEAD}\n{criterion.render(question.shown)}",
-            *_examples(question.examples, _tag(material)),
+            *render_examples(question.examples, _tag(material)),
             criterion.instruction(),
         ]
     )
@@ -137,7 +137,7 @@ def compose_batch(
         "\n\n".join(
             [
                 f"[{key}] {question.criterion.render(question.shown)}",
-                *_examples(question.examples, tag),
+                *render_examples(question.examples, tag),
             ]
         )
         for key, question in questions
@@ -161,7 +161,8 @@ def opaque_ids(count: int, rng: random.Random) -> list[str]:
     return [f"c{number:04x}" for number in rng.sample(range(0x1000, 0x10000), count)]
 
 
-def _examples(examples: Sequence[Example], tag: str) -> list[str]:
+def render_examples(examples: Sequence[Example], tag: str) -> list[str]:
+    """The examples as one block, their texts delimited with the tag; no block where there are none."""
     if not examples:
         return []
     shown = [EXAMPLES_HEAD]

@@ -18,7 +18,7 @@ from autorubric.values import Json
 FORMAT: Final = 1
 """The newest format of rubric files that this version reads and the one it writes."""
 
-MAX_DEPTH: Final = 40
+MAX_DEPTH: Final = 100
 """How deep groups may nest: what holds a rubric must stay within the depth that files may have."""
 
 _DEFAULT_WEIGHT: Final = 10.0
@@ -101,6 +101,7 @@ class _Reader:
         by_name: dict[str, Placed] = {}
         for name, one in zip(names, self._found, strict=True):
             by_name.setdefault(name, one)
+        self._check_rows(by_name)
         check_conditions(by_name, groups, self._faults, complete=self._complete)
         if len(self._faults) > before:
             return None
@@ -218,6 +219,16 @@ class _Reader:
     def _check_bonuses(self, members: Sequence[_Member], at: FilePath) -> None:
         criteria = [self._found[one].criterion if isinstance(one, int) else None for one in members]
         check_bonuses(criteria, at, self._faults)
+
+    def _check_rows(self, by_name: Mapping[str, Placed]) -> None:
+        """Each part of a criterion is a row of its own in metrics; no other criterion may be called so."""
+        for name, one in by_name.items():
+            for key in one.criterion.part_fields:
+                part = one.criterion.part_fields[key].name or ""
+                row = f"{name}{part[part.rindex('/') :]}"
+                if row in by_name:
+                    message = f"the name {row!r} is that of a part of {name!r}; names are unique"
+                    self._faults.add((*by_name[row].path, "name"), message)
 
     def _take(self, name: str | None, what: str, path: FilePath) -> None:
         if name is None:

@@ -37,6 +37,9 @@ class Score:
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
     """The score of the terms that are left, by the formulas of this package.
 
+    Where no term is left that could be divided by, a cap is the score: a missed gate does not pass because
+    the rest was not judged.
+
     Args:
         terms: What is scored together.
         normalize: Whether to normalise to [0, 1].
@@ -45,11 +48,10 @@ def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | N
     """
     kept = list(terms)
     divided = [term.weight for term in kept if not term.bonus]
-    if not kept:
-        return Score(score=None, raw=None)
-    raw = sum(term.value * term.weight for term in kept)
-    if not any(divided):
-        return Score(score=None, raw=raw)
+    raw = sum(term.value * term.weight for term in kept) if kept else None
+    if raw is None or not any(divided):
+        # Without weights no sum stands for a share, but for none at all.
+        return Score(score=cap if normalize or cap == 0.0 else None, raw=raw)
     positive = sum(weight for weight in divided if weight > 0)
     # Penalties alone take off from a full score.
     start, scale = (0.0, positive) if positive > 0 else (1.0, sum(map(abs, divided)))

@@ -35,7 +35,7 @@ class TreeScore:
         raw: Σ value × weight over what stands in the root, a group's value being its score; no gate is in
             it. None where nothing is left to score.
         node_scores: Normalised scores of all groups by name, each before those below it; the root is `""`.
-        open_gates: Gates that could not be judged and would have made a difference.
+        open_gates: Gates that could not be judged and would have made a difference to their group.
     """
 
     score: float | None
@@ -47,9 +47,11 @@ class TreeScore:
 def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bool = True) -> TreeScore:
     """The scores of a tree whose criteria enter it so.
 
-    A group's score is that of its members by `score_terms`; a group without a score leaves the one around
-    it. A gate below its threshold caps the group that it stands in. A gate that was not judged leaves its
-    group without a score, unless that is under the gate's cap anyhow. Linear in the size of the tree.
+    A group's score is that of its members by `score_terms`; a group in which nothing is left to score leaves
+    the one around it. A gate below its threshold caps the group that it stands in, and is its score where
+    nothing else is left. A gate that was not judged leaves its group without a score, unless that is under
+    the gate's cap anyhow, and so every group around it, but for one that another gate caps at 0. Linear in
+    the size of the tree.
 
     Args:
         root: The tree.
@@ -73,6 +75,7 @@ class _Members:
     terms: list[Term] = field(default_factory=list)
     cap: float | None = None
     undecided: list[tuple[str, Gate]] = field(default_factory=list)
+    open: bool = False
 
     def look_at_gate(self, name: str, gate: Gate, entry: Entry) -> None:
         if not entry.applies:
@@ -93,8 +96,9 @@ def _score_group(
     members = _Members()
     for one in group.criteria:
         if isinstance(one, RubricGroup):
-            _score_group(one, entries, scores, open_gates)
+            inner = _score_group(one, entries, scores, open_gates)
             value = scores[one.name]
+            members.open = members.open or inner.open
             if value is not None:
                 members.terms.append(Term(value, one.weight))
             continue
@@ -104,11 +108,10 @@ def _score_group(
         if one.gate is not None:
             members.look_at_gate(one.name or "", one.gate, entry)
     scored: Score = score_terms(members.terms, cap=members.cap)
-    biting = [
-        OpenGate(name, group.name)
-        for name, gate in members.undecided
-        if scored.score is not None and scored.score > gate.cap
-    ]
-    open_gates.extend(biting)
-    scores[group.name] = None if biting else scored.score
+    members.open = members.open and members.cap != 0.0
+    if scored.score is not None and not members.open:
+        biting = [OpenGate(name, group.name) for name, gate in members.undecided if scored.score > gate.cap]
+        open_gates.extend(biting)
+        members.open = bool(biting)
+    scores[group.name] = None if members.open else scored.score
     return members

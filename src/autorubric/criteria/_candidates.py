@@ -1,0 +1,59 @@
+"""Candidates of a comparison: what replies and labels call them, and what an order of them is worth."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+_AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
+
+
+class Candidates(NamedTuple):
+    """What a reply or a label calls the candidates.
+
+    Attributes:
+        called: What each name is called there: a letter where a judge was shown letters, else itself.
+        lettered: Whether they are letters.
+    """
+
+    called: Mapping[str, str]
+    lettered: bool
+
+    def named(self, text: str) -> str | None:
+        """The name of the candidate that a text means; None where it means none."""
+        if self.lettered:
+            letter = _AROUND_AN_ID.sub("", text).upper()
+            return next((name for name, known in self.called.items() if known == letter), None)
+        return _named(text, tuple(self.called)) if self.called else text.strip() or None
+
+    def listed(self) -> str:
+        """What may be said; a judge that was shown letters is never told a name."""
+        return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
+
+
+def candidate_id(place: int) -> str:
+    """What a candidate is called in a prompt: a letter, after 26 of them a letter and a number."""
+    turn, letter = divmod(place, len(string.ascii_uppercase))
+    return string.ascii_uppercase[letter] + (str(turn) if turn else "")
+
+
+def _named(text: str, names: Sequence[str]) -> str | None:
+    if text in names:
+        return text
+    folded = text.strip().casefold()
+    found = [name for name in names if name.strip().casefold() == folded]
+    return found[0] if len(found) == 1 else None
+
+
+def values_by_name(groups: Sequence[Sequence[str]]) -> dict[str, float]:
+    """(k - rank) / (k - 1) of each candidate, those that share a place having the mean of its ranks."""
+    count = sum(len(group) for group in groups)
+    values: dict[str, float] = {}
+    above = 0
+    for group in groups:
+        rank = above + (len(group) + 1) / 2
+        values.update(dict.fromkeys(group, (count - rank) / (count - 1)))
+        above += len(group)
+    return values

@@ -1,0 +1,24 @@
+"""Mappings in criteria, which are values and do not change."""
+
+from __future__ import annotations
+
+from typing import Any, Never, TypeVar
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+class FrozenDict(dict[KeyT, ValueT]):
+    """A dict that cannot be changed, and so has a hash."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Never:
+        raise TypeError("a criterion does not change; make another one with model_copy or the constructor")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)

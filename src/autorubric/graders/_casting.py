@@ -1,0 +1,125 @@
+"""Asking what is planned: stored votes first, then the judges, several criteria at once where they can."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from autorubric._events import Listener, VoteCast
+from autorubric.criteria import find_check
+from autorubric.critic import Cast, cast_vote, cast_votes
+from autorubric.graders._base import Votes
+from autorubric.graders._planning import JudgeCall, VoteKey
+from autorubric.judges import BatchJudge
+from autorubric.types import JudgeVote
+
+
+def known_votes(calls: Sequence[JudgeCall], stored: Votes, *, retry_failed: bool) -> dict[VoteKey, JudgeVote]:
+    """The stored votes that are among the calls, as of now."""
+    there = {
+        (name, vote.judge_id, vote.sample, vote.order or ()): vote
+        for name, votes in stored.items()
+        for vote in votes
+    }
+    return {
+        call.key: _as_of_now(call, vote)
+        for call in calls
+        if (vote := there.get(call.key)) is not None and not (retry_failed and vote.status == "failed")
+    }
+
+
+def find_checks(calls: Sequence[JudgeCall]) -> None:
+    """Before anything is spent.
+
+    Raises:
+        ArgumentError: A check is not registered.
+    """
+    for call in calls:
+        if call.request.criterion.check is not None:
+            find_check(call.request.criterion.check)
+
+
+async def cast_all(
+    calls: Sequence[JudgeCall], *, per_request: int, listener: Listener | None, raises: bool
+) -> dict[VoteKey, JudgeVote]:
+    """The votes of all calls.
+
+    Args:
+        calls: What to ask.
+        per_request: Criteria in one request; 0 for all of an item.
+        listener: Hears of each vote as it arrives.
+        raises: Whether the first failed vote ends it.
+
+    Raises:
+        JudgeError: A vote failed and `raises` is set.
+    """
+    votes: dict[VoteKey, JudgeVote] = {}
+
+    async def run(batch: Sequence[JudgeCall]) -> None:
+        for call, cast in zip(batch, await _cast_batch(batch), strict=True):
+            _tell(listener, call, cast)
+            votes[call.key] = cast.vote
+            if cast.error is not None and raises:
+                raise cast.error
+
+    await _all_or_cancel([run(batch) for batch in _batches(calls, per_request)])
+    return votes
+
+
+def _batches(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
+    """Calls that share a request; those of a judge that takes one criterion at a time stand alone.
+
+    Criteria that compare share one only with those that show the same candidates in the same order.
+    """
+    groups: dict[tuple[str, int, tuple[str, ...]], list[JudgeCall]] = {}
+    alone = []
+    for call in calls:
+        if size == 1 or not isinstance(call.seat.judge, BatchJudge):
+            alone.append([call])
+        else:
+            key = (call.seat.judge_id, call.request.sample, call.request.order)
+            groups.setdefault(key, []).append(call)
+    shared = [
+        group[start : start + (size or len(group))]
+        for group in groups.values()
+        for start in range(0, len(group), size or len(group))
+    ]
+    return [*alone, *shared]
+
+
+def _tell(listener: Listener | None, call: JudgeCall, cast: Cast) -> None:
+    if listener is None:
+        return
+    event = VoteCast(
+        item_id=call.request.item_id,
+        criterion=call.request.criterion.name or "",
+        vote=cast.vote,
+        exchanged=cast.exchanged,
+    )
+    listener.vote_cast(event)
+
+
+def _as_of_now(call: JudgeCall, vote: JudgeVote) -> JudgeVote:
+    """A stored vote under the judge's present weight and the present values of the criterion's options."""
+    answer = call.request.criterion.parse_truth(vote.answer)
+    return replace(vote, weight=call.seat.weight, value=None if answer is None else answer.value)
+
+
+async def _cast_batch(batch: Sequence[JudgeCall]) -> list[Cast]:
+    if len(batch) == 1:
+        return [await cast_vote(batch[0].seat, batch[0].request)]
+    return await cast_votes(batch[0].seat, [call.request for call in batch])
+
+
+async def _all_or_cancel(work: Sequence[Any]) -> None:
+    """Awaits all; the first exception cancels the rest, which are awaited before it is raised."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

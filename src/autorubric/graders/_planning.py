@@ -1,0 +1,146 @@
+"""What is to be asked: every vote on a task, by criterion, judge, sample and order of presentation. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.graders._base import GradingTask
+from autorubric.graders._few_shot import ExamplePool
+from autorubric.graders._seeds import derive_seed
+from autorubric.judges import (
+    CHECK_JUDGE_ID,
+    CheckJudge,
+    JudgeRequest,
+    ReferenceJudge,
+    Seat,
+    is_blank,
+)
+
+VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
+"""What tells a vote on a task from the others: criterion, judge, sample, order."""
+
+_CHECK_SEAT: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCall:
+    """One vote to be cast.
+
+    Attributes:
+        seat: By whom.
+        request: On what.
+    """
+
+    seat: Seat
+    request: JudgeRequest
+
+    @property
+    def key(self) -> VoteKey:
+        """What tells the vote from the others on the task."""
+        request = self.request
+        return (request.criterion.name or "", self.seat.judge_id, request.sample, request.order)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Showing:
+    """One time that a judge is shown a criterion."""
+
+    sample: int
+    seed: int
+    order: tuple[str, ...]
+    presentation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """How a panel is asked.
+
+    Attributes:
+        seats: The panel.
+        examples: Where few-shot examples come from; None for none.
+        system_prompt: Replaces the system prompt for all kinds of criterion.
+        multi_choice_system_prompt: Replaces it for criteria with options.
+        shuffle: Whether options are shown in an order drawn from the seed.
+        seed: Seed of all draws.
+    """
+
+    seats: tuple[Seat, ...]
+    examples: ExamplePool | None
+    system_prompt: str | None
+    multi_choice_system_prompt: str | None
+    shuffle: bool
+    seed: int
+
+    def calls(self, task: GradingTask) -> Iterator[JudgeCall]:
+        """Every vote to be cast on a task.
+
+        Raises:
+            ArgumentError: A criterion compares with a reference that is not there.
+        """
+        self._demand_reference(task)
+        for criterion in task.rubric:
+            facing = criterion.facing(task.submission)
+            examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
+            for seat in self._asked(criterion):
+                for shown in self._showings(task, facing, seat):
+                    request = JudgeRequest(
+                        criterion=facing,
+                        submission=task.submission,
+                        query=task.query,
+                        reference_submission=task.reference_submission,
+                        guidelines=task.rubric.guidelines,
+                        item_id=task.item_id,
+                        sample=shown.sample,
+                        seed=shown.seed,
+                        shuffle=self.shuffle,
+                        examples=examples,
+                        order=shown.order,
+                        presentation=shown.presentation,
+                        system_prompt=self._system_prompt(criterion),
+                    )
+                    yield JudgeCall(seat=seat, request=request)
+
+    def _asked(self, criterion: BaseCriterion) -> tuple[Seat, ...]:
+        return self.seats if criterion.check is None else (_CHECK_SEAT,)
+
+    def _system_prompt(self, criterion: BaseCriterion) -> str | None:
+        if criterion.level in ("ordinal", "nominal") and self.multi_choice_system_prompt is not None:
+            return self.multi_choice_system_prompt
+        return self.system_prompt
+
+    def _showings(self, task: GradingTask, criterion: BaseCriterion, seat: Seat) -> Iterator[_Showing]:
+        item = task.item_id or task.submission.text or ""
+        for sample in range(seat.samples):
+            seed = derive_seed(self.seed, item, criterion.name or "", seat.judge_id, sample)
+            rng = random.Random(seed) if self.shuffle else None
+            orders = criterion.presentations(task.submission, rng)
+            # A check is one function of one text: it sees no order.
+            for presentation, order in enumerate(orders if criterion.check is None else orders[:1]):
+                yield _Showing(sample=sample, seed=seed, order=order, presentation=presentation)
+
+    def _demand_reference(self, task: GradingTask) -> None:
+        """Before anything is spent; a check sees the text alone and needs none.
+
+        Raises:
+            ArgumentError: A criterion compares with a reference, and neither the task nor some judge on it
+                has one.
+        """
+        if not is_blank(task.reference_submission):
+            return
+        needing = [one for one in task.rubric if one.needs_reference and one.check is None]
+        lacking = [one.name or "" for one in needing if any(_lacks(seat, one) for seat in self.seats)]
+        if lacking:
+            item = f"item {task.item_id!r}" if task.item_id else "the submission"
+            raise ArgumentError(
+                f"{', '.join(lacking)} compares with a reference, and {item} has none; give "
+                "reference_submission=…, or use mode='absolute'"
+            )
+
+
+def _lacks(seat: Seat, criterion: BaseCriterion) -> bool:
+    return not isinstance(seat.judge, ReferenceJudge) or seat.judge.takes_reference_for(criterion)

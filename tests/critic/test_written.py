@@ -1,0 +1,94 @@
+"""Critics as data, there and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from autorubric.criteria import BaseCriterion, PassFailCriterion, TextField
+from autorubric.critic import Critic, Prompt
+from autorubric.errors import ArgumentError
+from autorubric.llm import LLMConfig
+from tests.critic.evaluators import GOOD, HELPFUL, Scripted
+from tests.doubles import binary
+
+PLAIN = "{criterion}|{output}|{input}|{reference}|{context}"
+
+
+def named_evaluator(prompt: Prompt) -> Any:
+    """An evaluator with a name."""
+    return GOOD
+
+
+@pytest.mark.parametrize(
+    "evaluator",
+    [
+        "gpt-4.1-mini",
+        LLMConfig(model="m", temperature=0.5, api_key="sk-1"),
+        LLMConfig(model="m", extra_headers={"X-Team": "sk-1"}),
+        LLMConfig(model="m", extra_params={"access_token": "sk-1", "top_k": 5}),
+        LLMConfig(
+            model="m",
+            thinking="low",
+            fallbacks=("n", LLMConfig(model="o", api_key="sk-1", extra_headers={"X-Team": "sk-1"})),
+        ),
+    ],
+    ids=lambda evaluator: repr(evaluator)[:40],
+)
+def test_critics_of_specs_are_data(evaluator):
+    """There and back through JSON, without keys, headers and other secrets, nor digests of them."""
+    critic = Critic(evaluator, HELPFUL, PLAIN, {"answer": [1, 2]})
+    told = json.loads(json.dumps(critic.to_dict()))
+    assert "sk-1" not in repr(told)
+    assert "sha256" not in repr(told)
+    again = Critic.from_dict(told)
+    assert again.to_dict() == told
+    if isinstance(evaluator, LLMConfig):
+        assert again.evaluator.model_dump() == evaluator.model_dump()
+    assert (again.criterion, again.prompt_template, again.reference) == (HELPFUL, PLAIN, {"answer": [1, 2]})
+    assert isinstance(again.evaluator, type(evaluator))
+
+
+class Unregistered(BaseCriterion):
+    """A kind that files do not know."""
+
+    remark: TextField = TextField()
+
+
+@pytest.mark.parametrize(
+    ("critic", "said"),
+    [
+        (Critic(named_evaluator, HELPFUL), "cannot be written down"),
+        (Critic(Scripted(), HELPFUL), "cannot be written down"),
+        (Critic("m", Unregistered(name="u")), "no type tag"),
+        (Critic("m", binary(check=lambda text: True)), "register_check"),
+        (Critic("m", HELPFUL, reference=object()), "reference cannot be written down"),
+        (Critic("m", HELPFUL, reference=float("nan")), "reference cannot be written down"),
+    ],
+)
+def test_what_cannot_be_written_down(critic, said):
+    """Functions, objects, kinds and checks without a name, references that are no JSON."""
+    with pytest.raises(ArgumentError, match=said):
+        critic.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"evaluater": "m"}, "did you mean 'evaluator'"),
+        ({"evaluator": 7}, "evaluator is a model's name"),
+        ({"evaluator": {"model": "m", "temperature": 9}}, "temperature"),
+        ({"criterion": {"type": "likert", "scale": "x"}}, "scale"),
+        ({"criterion": {"type": "no such"}}, "no kind of criterion"),
+        ({"prompt_template": "{output.x}"}, "no variable"),
+    ],
+)
+def test_faulty_data_is_refused(change, said):
+    """Unknown keys, wrong values, unknown kinds."""
+    good = Critic("m", PassFailCriterion(name="p", requirement="r")).to_dict()
+    with pytest.raises(ArgumentError, match=said):
+        Critic.from_dict({**good, **change})
+    with pytest.raises(ArgumentError, match="needs evaluator and criterion"):
+        Critic.from_dict({})
