@@ -122,3 +122,17 @@ async def test_a_comparison_that_nobody_judged_has_no_figures() -> None:
     assert (one.accuracy, one.kappa, one.tie_rate, one.position_consistency) == (None,) * 4
     assert set(one.reasons.values()) == {"no_pairs"}
     assert one.abstention_rate == 1.0
+
+
+@in_loop
+async def test_comparisons_alone_are_covered() -> None:
+    """What is used and covered counts comparisons; pooled figures of single answers there are none."""
+    rubric = Rubric([ComparativeCriterion(name="better")])
+    items = [
+        DataItem(submission={"new": f"n{i}", "old": f"o{i}"}, ground_truth={"better": "new"})
+        for i in range(4)
+    ]
+    given = RubricDataset(rubric=rubric, items=items)
+    found = compute_metrics(await run(given, first_declared), given)
+    assert (found.coverage, found.pooled.n, found.pooled.pearson) == (1.0, 0, None)
+    assert "pooled" not in found.summary()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, Unpack
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, Unpack
 
 from scipy.special import betainc, ndtr
 
@@ -15,7 +15,11 @@ from autorubric.metrics._estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics._moments import ccc_of, moments_of, pearson_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
+from autorubric.metrics._resampling import Compute
 from autorubric.metrics._scales import as_sequence
+
+Variance: TypeAlias = Callable[[float, int], float | None]
+"""(value, n) to the variance on Fisher's z scale; None with too few pairs."""
 
 
 def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
@@ -85,16 +89,20 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
 
 def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
     """`spearman` of pairs that are ranked already."""
-    figure = Figure(
-        name="Spearman's rho",
-        compute=spearman_of(ranked),
+    figure = _rank_figure("Spearman's rho", ranked, spearman_of(ranked), _spearman_variance)
+    return estimate(figure, ranked.units, options, n_missing=n_missing)
+
+
+def _rank_figure(name: str, ranked: Ranked, compute: Compute, variance: Variance) -> Figure:
+    return Figure(
+        name=name,
+        compute=compute,
         reason=lambda sums: "too_few_units" if ranked.units.n < 2 else "no_variance",
         auto="analytic",
         auto_clustered="percentile",
-        analytic=fisher_z(_spearman_variance),
+        analytic=fisher_z(variance),
         on_table=False,
     )
-    return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
 def kendall_tau_b(
@@ -117,15 +125,7 @@ def kendall_tau_b(
 
 def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
     """`kendall_tau_b` of pairs that are ranked already."""
-    figure = Figure(
-        name="Kendall's tau-b",
-        compute=kendall_of(ranked),
-        reason=lambda sums: "too_few_units" if ranked.units.n < 2 else "no_variance",
-        auto="analytic",
-        auto_clustered="percentile",
-        analytic=fisher_z(_kendall_variance),
-        on_table=False,
-    )
+    figure = _rank_figure("Kendall's tau-b", ranked, kendall_of(ranked), _kendall_variance)
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, Unpack
 
@@ -46,6 +46,19 @@ def _one_class(
     return pair, scale.code(positive)
 
 
+def _estimate(
+    figure: Callable[[int, int], Figure],
+    truth: Iterable[Any] | None,
+    pred: Iterable[Any] | None,
+    positive: Any,
+    scale: Scale | None,
+    table: Any,
+    options: IntervalOptions,
+) -> Estimate:
+    pair, index = _one_class(truth, pred, positive, scale, table, options)
+    return estimate(figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+
+
 def precision(
     truth: Iterable[Any] | None = None,
     pred: Iterable[Any] | None = None,
@@ -69,9 +82,7 @@ def precision(
         table: Counts, K × K, rows truth, instead of labels.
         **interval: See `CodedArguments`.
     """
-    options = IntervalOptions(**interval)
-    pair, index = _one_class(truth, pred, positive, scale, table, options)
-    return estimate(precision_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+    return _estimate(precision_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
 
 
 def precision_figure(size: int, positive: int) -> Figure:
@@ -98,9 +109,7 @@ def recall(
 
     No true positive: undefined (`no_positive_in_truth`). Arguments as in `precision`.
     """
-    options = IntervalOptions(**interval)
-    pair, index = _one_class(truth, pred, positive, scale, table, options)
-    return estimate(recall_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+    return _estimate(recall_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
 
 
 def recall_figure(size: int, positive: int) -> Figure:
@@ -127,9 +136,7 @@ def specificity(
 
     No true negative: undefined (`no_negative_in_truth`). Arguments as in `precision`.
     """
-    options = IntervalOptions(**interval)
-    pair, index = _one_class(truth, pred, positive, scale, table, options)
-    return estimate(specificity_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+    return _estimate(specificity_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
 
 
 def specificity_figure(size: int, positive: int) -> Figure:
@@ -156,9 +163,7 @@ def f1(
 
     No positive on either side: undefined (`no_positive`); no hit: 0.0. Arguments as in `precision`.
     """
-    options = IntervalOptions(**interval)
-    pair, index = _one_class(truth, pred, positive, scale, table, options)
-    return estimate(f1_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
+    return _estimate(f1_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
 
 
 def f1_figure(size: int, positive: int) -> Figure:
@@ -184,10 +189,8 @@ def positive_agreement(
         [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
             paradoxes, Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    options = IntervalOptions(**interval)
-    pair, index = _one_class(truth, pred, positive, scale, table, options)
-    return estimate(
-        positive_agreement_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing
+    return _estimate(
+        positive_agreement_figure, truth, pred, positive, scale, table, IntervalOptions(**interval)
     )
 
 
@@ -214,10 +217,8 @@ def negative_agreement(
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    options = IntervalOptions(**interval)
-    pair, index = _one_class(truth, pred, positive, scale, table, options)
-    return estimate(
-        negative_agreement_figure(pair.size, index), pair.units, options, n_missing=pair.n_missing
+    return _estimate(
+        negative_agreement_figure, truth, pred, positive, scale, table, IntervalOptions(**interval)
     )
 
 

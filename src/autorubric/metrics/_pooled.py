@@ -31,10 +31,12 @@ def pooled_figures(
     Accuracy takes the cells of every categorical criterion. Figures of a table need one scale: where there
     are several, they take the binary cells, and are None (`not_comparable`) where there are none.
     """
-    every = _pearson(cells, rater, range(len(cells.criteria)))
+    # What a comparison is worth is that of its first candidate, and of another one in each item.
+    single = [place for place, one in enumerate(cells.criteria) if one.level != "ranking"]
+    every = _pearson(cells, rater, single)
 
     def of_scale(places: Sequence[int]) -> PooledMetrics:
-        linear = every if len(places) == len(cells.criteria) else _pearson(cells, rater, places)
+        linear = every if len(places) == len(single) else _pearson(cells, rater, places)
         return _of_scale(cells, tables, modes, places, linear)
 
     scales = _scales(cells.criteria)

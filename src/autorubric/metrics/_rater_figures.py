@@ -94,7 +94,7 @@ def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dic
         "pooled_by_scale": by_scale,
         **_scores(context, rater, noted),
         "na_stats": stats,
-        "coverage": together.n / stats.n_cells if stats.n_cells else None,
+        "coverage": sum(one.n_samples for one in per_criterion) / stats.n_cells if stats.n_cells else None,
         "abstention_rate": stats.judge_rate,
         "failure_rate": stats.failed / stats.n_cells if stats.n_cells else None,
     }

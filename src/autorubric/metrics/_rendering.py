@@ -47,7 +47,7 @@ def metric_blocks(
     blocks: list[Block] = [
         _overview(panel, n_items),
         _macro_table(panel),
-        _pooled_block(panel),
+        *([_pooled_block(panel)] if panel.pooled.n else []),
         _score_block(panel),
         _criteria_table(panel.per_criterion),
     ]
@@ -77,7 +77,7 @@ def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
         figures=(
             ("items", n_items),
             ("labelled cells", stats.n_cells),
-            ("pairs used", panel.pooled.n),
+            ("pairs used", sum(one.n_samples for one in panel.per_criterion)),
             ("coverage", panel.coverage),
             ("abstention rate", panel.abstention_rate),
             ("failure rate", panel.failure_rate),
