@@ -98,7 +98,8 @@ def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dic
         "abstention_rate": stats.judge_rate,
         "failure_rate": stats.failed / stats.n_cells if stats.n_cells else None,
     }
-    reasons = {**noted.reasons, **{f"pooled.{name}": why for name, why in together.reasons.items()}}
+    pooled = together.reasons if together.n else {}
+    reasons = {**noted.reasons, **{f"pooled.{name}": why for name, why in pooled.items()}}
     return fields, {name: str(why) for name, why in reasons.items()}
 
 

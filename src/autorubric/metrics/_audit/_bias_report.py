@@ -1,0 +1,150 @@
+"""Where judges lean: leniency, length, position, and texts of their own family.
+
+References:
+    [1] J. M. Wooldridge (2010), Econometric analysis of cross section and panel data, 2nd ed., ch. 6:
+        differences in differences.
+    [2] A. Panickssery, S. R. Bowman, S. Feng (2024), LLM evaluators recognize and favor their own
+        generations, NeurIPS.
+    [3] Y. Dubois et al. (2024), Length-controlled AlpacaEval, COLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._bias_results import BIASES, BiasReport, JudgeBias, TestedBias
+from autorubric.metrics._audit._item_facts import ItemFacts, facts_of
+from autorubric.metrics._audit._length_lean import length_lean
+from autorubric.metrics._audit._leniency import leniency, pass_rate_difference
+from autorubric.metrics._audit._position_lean import position_lean
+from autorubric.metrics._audit._resampled import Resampling
+from autorubric.metrics._audit._rubric_weights import weights_of
+from autorubric.metrics._audit._self_preference import own_error_difference, self_preference
+from autorubric.metrics._audit._valued import Valued, valued_of
+from autorubric.metrics._judge_comparison import adjust_pvalues
+from autorubric.metrics._label_table import table_of
+from autorubric.metrics._votes_table import VotesTable
+
+
+def bias_report(
+    result: Any,
+    dataset: Any = None,
+    *,
+    families: Mapping[str, str] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> BiasReport:
+    """Where each judge leans, with intervals by item and p-values adjusted over the judges (Holm).
+
+    All figures are of decisions, by value on [0, 1]; cells without a value (nominal options without one,
+    open numbers) do not count, and penalties (negative weights) are turned round, 1 - value, so that above
+    0 is always in favour of the text. Means are over cells, with t over items, C - 1 degrees of freedom.
+
+    - Leniency: mean of judge minus truth. Pass rate: the same of whether the value is ½ or more.
+    - Length: Spearman's rank correlation of the item's mean error with its number of words, partial for the
+      item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). Longer texts may be better, and
+      errors shrink towards the ends of a scale; neither is a lean. p from t with n - 3 degrees of freedom.
+    - Position: share of decided comparisons, among single votes whose order is known, that the candidate
+      shown first won, minus ½. Ask in both orders, or better candidates shown first look like a lean.
+    - Self-preference [2]: on each cell the judge's value minus the mean of the judges of other families;
+      its mean on texts of the judge's own family minus its mean on the others [1], so that neither a good
+      generator nor a lenient judge counts. The truth drops out, so cells need no label. Welch's t over
+      items. `own_error_difference` is the same of judge minus truth, without the other judges.
+
+    Undefined figures say why: `no_truth`, `no_text` (lengths), `no_order` (comparisons), `no_generator`
+    (no item names one), `one_judge` (no judge of another family), `no_pairs` (no text of the own family, or
+    nothing else).
+
+    Args:
+        result: An `EvalResult`, or a long table of labels.
+        dataset: Where texts, `metadata["generator"]` and labels stand; the run's own by default.
+        families: Family of each judge and generator, by name; one that is not named is its own family.
+        confidence_level: Level of the intervals.
+        n_resamples: Resamples of items, for the length lean.
+        rng: Seed or generator.
+
+    Raises:
+        ArgumentError: `families` names neither a judge nor a generator that occurs.
+    """
+    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    table = table_of(result, dataset)
+    facts = facts_of(result, dataset, table.item_ids)
+    known = _checked(families or {}, table, facts)
+    valued = valued_of(table, weights_of(result, dataset, table).by_item)
+    resampling = given.fixed()
+    found = {judge: _of_judge(table, valued, facts, known, judge, resampling) for judge in table.judges}
+    counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
+    return BiasReport(
+        per_judge=_adjusted(found),
+        n_items=table.n_items,
+        generators=counts,
+        notes=_notes(valued, counts, known, table.judges),
+    )
+
+
+def _checked(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -> dict[str, str]:
+    there = [*table.judges, *dict.fromkeys(one for one in facts.generators if one is not None)]
+    if families and not set(families) & set(there):
+        raise ArgumentError(
+            f"families names {sorted(families)!r}, none of them a judge or a generator; there are {there!r}"
+        )
+    return dict(families)
+
+
+def _of_judge(
+    table: VotesTable,
+    valued: Valued,
+    facts: ItemFacts,
+    families: Mapping[str, str],
+    judge: str,
+    resampling: Resampling,
+) -> JudgeBias:
+    at, level = table.judges.index(judge), resampling.confidence_level
+    own = families.get(judge, judge)
+    written = [None if one is None else families.get(one, one) for one in facts.generators]
+    others = [place for place, name in enumerate(table.judges) if families.get(name, name) != own]
+    by_own = np.array([np.nan if one is None else float(one == own) for one in written])
+    mine = valued.item[~np.isnan(valued.value[:, at])]
+    return JudgeBias(
+        leniency=leniency(valued, at, level),
+        pass_rate_difference=pass_rate_difference(valued, at, level),
+        length_lean=length_lean(valued, at, facts.lengths, resampling),
+        position_lean=position_lean(table, judge, level),
+        self_preference=self_preference(valued, at, others, by_own, level),
+        own_error_difference=own_error_difference(valued, at, by_own, level),
+        family=own,
+        n_own_items=int(np.count_nonzero(by_own[np.unique(mine)] == 1)),
+    )
+
+
+def _adjusted(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
+    adjusted = dict(found)
+    for kind in BIASES:
+        p_values = adjust_pvalues([getattr(one, kind).p_value for one in found.values()], method="holm")
+        for judge, p_value in zip(found, p_values, strict=True):
+            bias: TestedBias = replace(getattr(found[judge], kind), adjusted_p_value=p_value)
+            changed: dict[str, Any] = {kind: bias}
+            adjusted[judge] = replace(adjusted[judge], **changed)
+    return adjusted
+
+
+def _notes(
+    valued: Valued, generators: Mapping[str, int], families: Mapping[str, str], judges: tuple[str, ...]
+) -> tuple[str, ...]:
+    notes = []
+    if valued.left_out:
+        notes.append(f"answers without a value on [0, 1] are left out: {', '.join(valued.left_out)}")
+    if valued.has_penalties:
+        notes.append("values of penalties are turned round: above 0 is in favour of the text")
+    kin = {families.get(one, one) for one in judges} & {families.get(one, one) for one in generators}
+    if generators and not kin:
+        notes.append(
+            "no judge is of a generator's family; say who belongs together with families={name: family}"
+        )
+    return tuple(notes)

@@ -1,0 +1,145 @@
+"""What `variance_components` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
+from autorubric.metrics._audit._generalisability import Plan
+from autorubric.metrics._estimate import Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VarianceComponent:
+    """One source of variance.
+
+    Attributes:
+        source: `item`, `judge`, `order`, their interactions (`item:judge`), and what is left: `sample` where
+            cells were asked again, else `residual`.
+        variance: Its variance; 0 where the estimate is negative.
+        raw: The estimate as it came out; None where there is none.
+        negative: Whether it came out below 0.
+        share: Its share of the sum of all components.
+    """
+
+    source: str
+    variance: Estimate
+    raw: float | None
+    negative: bool
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneralisabilityStudy:
+    """Where the variance of one figure comes from, and how reliable its mean over judges and samples is.
+
+    Attributes:
+        name: The criterion, or `score`.
+        components: Sources of variance.
+        g: Reliability of the order of items (relative error), at the design of the run.
+        phi: Reliability of the values themselves (absolute error), likewise; judges' levels count.
+        single: Φ of one vote of one judge.
+        plan: The fewest judges × samples for the target, by Φ.
+        plan_g: The same by G.
+        n_votes: Votes.
+        n_items: Items.
+        n_judges: Judges.
+        n_orders: Orders.
+        n_samples: Mean number of votes of a judge in an order.
+        balanced: Whether every cell has as many votes as any other, so that these are ANOVA estimates.
+    """
+
+    name: str
+    components: tuple[VarianceComponent, ...]
+    g: Estimate
+    phi: Estimate
+    single: Estimate
+    plan: Plan
+    plan_g: Plan
+    n_votes: int
+    n_items: int
+    n_judges: int
+    n_orders: int
+    n_samples: float
+    balanced: bool
+
+    def component(self, source: str) -> VarianceComponent | None:
+        """The component of that source; None where it is not told apart."""
+        return next((one for one in self.components if one.source == source), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VarianceComponents(Findings):
+    """Where the variance of votes comes from.
+
+    Attributes:
+        score: That of item scores.
+        per_criterion: That of each criterion's values.
+        target: The reliability that plans are for.
+        left_out: Criteria without votes that are numbers.
+    """
+
+    score: GeneralisabilityStudy
+    per_criterion: Mapping[str, GeneralisabilityStudy]
+    target: float
+    left_out: tuple[str, ...]
+
+    def blocks(self) -> list[Block]:
+        """The figures, for any renderer."""
+        blocks: list[Block] = [_components_table(self.score), _reliability_table(self.score)]
+        studies = {"score": self.score, **self.per_criterion}
+        blocks.append(_shares_table(studies))
+        blocks.append(_plans_table(studies, self.target))
+        if self.left_out:
+            blocks.append(TextBlock(title="Left out", text=", ".join(self.left_out)))
+        return blocks
+
+
+def _components_table(study: GeneralisabilityStudy) -> TableBlock:
+    rows = tuple(
+        (one.source, *figure_cells(one.variance), one.share, "yes" if one.negative else "")
+        for one in study.components
+    )
+    design = f"{study.n_items} items, {study.n_judges} judges, {study.n_samples:.3g} samples"
+    return TableBlock(
+        title=f"Variance of item scores ({design})",
+        columns=("source", *FIGURE_COLUMNS, "share", "came out below 0"),
+        rows=rows,
+    )
+
+
+def _reliability_table(study: GeneralisabilityStudy) -> TableBlock:
+    figures = {
+        "G, order of items (run's design)": study.g,
+        "Φ, values (run's design)": study.phi,
+        "Φ of a single vote": study.single,
+    }
+    return TableBlock(
+        title="Reliability of item scores",
+        columns=("figure", *FIGURE_COLUMNS),
+        rows=tuple((name, *figure_cells(one)) for name, one in figures.items()),
+    )
+
+
+def _shares_table(studies: Mapping[str, GeneralisabilityStudy]) -> TableBlock:
+    sources = dict.fromkeys(one.source for study in studies.values() for one in study.components)
+    rows: list[tuple[Cell, ...]] = []
+    for name, study in studies.items():
+        shares = {one.source: one.share for one in study.components}
+        rows.append((name, study.n_votes, *(shares.get(source) for source in sources)))
+    return TableBlock(title="Shares of variance", columns=("figure", "votes", *sources), rows=tuple(rows))
+
+
+def _plans_table(studies: Mapping[str, GeneralisabilityStudy], target: float) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (name, study.phi.value, one.judges, one.samples, one.reached, one.reason or "")
+        for name, study in studies.items()
+        for one in (study.plan,)
+    ]
+    return TableBlock(
+        title=f"Fewest votes for Φ of {target:g}",
+        columns=("figure", "Φ now", "judges", "samples", "Φ then", "why not"),
+        rows=tuple(rows),
+    )

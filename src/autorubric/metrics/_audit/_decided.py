@@ -1,0 +1,137 @@
+"""What each judge decided beside the truth, over the cells that a panel can be audited on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from autorubric.metrics._cells import Cells, Column, Modes, cells_of
+from autorubric.metrics._item_scores import Rater
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes
+from autorubric.metrics._votes_table import MeasuredCriterion, VotesTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """Decisions of the judges and labels, by cell; a cell is one criterion of one item.
+
+    Attributes:
+        criteria: The criteria.
+        names: A name for each, no two alike.
+        by_value: Whether answers to a criterion lie on [0, 1], so that they are averaged and differ by more
+            or less; else they are categories, shape `(n_criteria,)`.
+        left_out: Names of criteria whose answers are numbers without a range, or texts.
+        item_ids: Ids of the items.
+        item: Position of each cell's item, shape `(n_cells,)`.
+        criterion: Position of its criterion.
+        judges: Ids of the judges.
+        code: Position of each judge's category, shape `(n_cells, n_judges)`; -1 for none.
+        value: Each judge's answer on [0, 1]; NaN for none.
+        truth_code: Position of the label's category, shape `(n_cells,)`; -1 for none.
+        truth_value: The label on [0, 1]; NaN for none.
+    """
+
+    criteria: tuple[MeasuredCriterion, ...]
+    names: tuple[str, ...]
+    by_value: Array
+    left_out: tuple[str, ...]
+    item_ids: tuple[str, ...]
+    item: Codes
+    criterion: Codes
+    judges: tuple[str, ...]
+    code: Codes
+    value: Array
+    truth_code: Codes
+    truth_value: Array
+
+    @property
+    def graded(self) -> Array:
+        """Whether the cell's answers are compared by value, shape `(n_cells,)`."""
+        return np.asarray(self.by_value[self.criterion])
+
+    @property
+    def answered(self) -> Array:
+        """Where each judge gave an answer, shape `(n_cells, n_judges)`."""
+        return np.where(self.graded[:, None], ~np.isnan(self.value), self.code >= 0)
+
+    @property
+    def labelled(self) -> Array:
+        """Where there is a label, shape `(n_cells,)`."""
+        return np.where(self.graded, ~np.isnan(self.truth_value), self.truth_code >= 0)
+
+    @property
+    def errors(self) -> Array:
+        """Judge minus truth by value, else 1 where the category is another; shape `(n_cells, n_judges)`.
+
+        NaN where either side has no answer.
+        """
+        apart = np.where(
+            self.graded[:, None],
+            self.value - self.truth_value[:, None],
+            (self.code != self.truth_code[:, None]).astype(float),
+        )
+        return np.where(self.answered & self.labelled[:, None], apart, np.nan)
+
+
+def decided_of(table: VotesTable) -> Decided:
+    """The decisions of a votes table, abstentions and failures left out."""
+    cells = cells_of(table, Modes())
+    criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+    names = distinct_names(table.criteria)
+    columns = [cells.raters["judge", judge] for judge in table.judges]
+    by_value = np.array([_is_graded(one) for one in cells.criteria], dtype=bool)
+    usable = np.array([not _is_unusable(cells, at, columns) for at in range(len(names))], dtype=bool)
+    kept = usable[criterion] if len(criterion) else np.zeros(0, dtype=bool)
+    return Decided(
+        criteria=cells.criteria,
+        names=names,
+        by_value=by_value,
+        left_out=tuple(name for name, fits in zip(names, usable, strict=True) if not fits),
+        item_ids=table.item_ids,
+        item=cells.item[kept],
+        criterion=criterion[kept],
+        judges=table.judges,
+        code=_stacked([one.code for one in columns], kept, np.int64),
+        value=_stacked([one.value for one in columns], kept, float),
+        truth_code=cells.truth.code[kept],
+        truth_value=cells.truth.value[kept],
+    )
+
+
+def _stacked(columns: Sequence[Array], kept: Array, kind: type) -> Array:
+    if not columns:
+        return np.zeros((int(np.count_nonzero(kept)), 0), dtype=kind)
+    return np.column_stack([column[kept] for column in columns]).astype(kind, copy=False)
+
+
+def _is_graded(criterion: MeasuredCriterion) -> bool:
+    if criterion.level == "interval":
+        return True
+    return criterion.level == "ordinal" and all(one.value is not None for one in criterion.categories)
+
+
+def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
+    """Whether nothing on the criterion can be set against a label: no category and no value on [0, 1]."""
+    span = cells.spans[at]
+    everyone = [cells.truth, *columns]
+    if _is_graded(cells.criteria[at]):
+        return all(bool(np.isnan(one.value[span]).all()) for one in everyone)
+    return all(bool((one.code[span] < 0).all()) for one in everyone)
+
+
+def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
+    """A name for each criterion; of several with one name and other scales, the later ones get a number."""
+    seen: dict[str, int] = {}
+    names = []
+    for one in criteria:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        names.append(one.name if seen[one.name] == 1 else f"{one.name} ({seen[one.name]})")
+    return tuple(names)
+
+
+def judge_rater(judge: str) -> Rater:
+    """The rater that a judge is."""
+    return ("judge", judge)

@@ -1,0 +1,110 @@
+"""Whether a criterion tells good items from bad ones, and which criteria say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autorubric.metrics._audit._item_results import RedundantPair
+from autorubric.metrics._audit._resampled import Resampling, ratio, resampled_units
+from autorubric.metrics._correlation import pearson
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._intervals import mean_ends, wilson
+from autorubric.metrics._resampling import Array, Units
+
+TAIL = 0.27
+"""Share of the items in the upper and in the lower group; Kelley's, at which normal scores tell most."""
+
+FEWEST_PAIRS = 10
+"""Pairs of criteria with fewer items in common are not called redundant: few items correlate by chance."""
+
+
+def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate:
+    """Pass rate with Wilson's interval, or mean value with a t interval."""
+    kept = values[~np.isnan(values)]
+    n_missing = len(values) - len(kept)
+    if not len(kept):
+        return Estimate.undefined("no_values", method="mean value", n_missing=n_missing)
+    if binary:
+        return wilson(int(kept.sum()), len(kept), confidence_level=confidence_level)
+    ends = mean_ends(kept, np.arange(len(kept)), confidence_level)
+    method = f"mean value; t, {confidence_level:.0%}"
+    reason = "too_few_units" if ends.low is None else None
+    low, high = (
+        (None, None) if ends.low is None or ends.high is None else (max(0.0, ends.low), min(1.0, ends.high))
+    )
+    return Estimate(float(kept.mean()), low, high, ends.se, len(kept), method, reason, n_missing)  # type: ignore[arg-type]
+
+
+def rest_means(values: Array) -> Array:
+    """For each item and criterion the mean of the item's other values, shape `(n_items, n_criteria)`."""
+    there = ~np.isnan(values)
+    filled = np.where(there, values, 0.0)
+    total, count = filled.sum(1, keepdims=True), there.sum(1, keepdims=True)
+    return ratio(total - filled, (count - there).astype(float))
+
+
+def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
+    """Mean value among the best 27 % of items minus that among the worst; items tied at the edge share it."""
+    method = f"mean in the upper {TAIL:.0%} of items - mean in the lower"
+    kept = ~(np.isnan(values) | np.isnan(totals))
+    n = int(np.count_nonzero(kept))
+    # Items alike are one unit with a count: few values make few units.
+    alike, counts = np.unique(
+        np.column_stack([np.round(totals[kept], 12), values[kept]]), axis=0, return_counts=True
+    )
+    seen, place = np.unique(alike[:, 0], return_inverse=True)
+    place, x = place.reshape(-1), alike[:, 1]
+
+    def compute(weights: Array) -> Array:
+        tied = _by_place(weights, place, len(seen))
+        share = _edge_shares(tied)
+        mirrored = _edge_shares(tied[:, ::-1])[:, ::-1]
+        low, high = (weights * one[:, place] for one in (share, mirrored))
+        return (ratio(high @ x, high.sum(1)) - ratio(low @ x, low.sum(1)))[:, None]
+
+    units = Units(counts=counts.astype(np.int64), n=n) if n and len(seen) > 1 else None
+    reason = "no_variance" if n else "no_values"
+    return resampled_units(units, compute, resampling, [method], n=[n], reasons=[reason])[0]  # type: ignore[list-item]
+
+
+def _by_place(weights: Array, place: Array, size: int) -> Array:
+    flat = (np.arange(len(weights))[:, None] * size + place).reshape(-1)
+    counted = np.bincount(flat, weights=weights.reshape(-1), minlength=len(weights) * size)
+    return np.asarray(counted.reshape(-1, size))
+
+
+def _edge_shares(tied: Array) -> Array:
+    """Which share of each group of tied items lies among the first 27 % of the weight."""
+    wanted = TAIL * tied.sum(1, keepdims=True)
+    before = np.cumsum(tied, axis=1) - tied
+    return np.asarray(np.clip((wanted - before) / np.where(tied > 0, tied, 1.0), 0.0, 1.0))
+
+
+def redundant_pairs(
+    values: Array, names: Sequence[str], threshold: float, confidence_level: float
+) -> tuple[RedundantPair, ...]:
+    """Pairs whose values correlate by the threshold or more, the strongest first."""
+    n, r = _correlation_matrix(values)
+    found = []
+    for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):
+        correlation = pearson(values[:, a], values[:, b], confidence_level=confidence_level)
+        found.append(RedundantPair(first=names[a], second=names[b], correlation=correlation))
+    return tuple(sorted(found, key=lambda one: -abs(one.correlation.value or 0.0)))
+
+
+def _correlation_matrix(values: Array) -> tuple[Array, Array]:
+    """Items in common and Pearson's r of every pair of columns; 0 where it is undefined."""
+    there = (~np.isnan(values)).astype(float)
+    # Columns that do not vary must not vary by rounding either.
+    centre = np.where(
+        there.sum(0) > 0, np.where(there > 0, values, 0.0).sum(0) / np.maximum(there.sum(0), 1), 0.0
+    )
+    x = np.where(there > 0, values - centre, 0.0)
+    n = there.T @ there
+    first, square, safe = x.T @ there, (x * x).T @ there, np.maximum(n, 1.0)
+    product = x.T @ x - first * first.T / safe
+    left, right = square - first**2 / safe, square.T - first.T**2 / safe
+    room = np.sqrt(np.maximum(left, 0.0) * np.maximum(right, 0.0))
+    return n, np.where(room > 1e-12, product / np.where(room > 1e-12, room, 1.0), 0.0)

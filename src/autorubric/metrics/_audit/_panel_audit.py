@@ -1,0 +1,141 @@
+"""Whether a panel is worth its judges: whether they err together, and what each of them adds.
+
+References:
+    [1] L. Kish (1965), Survey sampling, ch. 5: the effective size n / (1 + (n - 1) ρ).
+    [2] R. T. Clemen, R. L. Winkler (1985), Limits for the precision and value of information from dependent
+        sources, Operations Research 33(2), 427-442: the same for correlated judges, k / (1 + (k - 1) ρ).
+    [3] A. P. Dawid, A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the EM
+        algorithm, Applied Statistics 28(1), 20-28.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._aggregators import compare_aggregators
+from autorubric.metrics._audit._decided import Decided, decided_of
+from autorubric.metrics._audit._error_correlation import error_correlations
+from autorubric.metrics._audit._panel_choice import (
+    FIGURE,
+    choose_single,
+    choose_smallest,
+    credit_sums,
+    macro_credits,
+    split_items,
+)
+from autorubric.metrics._audit._panel_results import JudgeInPanel, PanelAudit
+from autorubric.metrics._audit._panels import panel_credit
+from autorubric.metrics._audit._resampled import Resampling, not_a_point, resampled
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._label_table import table_of
+from autorubric.metrics._resampling import Array
+
+
+def panel_audit(
+    result: Any,
+    dataset: Any = None,
+    *,
+    epsilon: float = 0.02,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> PanelAudit:
+    """What the judges of a panel add to each other: error correlations, effective number, smaller panels.
+
+    Errors of two judges are correlated within each criterion, and over criteria by adding up sums of squares
+    and products around each criterion's own means: criteria of different difficulty then do not look like
+    judges that err together. An error is 1 or 0 on categories, judge minus truth on values. The effective
+    number of judges is k / (1 + (k - 1) r̄) [1, 2].
+
+    The panel of some judges is recomputed from their decisions: the answer given most often, or the mean of
+    values. A tie counts as breaking it at random would on average, so that panels of an even number are
+    neither flattered by leaving out their ties nor punished; figures of a run whose panel breaks ties in
+    its own way differ there. All panels are compared on the cells that every judge answered. The best single
+    judge and the smallest panel within `epsilon` are chosen on a random half of the items and reported on
+    the other. With more than 10 judges the smallest panel is sought by adding one judge at a time.
+    Dawid–Skene [3] is fitted once to each categorical criterion, its labels held while items are resampled.
+
+    Without a truth, with one judge, or without a cell that all judges answered, figures are undefined
+    (`no_truth`, `one_judge`, `no_pairs`); errors that do not vary have no correlation (`no_variance`).
+
+    Args:
+        result: An `EvalResult`, or a long table of labels.
+        dataset: Where the labels stand; the run's own by default.
+        epsilon: What the smallest panel may fall short of all judges by, at least 0.
+        confidence_level: Level of the intervals, which resample items.
+        n_resamples: Resamples.
+        rng: Seed or generator of the resampling and of the split.
+
+    Raises:
+        ArgumentError: `epsilon` is negative, or the table cannot be read.
+    """
+    if not 0.0 <= epsilon < float("inf"):
+        raise ArgumentError(f"epsilon={epsilon!r}; give a number of at least 0, as 0.02")
+    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    resampling, decided = given.fixed(), decided_of(table_of(result, dataset))
+    usable = decided.labelled & decided.answered.any(axis=1)
+    complete = decided.labelled & decided.answered.all(axis=1) & bool(decided.judges)
+    reason = _reason(decided)
+    correlations, mean, effective = error_correlations(decided, resampling)
+    panel, per_judge = _leave_one_out(decided, resampling, reason)
+    parts = split_items(decided, complete, resampling)
+    choosing: Reason = "too_few_units" if complete.any() and reason != "one_judge" else reason
+    return PanelAudit(
+        judges=decided.judges,
+        n_items=len(np.unique(decided.item[usable])),
+        n_cells=int(np.count_nonzero(usable)),
+        n_complete=int(np.count_nonzero(complete)),
+        left_out=decided.left_out,
+        epsilon=float(epsilon),
+        panel=panel,
+        per_judge=per_judge,
+        correlations=correlations,
+        mean_correlation=mean,
+        effective_judges=effective,
+        best_single=choose_single(decided, parts, resampling, choosing),
+        smallest_panel=choose_smallest(decided, epsilon, parts, resampling, choosing),
+        aggregators=compare_aggregators(decided, resampling, reason),
+    )
+
+
+def _reason(decided: Decided) -> Reason:
+    """Why there is no figure where there is none."""
+    if not decided.labelled.any():
+        return "no_truth"
+    return "one_judge" if len(decided.judges) == 1 else "no_pairs"
+
+
+def _leave_one_out(
+    decided: Decided, resampling: Resampling, reason: Reason
+) -> tuple[Estimate, dict[str, JudgeInPanel]]:
+    """The panel's figure, and for each judge its own, that of the others and what it adds."""
+    k = len(decided.judges)
+    everyone = list(range(k))
+    panels = [everyone, *([at] for at in everyone)]
+    if k > 1:
+        panels += [[other for other in everyone if other != at] for at in everyone]
+    credits = [panel_credit(decided, panel) for panel in panels]
+    sums = credit_sums(decided, credits)
+    n = int(np.count_nonzero(~np.isnan(credits[0])))
+
+    def compute(totals: Array) -> Array:
+        each = macro_credits(totals, len(panels))
+        return np.column_stack([each, each[:, :1] - each[:, 1 + k :]])
+
+    occupied = np.unique(decided.item[~np.isnan(credits[0])])
+    found = resampled(sums[occupied], compute, resampling, FIGURE, n=n, reason=reason)
+    level = resampling.confidence_level
+    found[: len(panels)] = [not_a_point(one, len(occupied), level) for one in found[: len(panels)]]
+    nobody = Estimate.undefined("one_judge", n=n, method=FIGURE)
+    judges = {
+        name: JudgeInPanel(
+            alone=found[1 + at],
+            without=found[1 + k + at] if k > 1 else nobody,
+            gain=found[1 + 2 * k + at] if k > 1 else nobody,
+        )
+        for at, name in enumerate(decided.judges)
+    }
+    return found[0], judges

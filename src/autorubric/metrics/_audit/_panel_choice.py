@@ -1,0 +1,164 @@
+"""Judges chosen on one part of the items and reported on the other, so that the choice does not flatter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autorubric.metrics._audit._decided import Decided
+from autorubric.metrics._audit._panel_results import PanelChoice, Search
+from autorubric.metrics._audit._panels import EXHAUSTIVE_UP_TO, panel_credit, panels_by_size
+from autorubric.metrics._audit._resampled import (
+    Resampling,
+    by_item_and_criterion,
+    mean_of_defined,
+    not_a_point,
+    ratio,
+    resampled,
+)
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._resampling import Array
+
+FIGURE = "mean over criteria of how right the panel is"
+
+
+def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:
+    """Per item each panel's credit by criterion and the cells of each, shape `(n_items, (m + 1) C)`.
+
+    All panels stand on the cells where each of them has a credit.
+    """
+    shape = (len(decided.item_ids), len(decided.names))
+    common = ~np.isnan(np.stack(credits)).any(axis=0)
+    columns = [*credits, np.ones(len(decided.item))]
+    return np.concatenate(
+        [
+            by_item_and_criterion(np.where(common, column, np.nan), decided.item, decided.criterion, shape)
+            for column in columns
+        ],
+        axis=1,
+    )
+
+
+def macro_credits(totals: Array, n_panels: int) -> Array:
+    """Each panel's mean over criteria from sums as in `credit_sums`, shape `(r, n_panels)`."""
+    parts = totals.reshape(len(totals), n_panels + 1, -1)
+    return mean_of_defined(ratio(parts[:, :-1, :], np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)))
+
+
+def split_items(decided: Decided, complete: Array, resampling: Resampling) -> tuple[Array, Array]:
+    """Positions of the items to choose on and of those to report on, at random; items count by their id."""
+    there = np.unique(decided.item[complete])
+    ordered = there[np.argsort([decided.item_ids[at] for at in there])] if len(there) else there
+    shuffled = resampling.generator().permutation(ordered)
+    half = len(shuffled) // 2
+    return np.sort(shuffled[:half]), np.sort(shuffled[half:])
+
+
+def choose_single(
+    decided: Decided, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
+) -> PanelChoice:
+    """The best judge against the panel."""
+    fitting = on_items(decided, parts[0])
+    found = None
+    if len(parts[0]):
+        singles = [(at,) for at in range(len(decided.judges))]
+        found = max(singles, key=lambda one: _figure(fitting, one))
+    return _reported(decided, found, parts, resampling, "exhaustive", reason)
+
+
+def choose_smallest(
+    decided: Decided, epsilon: float, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
+) -> PanelChoice:
+    """The smallest panel within epsilon of all judges."""
+    k = len(decided.judges)
+    search = _exhaustive if k <= EXHAUSTIVE_UP_TO else _greedy
+    found = search(on_items(decided, parts[0]), epsilon) if len(parts[0]) and k else None
+    name: Search = "exhaustive" if k <= EXHAUSTIVE_UP_TO else "greedy"
+    return _reported(decided, found, parts, resampling, name, reason)
+
+
+def on_items(decided: Decided, items: Array) -> Decided:
+    """The cells of some items that have a label and every judge's answer."""
+    kept = np.isin(decided.item, items) & decided.labelled & decided.answered.all(axis=1)
+    return Decided(
+        criteria=decided.criteria,
+        names=decided.names,
+        by_value=decided.by_value,
+        left_out=decided.left_out,
+        item_ids=decided.item_ids,
+        item=decided.item[kept],
+        criterion=decided.criterion[kept],
+        judges=decided.judges,
+        code=decided.code[kept],
+        value=decided.value[kept],
+        truth_code=decided.truth_code[kept],
+        truth_value=decided.truth_value[kept],
+    )
+
+
+def _figure(decided: Decided, members: Sequence[int]) -> float:
+    size = len(decided.names)
+    credit = np.bincount(decided.criterion, weights=panel_credit(decided, members), minlength=size)
+    counts = np.bincount(decided.criterion, minlength=size).astype(float)
+    return float(mean_of_defined(ratio(credit, counts)))
+
+
+def _exhaustive(decided: Decided, epsilon: float) -> tuple[int, ...] | None:
+    """Of the smallest size that has one within epsilon, the best panel."""
+    k = len(decided.judges)
+    wanted = _figure(decided, range(k)) - epsilon
+    for panels in panels_by_size(k):
+        figures = [_figure(decided, panel) for panel in panels]
+        best = int(np.argmax(figures))
+        if figures[best] >= wanted - 1e-12:
+            return panels[best]
+    return None
+
+
+def _greedy(decided: Decided, epsilon: float) -> tuple[int, ...] | None:
+    """Judges added one at a time, each the one that helps most, until within epsilon."""
+    k = len(decided.judges)
+    wanted = _figure(decided, range(k)) - epsilon
+    chosen: tuple[int, ...] = ()
+    while len(chosen) < k:
+        left = [at for at in range(k) if at not in chosen]
+        figures = [_figure(decided, (*chosen, at)) for at in left]
+        chosen = (*chosen, left[int(np.argmax(figures))])
+        if max(figures) >= wanted - 1e-12:
+            break
+    return tuple(sorted(chosen))
+
+
+def _reported(
+    decided: Decided,
+    found: tuple[int, ...] | None,
+    parts: tuple[Array, Array],
+    resampling: Resampling,
+    search: Search,
+    reason: Reason,
+) -> PanelChoice:
+    chosen, panel, difference = (Estimate.undefined(reason, method=FIGURE),) * 3
+    if found is not None and len(parts[1]):
+        there = on_items(decided, parts[1])
+        credits = [panel_credit(there, found), panel_credit(there, range(len(there.judges)))]
+        sums = credit_sums(there, credits)[parts[1]]
+
+        def compute(totals: Array) -> Array:
+            each = macro_credits(totals, 2)
+            return np.column_stack([each, each[:, 1] - each[:, 0]])
+
+        chosen, panel, difference = resampled(
+            sums, compute, resampling, FIGURE, n=len(there.item), reason=reason
+        )
+        level = resampling.confidence_level
+        chosen, panel = (not_a_point(one, len(sums), level) for one in (chosen, panel))
+    return PanelChoice(
+        judges=() if found is None else tuple(decided.judges[at] for at in found),
+        chosen=chosen,
+        panel=panel,
+        difference=difference,
+        n_items_chosen_on=len(parts[0]),
+        n_items_reported=len(parts[1]),
+        search=search,
+    )

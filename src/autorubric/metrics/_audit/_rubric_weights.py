@@ -1,0 +1,122 @@
+"""What each criterion weighs in an item's score, as the rubrics of a dataset say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.metrics._label_table import dataset_of
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._run_protocols import GradedRun, LabelledDataset, OwnedRun
+from autorubric.metrics._votes_table import VotesTable
+from autorubric.types import RubricGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubricWeights:
+    """Weights over the criteria of a votes table.
+
+    Attributes:
+        by_item: The weight of each criterion in each item's score, shape `(n_items, n_criteria)`; 1 where no
+            rubric says it.
+        group: The group around each criterion at the top of its rubric; the criterion itself where it stands
+            there alone.
+        known: Whether a rubric says the weights.
+        simplified: Whether a rubric has gates, conditions or bonuses, which weights cannot say.
+    """
+
+    by_item: Array
+    group: Mapping[int, str] = field(default_factory=dict)
+    known: bool
+    simplified: bool
+
+    @property
+    def of_criterion(self) -> Array:
+        """The mean weight of each criterion, shape `(n_criteria,)`."""
+        return np.asarray(self.by_item.mean(0)) if len(self.by_item) else np.ones(self.by_item.shape[1])
+
+
+def weights_of(result: Any, dataset: LabelledDataset | None, table: VotesTable) -> RubricWeights:
+    """The weights that the dataset's rubrics give, the run's own dataset if none is given."""
+    shape = (table.n_items, len(table.criteria))
+    source = dataset
+    if source is None and isinstance(result, GradedRun) and isinstance(result, OwnedRun):
+        source = dataset_of(result)
+    if source is None:
+        return RubricWeights(by_item=np.ones(shape), known=False, simplified=False)
+    weights, groups = np.ones(shape), {}
+    places: dict[str, list[int]] = {}
+    for at, criterion in enumerate(table.criteria):
+        places.setdefault(criterion.name, []).append(at)
+    simplified = False
+    read: dict[int, tuple[dict[str, float], dict[str, str], bool]] = {}
+    for i in range(table.n_items):
+        try:
+            root = source.get_item_rubric(i).root
+        except ArgumentError:
+            continue
+        # Items of one rubric share it; each rubric is read once.
+        if id(root) not in read:
+            read[id(root)] = (_shares(root), _tops(root), any(map(_is_special, root.leaves)))
+        shares, tops, special = read[id(root)]
+        simplified |= special
+        for name, share in shares.items():
+            for at in places.get(name, ()):
+                weights[i, at] = share
+                groups[at] = tops[name]
+    return RubricWeights(by_item=weights, group=groups, known=True, simplified=simplified)
+
+
+def _is_special(criterion: BaseCriterion) -> bool:
+    return bool(criterion.gate or criterion.bonus or criterion.when)
+
+
+def _shares(group: RubricGroup, scale: float = 1.0) -> dict[str, float]:
+    """What each criterion below weighs: its weight, times that of its groups over what they can earn."""
+    found: dict[str, float] = {}
+    for one in group.criteria:
+        if isinstance(one, RubricGroup):
+            found |= _shares(one, scale * one.weight / (_earned(one) or 1.0))
+        else:
+            found[one.name or ""] = scale * one.weight
+    return found
+
+
+def _earned(group: RubricGroup) -> float:
+    """What a group's members can earn, bonuses aside."""
+    counted = (one for one in group.criteria if isinstance(one, RubricGroup) or not one.bonus)
+    return sum(max(one.weight, 0.0) for one in counted)
+
+
+def _tops(root: RubricGroup) -> dict[str, str]:
+    tops: dict[str, str] = {}
+    for one in root.criteria:
+        leaves = one.leaves if isinstance(one, RubricGroup) else (one,)
+        tops |= {leaf.name or "": one.name or "" for leaf in leaves}
+    return tops
+
+
+def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Array:
+    """Item scores where each criterion's weight is multiplied, shape `(n_items, n_draws)`.
+
+    Σ w v / Σ positive w over what has a value, clamped to [0, 1]; of penalties alone 1 + Σ w v / Σ |w|. NaN
+    where an item has no value.
+
+    Args:
+        values: Shape `(n_items, n_criteria)`, NaN for none.
+        weights: Shape `(n_items, n_criteria)`.
+        multipliers: Shape `(n_criteria, n_draws)`, not negative.
+    """
+    there = ~np.isnan(values)
+    given = np.where(there, weights, 0.0)
+    earned = (given * np.where(there, values, 0.0)) @ multipliers
+    positive, total = np.maximum(given, 0.0) @ multipliers, np.abs(given) @ multipliers
+    with_positive = positive > 0
+    room = np.where(with_positive, positive, total)
+    scores = np.where(with_positive, 0.0, 1.0) + earned / np.where(room > 0, room, 1.0)
+    return np.where(room > 0, np.clip(scores, 0.0, 1.0), np.nan)

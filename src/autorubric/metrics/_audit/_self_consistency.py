@@ -1,0 +1,253 @@
+"""Whether a judge agrees with itself, which says nothing on whether it is right.
+
+References:
+    [1] K. Krippendorff (2004), Content analysis, 2nd ed., ch. 11: alpha over repeats is its stability.
+    [2] P. Wang et al. (2024), Large language models are not fair evaluators, ACL: positions swapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
+from autorubric.metrics._audit._repeat_figures import FIGURES, SHARES, consistency_figures, reasons_of
+from autorubric.metrics._audit._repeat_tables import RepeatTable, table_of_ratings, tables_of_votes
+from autorubric.metrics._audit._resampled import (
+    Resampling,
+    ResamplingArguments,
+    mean_of_defined,
+    not_a_point,
+    resampled_units,
+)
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._label_table import table_of
+from autorubric.metrics._rater_tables import weighted_units
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._run_protocols import GradedRun
+from autorubric.metrics._scales import Scale
+from autorubric.metrics._votes_table import VotesTable
+
+NOT_VALIDITY = (
+    "A judge that agrees with itself may be wrong every time: reliability is not validity. Set it against "
+    "labels before trusting it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfConsistency(Findings):
+    """How far repeated answers agree; reliability, not validity.
+
+    A unit is what was asked again: an item, on one criterion, of one judge.
+
+    Attributes:
+        flip_rate: Share of units whose repeats are not all the same.
+        pairwise_agreement: Share of pairs of repeats that are the same, the mean over units.
+        alpha: Krippendorff's alpha over repeats.
+        majority_share: Share of repeats that gave the unit's commonest answer, the mean over units.
+        within_sd: Root mean variance among the repeats of a unit, where answers are numbers.
+        position_consistency: Share of pairs of repeats asked in two orders that are the same.
+        order_effect: Share of the same pairs among those asked in one order, minus `position_consistency`:
+            what the order alone undoes.
+        majority_shares: How many units have which majority share, by rising share.
+        n_units: Units with two repeats or more.
+        n_repeats: Most repeats of a unit.
+        per_criterion: The figures on each criterion, where there are several tables.
+        per_judge: The figures of each judge; those above are then the means over judges, and a judge's the
+            means over criteria.
+    """
+
+    flip_rate: Estimate
+    pairwise_agreement: Estimate
+    alpha: Estimate
+    majority_share: Estimate
+    within_sd: Estimate
+    position_consistency: Estimate
+    order_effect: Estimate
+    majority_shares: tuple[tuple[float, int], ...]
+    n_units: int
+    n_repeats: int
+    per_criterion: Mapping[str, SelfConsistency] = field(default_factory=dict)
+    per_judge: Mapping[str, SelfConsistency] = field(default_factory=dict)
+
+    def blocks(self) -> list[Block]:
+        """The figures, for any renderer."""
+        rows = tuple((words, *figure_cells(getattr(self, name))) for name, words in FIGURES.items())
+        blocks: list[Block] = [
+            TableBlock(
+                title=f"Self-consistency over {self.n_units} units, up to {self.n_repeats} repeats",
+                columns=("figure", *FIGURE_COLUMNS),
+                rows=rows,
+            ),
+            TableBlock(
+                title="Units by the share of their commonest answer",
+                columns=("majority share", "units"),
+                rows=self.majority_shares,
+            ),
+        ]
+        for title, parts in (("Judges", self.per_judge), ("Criteria", self.per_criterion)):
+            if parts:
+                blocks.append(_parts_table(title, parts))
+        return [*blocks, TextBlock(title="Mind", text=NOT_VALIDITY)]
+
+
+def _parts_table(title: str, parts: Mapping[str, SelfConsistency]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.n_units, *(getattr(one, figure).value for figure in FIGURES))
+        for name, one in parts.items()
+    ]
+    return TableBlock(title=title, columns=(("name", "units", *FIGURES.values())), rows=tuple(rows))
+
+
+def self_consistency(
+    ratings: Any,
+    dataset: Any = None,
+    *,
+    scale: Scale | None = None,
+    order: Any = None,
+    cluster: Iterable[Any] | None = None,
+    **intervals: Unpack[ResamplingArguments],
+) -> SelfConsistency:
+    """How far a judge's repeated answers agree: flips, alpha over repeats [1], effect of the order [2].
+
+    Reliability is not validity: a judge may give the same wrong answer again and again, and one that always
+    prefers what stands first is perfectly stable in one order. Units with fewer than two answers do not
+    count (`no_repeats` where none is left); abstentions and failures are missing. Orders that are not known,
+    or are all the same, leave the figures of order undefined (`no_order`); so do repeats in different orders
+    alone for `order_effect`. `within_sd` needs numbers (`not_comparable`). Alpha is undefined where all
+    answers are the same (`single_class`).
+
+    Args:
+        ratings: Labels or numbers of one judge, `(n_units, n_repeats)`, None and NaN missing; or an
+            `EvalResult`, or a long table of labels, whose judges answered in several samples or orders.
+        dataset: Of a result, where its criteria stand; the run's own by default.
+        scale: Declared categories of a table of ratings. None takes numbers as numbers (alpha on the
+            interval level), and other labels as nominal.
+        order: In which order each rating was asked, in the shape of `ratings`; None where unknown.
+        cluster: An id per unit; units of one cluster are resampled together.
+        **intervals: `confidence_level`, `n_resamples` of items and `rng`.
+
+    Raises:
+        ArgumentError: The ratings are no such table, or options of a table are given with a result.
+    """
+    resampling = Resampling(**intervals).fixed()
+    if not _is_result(ratings):
+        if dataset is not None:
+            raise ArgumentError("dataset belongs to a result or a long table of labels; leave it out")
+        table = table_of_ratings(ratings, scale, order, cluster)
+        return _found([table], resampling)[0]
+    if scale is not None or order is not None or cluster is not None:
+        raise ArgumentError("scale, order and cluster belong to a table of ratings; leave them out")
+    tables = tables_of_votes(table_of(ratings, dataset))
+    return _by_judge(tables, resampling)
+
+
+def _is_result(ratings: Any) -> bool:
+    """Whether it is a run, or a long table, whose rows have names; ratings have none."""
+    if isinstance(ratings, VotesTable | GradedRun) or hasattr(ratings, "columns"):
+        return True
+    return isinstance(ratings, list | tuple) and bool(ratings) and isinstance(ratings[0], Mapping)
+
+
+def _by_judge(tables: Sequence[RepeatTable], resampling: Resampling) -> SelfConsistency:
+    judges = list(dict.fromkeys(table.judge for table in tables))
+    groups = [[at for at, table in enumerate(tables) if table.judge == judge] for judge in judges]
+    found = _found(tables, resampling, groups)
+    whole, by_judge, by_table = found[0], found[1 : 1 + len(groups)], found[1 + len(groups) :]
+    per_judge = {
+        judge: _with(one, per_criterion={tables[at].criterion: by_table[at] for at in group})
+        for judge, one, group in zip(judges, by_judge, groups, strict=True)
+    }
+    return _with(whole, per_judge=per_judge)
+
+
+def _with(one: SelfConsistency, **parts: Mapping[str, SelfConsistency]) -> SelfConsistency:
+    own = {name: getattr(one, name) for name in SelfConsistency.__dataclass_fields__}
+    return SelfConsistency(**(own | parts))
+
+
+def _found(
+    tables: Sequence[RepeatTable], resampling: Resampling, groups: Sequence[Sequence[int]] | None = None
+) -> list[SelfConsistency]:
+    """The figures over all tables, over each group of tables, and of each table; of one alone, just those."""
+    n_items = max((int(table.item.max(initial=-1)) + 1 for table in tables), default=0)
+    used = np.zeros(n_items, dtype=bool)
+    for table in tables:
+        used[table.item[(table.codes >= 0).sum(1) >= 2]] = True
+    figures = [consistency_figures(table, n_items) for table in tables]
+    places = np.flatnonzero(used)
+
+    def compute(drawn: Array) -> Array:
+        weights = _spread(drawn, places, n_items)
+        each = np.stack([figure(weights) for figure in figures] or [_none(len(drawn))])
+        if groups is None:
+            return np.asarray(each[0])
+        by_group = np.stack(
+            [mean_of_defined(each[list(group)], axis=0) for group in groups] or [_none(len(drawn))]
+        )
+        parts = [mean_of_defined(by_group, axis=0)[None]]
+        parts += [by_group, each] if groups else []
+        return np.concatenate(parts).transpose(1, 0, 2).reshape(len(drawn), -1)
+
+    members = [list(range(len(tables)))] if groups is None else [list(range(len(tables))), *groups]
+    members += [] if groups is None else [[at] for at in range(len(tables))]
+    kinds = [reasons_of([tables[at] for at in one]) for one in members]
+    sizes = [_n_units([tables[at] for at in one]) for one in members]
+    flat = resampled_units(
+        weighted_units(len(places), None) if len(places) else None,
+        compute,
+        resampling,
+        list(FIGURES.values()) * len(members),
+        n=[size for size in sizes for _ in FIGURES],
+        reasons=[reason for kind in kinds for reason in kind],
+    )
+    level = resampling.confidence_level
+    flat = [not_a_point(one, len(places), level) if one.method.startswith(SHARES) else one for one in flat]
+    width = len(FIGURES)
+    return [
+        _one(flat[at * width : (at + 1) * width], [tables[table] for table in one])
+        for at, one in enumerate(members)
+    ]
+
+
+def _spread(drawn: Array, places: Array, n_items: int) -> Array:
+    """Weights of all items from those of the items drawn from."""
+    if len(places) == n_items:
+        return drawn
+    weights = np.zeros((len(drawn), n_items))
+    weights[:, places] = drawn
+    return weights
+
+
+def _none(rows: int) -> Array:
+    return np.full((rows, len(FIGURES)), np.nan)
+
+
+def _n_units(tables: Sequence[RepeatTable]) -> int:
+    return sum(int(np.count_nonzero((table.codes >= 0).sum(1) >= 2)) for table in tables)
+
+
+def _one(figures: Sequence[Estimate], tables: Sequence[RepeatTable]) -> SelfConsistency:
+    shares = np.concatenate([np.zeros(0), *(_majority_shares(table.codes) for table in tables)])
+    seen, units = np.unique(np.round(shares, 12), return_counts=True)
+    named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
+    return SelfConsistency(
+        **named,
+        majority_shares=tuple(zip(seen.tolist(), units.tolist(), strict=True)),
+        n_units=_n_units(tables),
+        n_repeats=max((int((table.codes >= 0).sum(1).max(initial=0)) for table in tables), default=0),
+    )
+
+
+def _majority_shares(codes: Array) -> Array:
+    """Of each unit of two answers or more, the share of its commonest one."""
+    kept = codes[(codes >= 0).sum(1) >= 2]
+    if not len(kept):
+        return np.zeros(0)
+    alike = np.stack([(kept == kept[:, [at]]).sum(1) * (kept[:, at] >= 0) for at in range(kept.shape[1])])
+    return np.asarray(alike.max(0) / (kept >= 0).sum(1))

@@ -1,0 +1,60 @@
+"""Decisions by value on [0, 1], by cell, for figures that are differences of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autorubric.metrics._audit._decided import distinct_names
+from autorubric.metrics._cells import Modes, cells_of
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes
+from autorubric.metrics._votes_table import VotesTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Valued:
+    """Values of the judges' decisions and of the truth, abstentions and failures left out.
+
+    Those of penalties are turned round, 1 - value, so that more is always in favour of the text.
+
+    Attributes:
+        item: Position of each cell's item, shape `(n_cells,)`.
+        value: Each judge's value, shape `(n_cells, n_judges)`; NaN for none.
+        truth: The label's value, shape `(n_cells,)`; NaN for none.
+        n_items: Items of the table.
+        left_out: Names of criteria that no judge has a value on.
+        has_penalties: Whether some were turned round.
+    """
+
+    item: Codes
+    value: Array
+    truth: Array
+    n_items: int
+    left_out: tuple[str, ...]
+    has_penalties: bool
+
+    @property
+    def reason(self) -> str:
+        """Why nothing can be set against the truth, if nothing can."""
+        return "no_pairs" if bool((~np.isnan(self.truth)).any()) else "no_truth"
+
+
+def valued_of(table: VotesTable, weights: Array) -> Valued:
+    """The values of a votes table; `weights` of each criterion in each item, `(n_items, n_criteria)`."""
+    cells = cells_of(table, Modes())
+    criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
+    penalty = weights[cells.item, criterion] < 0
+    columns = [cells.raters["judge", judge].value for judge in table.judges]
+    value = np.column_stack(columns) if columns else np.zeros((len(cells.item), 0))
+    names = distinct_names(table.criteria)
+    empty = [bool(np.isnan(value[span]).all()) for span in cells.spans]
+    return Valued(
+        item=cells.item,
+        value=np.where(penalty[:, None], 1 - value, value),
+        truth=np.where(penalty, 1 - cells.truth.value, cells.truth.value),
+        n_items=table.n_items,
+        left_out=tuple(name for name, none in zip(names, empty, strict=True) if none and columns),
+        has_penalties=bool(penalty.any()),
+    )

@@ -1,0 +1,192 @@
+"""Where the variance of votes comes from: a generalisability study of judges, samples and orders.
+
+References:
+    [1] R. L. Brennan (2001), Generalizability theory, Springer.
+    [2] H. O. Hartley, J. N. K. Rao, L. R. LaMotte (1978), A simple 'synthesis'-based method of variance
+        component estimation, Biometrics 34, 233-242.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._components_results import (
+    GeneralisabilityStudy,
+    VarianceComponent,
+    VarianceComponents,
+)
+from autorubric.metrics._audit._facets import Layout, single_votes
+from autorubric.metrics._audit._generalisability import Design, Plan, plan_for, reliability
+from autorubric.metrics._audit._mivque import RESIDUAL, Effect, component_figures, effects_of
+from autorubric.metrics._audit._resampled import Resampling, resampled_units, units_of
+from autorubric.metrics._audit._rubric_weights import weights_of
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._label_table import table_of
+from autorubric.metrics._resampling import Array
+
+_FACETS = ("item", "judge", "order")
+_RELATIVE_ZERO = 1e-12
+
+
+def variance_components(
+    result: Any,
+    dataset: Any = None,
+    *,
+    target: float = 0.8,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> VarianceComponents:
+    """Variance of votes by item, judge, order and sample, and what it takes to reach a reliability [1].
+
+    Design: item × judge (× order, where votes know theirs), all random and crossed; samples of a judge are
+    draws of their own, with no effect in common over items, so they are nested in item × judge × order and
+    their variance is what is left (`sample`). Where no cell was asked again, it cannot be told from the
+    highest interaction, and both are `residual`. Of a single judge, `item` holds what is his own view of an
+    item. Estimates are MIVQUE(0) [2]: those of ANOVA where every cell has equally many votes, and unbiased
+    where votes are missing; no vote is dropped. Negative ones stand as 0, flagged, beside the raw value.
+
+    Values lie on [0, 1]; open numbers are taken as they are. Item scores are those of each judge in each
+    sample, over votes that answered all that was asked of the item, under the rubric's weights. G is the
+    reliability of the items' order and Φ that of the values, of the mean over the run's judges, orders and
+    samples, σ²_p / (σ²_p + error). The plan is the fewest judges × samples, asked in one order, for which it
+    reaches `target`; None where it cannot be (`unattainable` up to 10 samples of 1,000 judges; `no_repeats`
+    where one judge voted once; `no_variance` between items). Fewer than two items, or no vote: undefined.
+    Intervals resample items and hold the judges: with few judges they understate what other judges would do.
+
+    Args:
+        result: An `EvalResult`, or a long table of labels.
+        dataset: Where rubrics stand; the run's own by default.
+        target: The reliability to reach, in (0, 1).
+        confidence_level: Level of the intervals.
+        n_resamples: Resamples of items.
+        rng: Seed or generator.
+
+    Raises:
+        ArgumentError: `target` is out of range, or the table cannot be read.
+    """
+    if not 0.0 < target < 1.0:
+        raise ArgumentError(f"target={target!r}; give a reliability between 0 and 1, as 0.8")
+    given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    resampling, table = given.fixed(), table_of(result, dataset)
+    votes = single_votes(table)
+    layouts = {name: votes.of_criterion(at) for at, name in enumerate(votes.names)}
+    weights = weights_of(result, dataset, table)
+    return VarianceComponents(
+        score=_study("score", votes.of_scores(weights.by_item), target, resampling),
+        per_criterion={
+            name: _study(name, layout, target, resampling) for name, layout in layouts.items() if layout.n
+        },
+        target=float(target),
+        left_out=tuple(name for name, layout in layouts.items() if not layout.n),
+    )
+
+
+def _study(name: str, layout: Layout, target: float, resampling: Resampling) -> GeneralisabilityStudy:
+    n_items, n_judges, n_orders = layout.shape
+    effects = effects_of(layout)
+    n_cells = int(np.count_nonzero(layout.counts))
+    design = _design(layout)
+    single = Design(judges=1.0, samples=1.0, orders=1.0)
+    sums, components = component_figures(layout, effects)
+
+    def compute(totals: Array) -> Array:
+        found = components(totals)
+        variances = np.maximum(found, 0.0)
+        coefficients = [reliability(found, effects, at, kind) for at, kind in _wanted(design, single)]
+        return np.column_stack([variances, *coefficients, found])
+
+    size = len(effects)
+    enough = n_items > 1 and layout.n > 2
+    reason: Reason = "no_ratings" if not layout.n else "too_few_units" if not enough else "no_variance"
+    names = [*(f"variance of {source_of(one, layout)}" for one in effects), "G", "Phi", "Phi of one vote"]
+    figures = resampled_units(
+        units_of(sums) if enough else None,
+        compute,
+        resampling,
+        [*(f"{one}; MIVQUE(0)" for one in names), *names[:size]],
+        n=[layout.n] * (2 * size + 3),
+        reasons=[reason] * (2 * size + 3),
+    )
+    found = _components(layout, effects, figures[:size], figures[size + 3 :])
+    g, phi, one = figures[size : size + 3]
+    plans = _plans(layout, effects, found, target, reason)
+    return GeneralisabilityStudy(
+        name=name,
+        components=found,
+        g=g,
+        phi=phi,
+        single=one,
+        plan=plans[0],
+        plan_g=plans[1],
+        n_votes=layout.n,
+        n_items=n_items,
+        n_judges=n_judges,
+        n_orders=n_orders,
+        n_samples=layout.n / n_cells if n_cells else 0.0,
+        balanced=layout.is_balanced,
+    )
+
+
+def _wanted(design: Design, single: Design) -> list[tuple[Design, Any]]:
+    return [(design, "g"), (design, "phi"), (single, "phi")]
+
+
+def _design(layout: Layout) -> Design:
+    """How many judges, samples and orders a mean of the run is over: means over the items that were asked."""
+    asked = layout.counts > 0
+    items = max(int(np.count_nonzero(asked.any(axis=(1, 2)))), 1)
+    judges = float(asked.any(axis=2).sum()) / items
+    orders = float(asked.sum()) / max(float(asked.any(axis=2).sum()), 1.0)
+    samples = layout.n / max(float(asked.sum()), 1.0)
+    return Design(judges=max(judges, 1.0), samples=max(samples, 1.0), orders=max(orders, 1.0))
+
+
+def source_of(effect: Effect, layout: Layout) -> str:
+    """What the source of variance is called."""
+    if effect == RESIDUAL:
+        return "sample" if layout.has_repeats else "residual"
+    return ":".join(_FACETS[facet] for facet in sorted(effect))
+
+
+def _components(
+    layout: Layout, effects: list[Effect], variances: list[Estimate], raw: list[Estimate]
+) -> tuple[VarianceComponent, ...]:
+    total = math.fsum(one.value for one in variances if one.value is not None)
+    tolerance = _RELATIVE_ZERO * max(float(layout.squares.sum()), 1e-300)
+    return tuple(
+        VarianceComponent(
+            source=source_of(effect, layout),
+            variance=variance,
+            raw=came.value,
+            negative=came.value is not None and came.value < -tolerance,
+            share=None if variance.value is None or total <= 0 else variance.value / total,
+        )
+        for effect, variance, came in zip(effects, variances, raw, strict=True)
+    )
+
+
+def _plans(
+    layout: Layout,
+    effects: list[Effect],
+    found: tuple[VarianceComponent, ...],
+    target: float,
+    reason: Reason,
+) -> tuple[Plan, Plan]:
+    values = {effect: one.variance.value for effect, one in zip(effects, found, strict=True)}
+    known = {effect: value for effect, value in values.items() if value is not None}
+    if len(known) < len(values):
+        nothing = Plan(judges=None, samples=None, reached=None, reason=reason)
+        return nothing, nothing
+    judges_vary, repeats = layout.shape[1] > 1, layout.has_repeats
+    by_phi, by_g = (
+        plan_for(known, target, kind, judges_vary=judges_vary, repeats=repeats) for kind in _KINDS
+    )
+    return by_phi, by_g
+
+
+_KINDS: tuple[Any, Any] = ("phi", "g")

@@ -1,0 +1,251 @@
+"""Where judges lean."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from autorubric import ComparativeCriterion, CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
+from autorubric.criteria import Criterion, CriterionOption
+from autorubric.errors import ArgumentError
+from autorubric.judges import FunctionJudge, JudgeRequest
+from autorubric.metrics import adjust_pvalues, bias_report, clustered_se
+from tests.metrics.asserting import number
+from tests.metrics.audit.tables import Rows, binary_rows
+
+LEVELS = [CriterionOption(label=str(at), value=at / 10) for at in range(11)]
+
+
+def _dataset(truth: Any, *, words: Any = None, generators: Any = None) -> RubricDataset:
+    """Items with one criterion on eleven levels, of some length, by some generator."""
+    rubric = Rubric([Criterion(name="c", requirement="How good?", weight=1.0, options=LEVELS)])
+    items = [
+        DataItem(
+            id=f"i{at}",
+            submission=" ".join(["word"] * (5 if words is None else int(words[at]))),
+            ground_truth=None if truth is None else {"c": str(int(truth[at]))},
+            metadata={} if generators is None else {"generator": generators[at]},
+        )
+        for at in range(len(truth) if truth is not None else len(generators))
+    ]
+    return RubricDataset(rubric=rubric, items=items)
+
+
+def _rows(**judges: Any) -> Rows:
+    return [
+        {"item_id": f"i{at}", "criterion": "c", "rater": judge, "rater_type": "llm",
+         "label": str(int(np.clip(answer, 0, 10)))}
+        for judge, answers in judges.items()
+        for at, answer in enumerate(answers)
+    ]  # fmt: skip
+
+
+def test_leniency_by_hand() -> None:
+    """Judge minus truth is the mean difference, here of 1, 0, 0 and 1, with its t test."""
+    found = bias_report(binary_rows([0, 1, 0, 0], {"a": [1, 1, 0, 1]})).per_judge["a"]
+    assert found.leniency.effect == pytest.approx(0.5)
+    assert found.pass_rate_difference.effect == pytest.approx(3 / 4 - 1 / 4)
+    test = stats.ttest_1samp([1, 0, 0, 1], 0)
+    assert found.leniency.p_value == pytest.approx(test.pvalue)
+    ends = test.confidence_interval(0.95)
+    assert (found.leniency.effect.low, found.leniency.effect.high) == pytest.approx((ends.low, ends.high))
+
+
+def test_penalties_count_against_the_text() -> None:
+    """A judge that sees more faults than there are is strict: above 0 is always in favour of the text."""
+    rubric = Rubric([Criterion(name="fault", requirement="It has a fault.", weight=-2.0)])
+    items = [DataItem(id=f"i{at}", submission="x", ground_truth={"fault": "UNMET"}) for at in range(4)]
+    rows = binary_rows(None, {"strict": [1, 1, 1, 0]}, criterion="fault")
+    found = bias_report(rows, RubricDataset(rubric=rubric, items=items))
+    assert found.per_judge["strict"].leniency.effect == pytest.approx(-3 / 4)
+    assert any("penalties" in note for note in found.notes)
+
+
+def test_leniency_is_clustered_by_item() -> None:
+    """Criteria of one item are one unit: the error is Miller's, with C / (C - 1)."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (40, 3))
+    judge = np.where(rng.random((40, 1)) < 0.3, 1, truth)
+    rows: Rows = []
+    for at in range(3):
+        rows += binary_rows(truth[:, at].tolist(), {"a": judge[:, at].tolist()}, criterion=f"c{at}")
+    found = bias_report(rows).per_judge["a"].leniency.effect
+    expected = clustered_se((judge - truth).reshape(-1), np.repeat(np.arange(40), 3))
+    assert found == pytest.approx(float(expected))
+    assert found.se == pytest.approx(number(expected.se) * (40 / 39) ** 0.5)
+    assert found.low == pytest.approx(number(expected.low))
+
+
+def _ranked_partial(error: Any, length: Any, truth: Any) -> float:
+    """Pearson's r of what is left of the ranks of two columns after regression on those of a third."""
+    e, t, given = (stats.rankdata(one) for one in (error, length, truth))
+    design = np.column_stack([np.ones(len(given)), given])
+    left = [one - design @ np.linalg.lstsq(design, one, rcond=None)[0] for one in (e, t)]
+    return float(np.corrcoef(left)[0, 1])
+
+
+def test_length_lean_is_a_partial_rank_correlation() -> None:
+    """The figure is that of residuals of ranks; a judge that likes long texts is found, a fair one is not."""
+    rng = np.random.default_rng(3)
+    truth, words = rng.integers(2, 8, 150), rng.integers(5, 200, 150)
+    fond = truth + np.round((words - 100) / 60) + rng.integers(-1, 2, 150)
+    fair = truth + rng.integers(-2, 3, 150)
+    dataset = _dataset(truth, words=words)
+    found = bias_report(_rows(fond=fond, fair=fair), dataset, n_resamples=200).per_judge
+    for name, answers in (("fond", fond), ("fair", fair)):
+        error = np.clip(answers, 0, 10) - truth
+        expected = _ranked_partial(error, words, truth)
+        assert found[name].length_lean.effect == pytest.approx(expected)
+        t = abs(expected) * (147 / (1 - expected**2)) ** 0.5
+        assert found[name].length_lean.p_value == pytest.approx(2 * stats.t.sf(t, 147))
+    assert number(found["fond"].length_lean.effect.low) > 0.3
+    assert number(found["fond"].length_lean.p_value) < 1e-6
+    fair_effect = found["fair"].length_lean.effect
+    assert number(fair_effect.low) < 0 < number(fair_effect.high)
+
+
+def test_length_is_adjusted_for_truth() -> None:
+    """Long texts that are better, judged by one who shrinks towards the middle, are no lean."""
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 11, 400)
+    words = 20 + 10 * truth + rng.integers(0, 30, 400)
+    shrinking = 5 + np.round(0.5 * (truth - 5) + rng.normal(0, 1, 400))
+    error = np.clip(shrinking, 0, 10) - truth
+    assert stats.spearmanr(error, words).statistic < -0.7
+    found = bias_report(_rows(a=shrinking), _dataset(truth, words=words), n_resamples=50).per_judge["a"]
+    assert abs(float(found.length_lean.effect)) < 0.12
+
+
+GENERATORS = ["gpt", "claude", "llama", "claude"] * 60
+FAMILIES = {"gpt-judge": "openai", "gpt": "openai", "claude-judge": "anthropic", "claude": "anthropic",
+            "llama-judge": "meta", "llama": "meta"}  # fmt: skip
+
+
+def _favours(seed: int, favour: float) -> tuple[Rows, RubricDataset, dict[str, Any], Any]:
+    """Judges of which one adds to its own family's texts; gpt's texts are better, one judge is lenient."""
+    rng = np.random.default_rng(seed)
+    by = np.array(GENERATORS)
+    truth = rng.integers(3, 6, len(by)) + 2 * (by == "gpt")
+    said = {
+        "gpt-judge": truth + np.round(rng.normal(0, 1, len(by)) + favour * (by == "gpt")),
+        "claude-judge": truth + np.round(rng.normal(0, 1, len(by))) + 1,
+        "llama-judge": truth + np.round(rng.normal(0, 1, len(by))),
+    }
+    answers = {name: np.clip(one, 0, 10) for name, one in said.items()}
+    return _rows(**answers), _dataset(truth, generators=GENERATORS), answers, truth
+
+
+def test_self_preference_is_a_difference_in_differences() -> None:
+    """The figure is own minus other texts of judge minus other judges, with Welch's t over items."""
+    rows, dataset, answers, _ = _favours(1, 2.0)
+    found = bias_report(rows, dataset, families=FAMILIES, n_resamples=5).per_judge["gpt-judge"]
+    apart = (answers["gpt-judge"] - (answers["claude-judge"] + answers["llama-judge"]) / 2) / 10
+    own = np.array(GENERATORS) == "gpt"
+    test = stats.ttest_ind(apart[own], apart[~own], equal_var=False)
+    effect = found.self_preference.effect
+    assert effect == pytest.approx(apart[own].mean() - apart[~own].mean())
+    assert found.self_preference.p_value == pytest.approx(test.pvalue)
+    ends = test.confidence_interval(0.95)
+    assert (effect.low, effect.high) == pytest.approx((ends.low, ends.high))
+    assert (found.family, found.n_own_items) == ("openai", 60)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_planted_self_preference_is_found_and_leniency_is_not(seed: int) -> None:
+    """A favour of .15 is found; better texts and a lenient judge do not look like one."""
+    rows, dataset, _, _ = _favours(seed, 1.5)
+    found = bias_report(rows, dataset, families=FAMILIES, n_resamples=5).per_judge
+    effect = found["gpt-judge"].self_preference.effect
+    assert number(effect.low) < 0.15 < number(effect.high)
+    assert number(found["gpt-judge"].self_preference.adjusted_p_value) < 0.001
+    # A judge's favour for one family moves the others' contrast by its share: -(.15 / 2) on a third.
+    assert abs(float(found["claude-judge"].self_preference.effect)) < 0.12
+    none, other, _, _ = _favours(seed + 50, 0.0)
+    fair = bias_report(none, other, families=FAMILIES, n_resamples=5).per_judge
+    assert all(number(one.self_preference.adjusted_p_value) > 0.01 for one in fair.values())
+
+
+def test_self_preference_needs_no_truth() -> None:
+    """The truth drops out of the contrast between judges; errors need it."""
+    rows, dataset, _, _ = _favours(2, 1.0)
+    blind = _dataset(None, generators=GENERATORS)
+    with_truth = bias_report(rows, dataset, families=FAMILIES, n_resamples=5).per_judge["gpt-judge"]
+    without = bias_report(rows, blind, families=FAMILIES, n_resamples=5).per_judge["gpt-judge"]
+    assert without.self_preference.effect == pytest.approx(float(with_truth.self_preference.effect))
+    assert without.own_error_difference.effect.reason == "no_truth"
+    assert without.leniency.effect.reason == "no_truth"
+
+
+def test_judges_of_the_own_family_are_no_yardstick() -> None:
+    """A second judge of the family is left out of the comparison; with kin alone there is none."""
+    rows, dataset, _, _ = _favours(3, 1.5)
+    kin = [{**row, "rater": "gpt-mini"} for row in rows if row["rater"] == "gpt-judge"]
+    families = {**FAMILIES, "gpt-mini": "openai"}
+    alone = bias_report(rows, dataset, families=FAMILIES, n_resamples=5).per_judge["gpt-judge"]
+    beside = bias_report(rows + kin, dataset, families=families, n_resamples=5).per_judge["gpt-judge"]
+    assert beside.self_preference.effect == pytest.approx(float(alone.self_preference.effect))
+    only = [row for row in rows + kin if row["rater"] in ("gpt-judge", "gpt-mini")]
+    found = bias_report(only, dataset, families=families, n_resamples=5).per_judge["gpt-judge"]
+    assert found.self_preference.effect.reason == "one_judge"
+
+
+def test_p_values_are_adjusted_over_judges() -> None:
+    """Each kind of bias is adjusted on its own, by Holm."""
+    rows, dataset, _, _ = _favours(4, 0.3)
+    found = bias_report(rows, dataset, families=FAMILIES, n_resamples=5).per_judge.values()
+    for kind in ("leniency", "self_preference"):
+        plain = [getattr(one, kind).p_value for one in found]
+        assert [getattr(one, kind).adjusted_p_value for one in found] == adjust_pvalues(plain)
+
+
+def test_who_takes_the_first_leans(tmp_path: Path) -> None:
+    """A judge that takes what stands first leans by one half, one that goes by the text does not."""
+
+    def first(request: JudgeRequest) -> str:
+        return request.order[0]
+
+    def longer(request: JudgeRequest) -> str:
+        return max(request.submission.candidates, key=lambda name: len(request.submission.candidates[name]))
+
+    rubric = Rubric([ComparativeCriterion(name="better", requirement="Which?")])
+    items = [DataItem(id=str(at), submission={"x": "a" * at, "y": "b" * (9 - at)}) for at in range(8)]
+    judges = [
+        FunctionJudge(function=first, judge_id="first"),
+        FunctionJudge(function=longer, judge_id="longer"),
+    ]
+    dataset = RubricDataset(rubric=rubric, items=items)
+    result = evaluate_sync(
+        dataset, CriterionGrader(judges=judges), experiments_dir=tmp_path, show_progress=False
+    )
+    found = bias_report(result).per_judge
+    assert found["first"].position_lean.effect == 0.5
+    assert found["longer"].position_lean.effect == 0.0
+    assert found["longer"].position_lean.p_value == 1.0
+    assert found["first"].length_lean.effect.reason in ("no_truth", "no_text")
+
+
+def test_what_is_not_known_is_undefined_with_a_reason() -> None:
+    """Without texts, orders, generators or other judges each figure says what it lacks."""
+    report = bias_report(binary_rows([0, 1, 1], {"a": [1, 1, 0]}))
+    found = report.per_judge["a"]
+    assert found.length_lean.effect.reason == "no_text"
+    assert found.position_lean.effect.reason == "no_order"
+    assert found.self_preference.effect.reason == "no_generator"
+    assert found.own_error_difference.effect.reason == "no_generator"
+    assert found.self_preference.p_value is None
+    json.dumps(report.to_dict(), allow_nan=False)
+    rows, dataset, _, _ = _favours(0, 0.0)
+    strangers = bias_report(rows, dataset, n_resamples=5)
+    assert strangers.per_judge["gpt-judge"].self_preference.effect.reason == "no_pairs"
+    assert any("families=" in note for note in strangers.notes)
+
+
+def test_families_of_strangers_are_refused() -> None:
+    """Families that name neither a judge nor a generator are a slip, and say who there is."""
+    with pytest.raises(ArgumentError, match="there are"):
+        bias_report(binary_rows([0, 1], {"a": [1, 1]}), families={"b": "x"})
