@@ -27,15 +27,6 @@ PRED = np.where(RNG.random(120) < 0.85, TRUTH, 1 - TRUTH)
 ITEMS = np.arange(120) // 4
 
 
-@pytest.mark.parametrize(
-    ("successes", "n", "low", "high"), [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605)]
-)
-def test_wilson_as_newcombe_1998(successes, n, low, high):
-    """The score interval of two examples in Newcombe's Table I."""
-    found = wilson(successes, n)
-    assert (round(number(found.low), 4), round(number(found.high), 4)) == (low, high)
-
-
 def test_wilson_at_the_ends():
     """At none and all the interval has width and stays inside; no trial is undefined."""
     assert (wilson(0, 20).low, wilson(20, 20).high) == (0.0, 1.0)

@@ -1,13 +1,28 @@
-"""The real judge data as datasets; nothing of it is in the repository."""
+"""The real judge data as datasets, labels and reference figures; nothing of it is in the repository."""
 
 from __future__ import annotations
 
 import csv
 import json
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autorubric import ComparativeCriterion, Criterion, CriterionOption, DataItem, Rubric, RubricDataset
+from autorubric import (
+    ComparativeCriterion,
+    Criterion,
+    CriterionGrader,
+    CriterionOption,
+    DataItem,
+    EvalResult,
+    RecordedJudge,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+)
+from tests.conftest import SHARED_DATA
 
 
 def load_json(path: Path) -> Any:
@@ -29,6 +44,42 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 def reference(folder: Path) -> dict[str, dict[str, Any]]:
     """Reference values by id."""
     return {entry["id"]: entry for entry in load_json(folder / "reference_values.json")}
+
+
+@cache
+def references(name: str) -> dict[str, dict[str, Any]]:
+    """Reference values of a data set by id; none where the data is absent."""
+    folder = SHARED_DATA / name
+    return reference(folder) if folder.is_dir() else {}
+
+
+def reference_ids(name: str) -> list[str]:
+    """Ids of a data set's reference values; a stand-in where it is absent, for a test that is skipped."""
+    return list(references(name)) or ["absent"]
+
+
+@cache
+def cells(name: str) -> dict[str, dict[tuple[str, str], str]]:
+    """The labels of a data set: by rater, then by item and criterion."""
+    found: dict[str, dict[tuple[str, str], str]] = defaultdict(dict)
+    for row in read_csv(SHARED_DATA / name / "labels.csv"):
+        found[row["rater"]][row["item_id"], row["criterion"]] = row["value"]
+    return dict(found)
+
+
+def agrees(found: float | None, wanted: dict[str, Any]) -> bool:
+    """Whether a figure is the reference: in full, and to the printed decimals where it was published."""
+    if wanted["value"] is None or found is None:
+        return found is wanted["value"]
+    printed = wanted["published"]
+    in_full = abs(found - wanted["value"]) <= 1e-9
+    return in_full and (printed is None or round(found, wanted["decimals"]) == printed)
+
+
+def run(dataset: RubricDataset, judges: Sequence[RecordedJudge], folder: Path) -> EvalResult:
+    """A run of recorded judges as a panel."""
+    grader = CriterionGrader(judges=list(judges))
+    return evaluate_sync(dataset, grader, experiment_name="run", experiments_dir=folder, show_progress=False)
 
 
 def ttcw(folder: Path) -> RubricDataset:

@@ -14,7 +14,7 @@ from statsmodels.stats.multitest import multipletests
 from autorubric.errors import ArgumentError
 from autorubric.metrics import alt_test
 from tests.metrics.asserting import brackets
-from tests.metrics.shared_runs import cells
+from tests.proof.real_data import cells
 
 
 def naive(judge: list[Any], humans: list[list[Any]], epsilon: float, score: str) -> dict[str, Any]:
