@@ -11,7 +11,20 @@ import pytest
 from tests.cli.conftest import Cli
 
 GOLDEN = Path(__file__).parent / "golden"
-COMMANDS = ["", "grade", "eval", "metrics", "schema", "demo", "cache", "cache stats", "cache clear"]
+COMMANDS = [
+    "",
+    "grade",
+    "eval",
+    "metrics",
+    "judges",
+    "judges compare",
+    "judges audit",
+    "schema",
+    "demo",
+    "cache",
+    "cache stats",
+    "cache clear",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -32,7 +45,7 @@ def test_help_is_as_pinned(cli: Cli, command: str, monkeypatch: pytest.MonkeyPat
     assert done.out == path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "cache"])
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one not in ("cache", "judges")])
 def test_help_shows_an_example(cli: Cli, command: str) -> None:
     """Every command's help shows how it is called, and fits into 80 columns."""
     shown = cli(*command.split(), "--help").out

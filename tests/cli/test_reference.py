@@ -7,7 +7,20 @@ from pathlib import Path
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
-COMMANDS = ("", "grade", "eval", "metrics", "schema", "demo", "cache", "cache stats", "cache clear")
+COMMANDS = (
+    "",
+    "grade",
+    "eval",
+    "metrics",
+    "judges",
+    "judges compare",
+    "judges audit",
+    "schema",
+    "demo",
+    "cache",
+    "cache stats",
+    "cache clear",
+)
 
 HEAD = """# Command line
 

@@ -11,6 +11,7 @@ from autorubric.cli.cache import cache_app
 from autorubric.cli.demo import demo
 from autorubric.cli.eval import evaluate
 from autorubric.cli.grade import grade
+from autorubric.cli.judges import judges_app
 from autorubric.cli.metrics import metrics
 from autorubric.cli.schema import schema
 
@@ -57,6 +58,7 @@ def about(
 app.command("grade")(grade)
 app.command("eval")(evaluate)
 app.command("metrics")(metrics)
+app.add_typer(judges_app, name="judges", help="Compare the judges of a run with each other, and audit them.")
 app.command("schema")(schema)
 app.command("demo")(demo)
 app.add_typer(cache_app, name="cache", help="Look after the replies of models that are kept.")

@@ -130,7 +130,7 @@ def wasserstein_distance(
 def js_distance(
     a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Jensen-Shannon distance: `√(½ KL(p, m) + ½ KL(q, m))`, m = (p + q) / 2, base 2, in [0, 1] [1, 2].
+    """Jensen-Shannon distance: `√(½ KL(p, m) + ½ KL(q, m))`, m = (p + q) / 2, base 2 [1, 2]; in [0, 1].
 
     0 for equal shares of every category, 1 where no category occurs in both samples. It knows no order:
     neighbours are as far apart as the ends, and numbers that nearly all differ are at a distance near 1

@@ -89,6 +89,18 @@ def wilson(successes: int, n: int, *, confidence_level: float = 0.95) -> Estimat
     return Estimate(share, low, high, math.sqrt(share * (1 - share) / n), int(n), method)
 
 
+def resampled_t_ends(
+    value: float, se: float, n_units: int, confidence_level: float, *, most: float = 1.0
+) -> tuple[float, float]:
+    """Ends of a t interval from a bootstrap's standard error, n_units - 1 degrees of freedom, in ±`most`.
+
+    For means of kappas over criteria: a kappa of few items is biased, its resamples twice so, and with many
+    criteria the percentiles of their mean lie beside the mean itself.
+    """
+    half = t_quantile(confidence_level, n_units - 1) * se
+    return max(-most, value - half), min(most, value + half)
+
+
 def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
     """Interval of a mean over clusters: t with C - 1 degrees of freedom; no ends with one cluster."""
     n = len(values)

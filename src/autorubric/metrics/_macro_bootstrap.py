@@ -13,6 +13,7 @@ from autorubric.metrics._cells import Cells, Modes
 from autorubric.metrics._chance import kappa_of
 from autorubric.metrics._criterion_figures import weights_on_values
 from autorubric.metrics._estimation import DEGENERATE_SHARE
+from autorubric.metrics._intervals import resampled_t_ends
 from autorubric.metrics._item_scores import TRUTH, Rater
 from autorubric.metrics._resampling import Array, draw_weights
 from autorubric.metrics._results import BootstrapResults
@@ -59,7 +60,10 @@ class _Layout:
 def macro_bootstrap(
     cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
-    """Percentile intervals of macro accuracy, mean kappa and score RMSE of each rater."""
+    """Intervals of macro accuracy, mean kappa and score RMSE of each rater.
+
+    Percentiles, but for the mean kappa: see `resampled_t_ends`.
+    """
     layout = _layout(cells, modes)
     # Items without a cell or score carry nothing, and drawing them would only thin out the rest.
     used = np.unique(cells.item[cells.truth.status > 0])
@@ -73,7 +77,12 @@ def macro_bootstrap(
         totals = (sums.T @ weights.T).T.reshape(rows, len(raters), layout.width)
         drawn.append(_macro_figures(totals, cells, layout))
     figures = np.concatenate(drawn, axis=1)
-    return {rater: _results(figures[..., place], resampling) for place, rater in enumerate(raters)}
+    total = np.asarray(sums.sum(0)).reshape(1, len(raters), layout.width)
+    kappas = _macro_figures(total, cells, layout)[1, 0]
+    return {
+        rater: _results(figures[..., place], float(kappas[place]), len(used), resampling)
+        for place, rater in enumerate(raters)
+    }
 
 
 def _layout(cells: Cells, modes: Modes) -> _Layout:
@@ -125,27 +134,42 @@ def _mean_of_defined(figures: Sequence[Array], shape: tuple[int, ...]) -> Array:
     return divide(np.where(defined, stacked, 0.0).sum(0), defined.sum(0))
 
 
-def _results(drawn: Array, resampling: Resampling) -> BootstrapResults:
-    accuracy, kappa, rmse = (_interval(figures, resampling) for figures in drawn)
+def _results(drawn: Array, kappa: float, n_items: int, resampling: Resampling) -> BootstrapResults:
+    accuracies, kappas, errors = (_defined(figures) for figures in drawn)
     return BootstrapResults(
-        accuracy_ci=accuracy,
-        kappa_ci=kappa,
-        rmse_ci=rmse,
+        accuracy_ci=_percentiles(accuracies, resampling),
+        kappa_ci=_around(kappa, kappas, n_items, resampling),
+        rmse_ci=_percentiles(errors, resampling),
         n_bootstrap=resampling.n_bootstrap,
         confidence_level=resampling.confidence_level,
         seed=resampling.seed,
     )
 
 
-def _interval(figures: Array, resampling: Resampling) -> ConfidenceInterval | None:
+def _defined(figures: Array) -> Array | None:
+    """The values that are defined; None where they are too few to stand for all."""
     defined = figures[~np.isnan(figures)]
-    if not len(defined) or len(figures) - len(defined) > DEGENERATE_SHARE * len(figures):
+    few = not len(defined) or len(figures) - len(defined) > DEGENERATE_SHARE * len(figures)
+    return None if few else defined
+
+
+def _percentiles(drawn: Array | None, resampling: Resampling) -> ConfidenceInterval | None:
+    if drawn is None:
         return None
     tail = (1 - resampling.confidence_level) / 2
-    low, high = np.quantile(defined, (tail, 1 - tail))
-    return ConfidenceInterval(
-        lower=float(low),
-        upper=float(high),
-        confidence=resampling.confidence_level,
-        method="percentile over resampled items",
-    )
+    low, high = np.quantile(drawn, (tail, 1 - tail))
+    return _ends(float(low), float(high), "percentile over resampled items", resampling)
+
+
+def _around(
+    value: float, drawn: Array | None, n_items: int, resampling: Resampling
+) -> ConfidenceInterval | None:
+    if drawn is None or np.isnan(value):
+        return None
+    se = float(drawn.std(ddof=1)) if len(drawn) > 1 else 0.0
+    low, high = resampled_t_ends(value, se, n_items, resampling.confidence_level)
+    return _ends(low, high, "t with the standard error over resampled items", resampling)
+
+
+def _ends(low: float, high: float, method: str, resampling: Resampling) -> ConfidenceInterval:
+    return ConfidenceInterval(lower=low, upper=high, confidence=resampling.confidence_level, method=method)

@@ -50,7 +50,7 @@ class PooledMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapResults:
-    """Percentile intervals from resampled items.
+    """Intervals from resampled items: percentiles, and for the mean kappa t with their standard error.
 
     Attributes:
         accuracy_ci: Of `criterion_accuracy`; None where it is undefined in more than half of the resamples.

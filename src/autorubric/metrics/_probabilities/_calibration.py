@@ -76,7 +76,7 @@ def ece(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> Estimate:
-    """Expected calibration error: `Σ_b n_b / n · |rate_b - mean forecast_b|` over bins, in [0, 1] [1, 2].
+    """Expected calibration error: `Σ_b n_b / n · |rate_b - mean forecast_b|` over bins [1, 2]; in [0, 1].
 
     One column is P(positive) against the rate of positives; K columns are the confidence of the top label
     against how often it is right [2], which are different figures for the same two-class forecast. Bins are

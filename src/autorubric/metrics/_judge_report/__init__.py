@@ -1,0 +1,37 @@
+"""What a user calls: how far two raters agree, how reliable many are, and what a run's judges are worth."""
+
+from __future__ import annotations
+
+from autorubric.metrics._judge_report._agreement import agreement
+from autorubric.metrics._judge_report._agreement_result import Abstentions, Agreement, OptionAgreement
+from autorubric.metrics._judge_report._judge_report import judge_report
+from autorubric.metrics._judge_report._rater_report import (
+    HeadlineFigures,
+    HumanCeilings,
+    MacroFigures,
+    RaterFailures,
+    RaterReport,
+)
+from autorubric.metrics._judge_report._reliability import RaterShares, Reliability, reliability
+from autorubric.metrics._judge_report._report_result import JudgeReport
+from autorubric.metrics._judge_report._run_comparison import JudgePair, RunComparison, compare_run
+
+__all__ = [
+    "Abstentions",
+    "Agreement",
+    "HeadlineFigures",
+    "HumanCeilings",
+    "JudgePair",
+    "JudgeReport",
+    "MacroFigures",
+    "OptionAgreement",
+    "RaterFailures",
+    "RaterReport",
+    "RaterShares",
+    "Reliability",
+    "RunComparison",
+    "agreement",
+    "compare_run",
+    "judge_report",
+    "reliability",
+]

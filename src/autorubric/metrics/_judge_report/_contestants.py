@@ -1,0 +1,171 @@
+"""Who is measured against what: the panel and its judges against the truth, each person against the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from autorubric.metrics._cells import Cells, Column, Modes, cells_of
+from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes
+from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contestant:
+    """A rater and the truth it is set against.
+
+    Attributes:
+        rater: The rater.
+        kind: What it is.
+        cells: The cells; their truth is that of this rater.
+        column: The rater's decisions.
+    """
+
+    rater: Rater
+    kind: Literal["panel", "judge", "human"]
+    cells: Cells
+    column: Column
+
+
+def contestants_of(table: VotesTable, cells: Cells) -> list[Contestant]:
+    """The panel and each judge, in this order."""
+    panel = Contestant(rater=PANEL, kind="panel", cells=cells, column=cells.raters[PANEL])
+    judges: list[Rater] = [("judge", name) for name in table.judges]
+    return [
+        panel,
+        *(Contestant(rater=one, kind="judge", cells=cells, column=cells.raters[one]) for one in judges),
+    ]
+
+
+def people_of(table: VotesTable, modes: Modes) -> list[Contestant]:
+    """Each person against the rest of them; nobody where no cell has two."""
+    people = [rater for rater in table.raters if rater[0] == "human"]
+    rated = _ratings(table, people)
+    if len(people) < 2 or not (rated.counts.sum(1) + rated.given.sum(1) > 1).any():
+        return []
+    return [_against_the_rest(table, rated, place, modes) for place in range(len(people))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratings:
+    """What people said.
+
+    Attributes:
+        people: Who.
+        rows: Their rows of the table.
+        cell: Cell of each row.
+        who: Person of each row.
+        place: Item and criterion of each cell, shape `(n_cells, 2)`.
+        counts: Answers to each cell by code, shape `(n_cells, K)`.
+        given: Answers to each cell that have a number or value and no code, shape `(n_cells, 2)`.
+        sums: What they add up to, likewise.
+    """
+
+    people: Sequence[Rater]
+    rows: Codes
+    cell: Codes
+    who: Codes
+    place: Codes
+    counts: Codes
+    given: Codes
+    sums: Array
+
+
+def _ratings(table: VotesTable, people: Sequence[Rater]) -> _Ratings:
+    positions = np.array([table.raters.index(rater) for rater in people], dtype=np.int64)
+    rows = np.flatnonzero(np.isin(table.rater, positions) & (table.sample == DECIDED))
+    keys = table.criterion[rows] * max(table.n_items, 1) + table.item[rows]
+    seen, cell = np.unique(keys, return_inverse=True)
+    cell = cell.reshape(-1)
+    place = np.column_stack([seen % max(table.n_items, 1), seen // max(table.n_items, 1)])
+    answered = table.status[rows] == ANSWERED
+    code = np.where(answered, table.code[rows], -1)
+    counts = np.zeros((len(seen), int(code.max(initial=-1)) + 1), dtype=np.int64)
+    np.add.at(counts, (cell[code >= 0], code[code >= 0]), 1)
+    numbers = np.column_stack([table.number[rows], table.value[rows]])
+    there = (answered & (code < 0))[:, None] & ~np.isnan(numbers)
+    given, sums = np.zeros((len(seen), 2), dtype=np.int64), np.zeros((len(seen), 2))
+    np.add.at(given, cell, there)
+    np.add.at(sums, cell, np.where(there, numbers, 0.0))
+    order = {int(position): at for at, position in enumerate(positions)}
+    who = np.array([order[int(one)] for one in table.rater[rows]], dtype=np.int64)
+    return _Ratings(people, rows, cell, who, place, counts, given, sums)
+
+
+def _against_the_rest(table: VotesTable, rated: _Ratings, person: int, modes: Modes) -> Contestant:
+    mine = rated.rows[rated.who == person]
+    cell = rated.cell[rated.who == person]
+    counts, given, sums = rated.counts.copy(), rated.given.copy(), rated.sums.copy()
+    code = np.where(table.status[mine] == ANSWERED, table.code[mine], -1)
+    counts[cell[code >= 0], code[code >= 0]] -= 1
+    numbers = np.column_stack([table.number[mine], table.value[mine]])
+    own = ((table.status[mine] == ANSWERED) & (code < 0))[:, None] & ~np.isnan(numbers)
+    given[cell] -= own
+    sums[cell] -= np.where(own, numbers, 0.0)
+    majority = _leading(counts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(given > 0, sums / given, np.nan)
+    there = np.flatnonzero((majority >= 0) | (given > 0).any(axis=1))
+    rater: Rater = ("judge", rated.people[person][1])
+    small = _joined(table, mine, rater, rated.place[there], majority[there], means[there])
+    cells = cells_of(small, modes)
+    return Contestant(rater=rated.people[person], kind="human", cells=cells, column=cells.raters[rater])
+
+
+def _leading(counts: Codes) -> Codes:
+    """The code given most often in each row; -1 where nothing is, or where two lead."""
+    if not counts.shape[1]:
+        return np.full(len(counts), -1, dtype=np.int64)
+    most = counts.max(axis=1, keepdims=True)
+    alone = (most[:, 0] > 0) & (np.count_nonzero(counts == most, axis=1) == 1)
+    return np.where(alone, counts.argmax(axis=1), -1)
+
+
+def _joined(
+    table: VotesTable, mine: Codes, rater: Rater, place: Codes, majority: Codes, means: Array
+) -> VotesTable:
+    """A table of one rater's rows and the truth that the others make."""
+    n = len(place)
+    values = _values(table)
+    from_code = np.array(
+        [
+            values[int(criterion)][int(code)] if code >= 0 and criterion in values else np.nan
+            for criterion, code in zip(place[:, 1], majority, strict=True)
+        ],
+        dtype=float,
+    )
+    is_mean = majority < 0
+
+    def column(name: str, rest: Array) -> Array:
+        return np.concatenate([getattr(table, name)[mine], rest])
+
+    return replace(
+        table,
+        raters=(TRUTH, rater),
+        item=column("item", place[:, 0]),
+        criterion=column("criterion", place[:, 1]),
+        rater=np.concatenate([np.ones(len(mine), dtype=np.int64), np.zeros(n, dtype=np.int64)]),
+        sample=column("sample", np.full(n, DECIDED)),
+        order=column("order", np.full(n, None, dtype=object)),
+        code=column("code", majority),
+        label=column("label", np.full(n, None, dtype=object)),
+        value=column("value", np.where(is_mean, means[:, 1], from_code)),
+        number=column("number", np.where(is_mean, means[:, 0], np.nan)),
+        na=column("na", np.zeros(n, dtype=bool)),
+        status=column("status", np.full(n, ANSWERED)),
+        scores={},
+    )
+
+
+def _values(table: VotesTable) -> dict[int, list[float]]:
+    """Values of the declared answers, by position of the criterion."""
+    return {
+        at: [np.nan if answer.value is None else answer.value for answer in criterion.answers]
+        for at, criterion in enumerate(table.criteria)
+        if criterion.answers and criterion.level != "ranking"
+    }

@@ -1,0 +1,179 @@
+"""What each item adds to the figures of all raters: one matrix, so that one set of resamples serves all.
+
+A rater's part of a row holds, for each scale, the table of each of its criteria, and for each criterion with
+numbers the six sums of Pearson's r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, hstack
+
+from autorubric.metrics._cells import Cells, Modes
+from autorubric.metrics._criterion_figures import category_values, weights_on_values
+from autorubric.metrics._judge_report._contestants import Contestant
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._votes_table import MeasuredCriterion
+
+_CATEGORICAL = ("binary", "nominal", "ordinal")
+_DENSE_UP_TO = 20_000_000
+_MOMENTS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleGroup:
+    """Criteria of one scale.
+
+    Attributes:
+        level: Its level.
+        labels: Its labels, with the level where another scale has the same.
+        places: Positions of the criteria.
+        size: Categories, with an abstention that is one.
+        weights: Agreement weights of kappa; None where it has none, under an order that abstentions broke.
+        start: Where its tables begin in a rater's part.
+    """
+
+    level: str
+    labels: tuple[str, ...]
+    places: tuple[int, ...]
+    size: int
+    weights: Array | None
+    start: int
+
+    @property
+    def stop(self) -> int:
+        """Where its tables end."""
+        return self.start + len(self.places) * self.size**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Where everything stands in a rater's part of a row.
+
+    Attributes:
+        groups: The scales.
+        numeric: Positions of the criteria with numbers.
+        start: Where their sums begin.
+    """
+
+    groups: tuple[ScaleGroup, ...]
+    numeric: tuple[int, ...]
+    start: int
+
+    @property
+    def width(self) -> int:
+        """Sums of a rater."""
+        return self.start + _MOMENTS * len(self.numeric)
+
+    def tables(self, sums: Array, group: ScaleGroup) -> Array:
+        """The tables of a scale's criteria, `(…, n_criteria, K, K)`, in sums `(…, width)`."""
+        part = sums[..., group.start : group.stop]
+        return part.reshape(*sums.shape[:-1], len(group.places), group.size, group.size)
+
+    def moments(self, sums: Array) -> Array:
+        """Sums of numbers, `(…, n_criteria, 6)`."""
+        return sums[..., self.start :].reshape(*sums.shape[:-1], len(self.numeric), _MOMENTS)
+
+
+def layout_of(cells: Cells, modes: Modes) -> Layout:
+    """The layout of the criteria of a table."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for place, one in enumerate(cells.criteria):
+        if one.level in _CATEGORICAL and one.categories:
+            values = tuple(answer.value for answer in one.categories)
+            found.setdefault((one.level, words_of(one), values), []).append(place)
+    groups: list[ScaleGroup] = []
+    named: set[tuple[str, ...]] = set()
+    start = 0
+    for places in found.values():
+        first = cells.criteria[places[0]]
+        labels = words_of(first)
+        while labels in named:
+            labels = (*labels, first.level)
+        named.add(labels)
+        size = cells.size(places[0], modes)
+        weights: Array | None = np.eye(size)
+        if first.level == "ordinal":
+            weights = None if modes.has_category else weights_on_values(first)
+        group = ScaleGroup(
+            level=first.level, labels=labels, places=tuple(places), size=size, weights=weights, start=start
+        )
+        groups.append(group)
+        start = group.stop
+    numeric = tuple(
+        place
+        for place, one in enumerate(cells.criteria)
+        if one.level == "interval" or (one.level == "ordinal" and not modes.has_category)
+    )
+    return Layout(groups=tuple(groups), numeric=numeric, start=start)
+
+
+def words_of(criterion: MeasuredCriterion) -> tuple[str, ...]:
+    """Labels of the categories."""
+    return tuple(answer.label or str(answer.code) for answer in criterion.categories)
+
+
+def numbers_on(contestant: Contestant, place: int) -> tuple[Array, Array]:
+    """Truth and decisions on a criterion as numbers: values of an order, else numbers in their units.
+
+    Answers that are no single numbers (a checklist, several dimensions) are compared by their value.
+    """
+    cells, span = contestant.cells, contestant.cells.spans[place]
+    truth, column = cells.truth.take(span), contestant.column.take(span)
+    if cells.criteria[place].level == "ordinal":
+        values = np.append(category_values(cells.criteria[place]), np.nan)
+        return values[truth.code], values[column.code]
+    if np.isnan(truth.number + column.number).all():
+        return truth.value, column.value
+    return truth.number, column.number
+
+
+def item_sums(contestants: Sequence[Contestant], layout: Layout, used: Array) -> Array:
+    """What each used item adds, shape `(n_used, n_raters * width)`."""
+    frames = [_frame(contestants, place) for place in layout.numeric]
+    parts = [_sums_of(one, layout, frames) for one in contestants]
+    sums = hstack(parts, format="csr")[used]
+    # A sparse matrix takes the place of an array where that would be too large; all that is asked of it is
+    # its shape, and to be multiplied and added up.
+    return np.asarray(sums.toarray()) if sums.shape[0] * sums.shape[1] <= _DENSE_UP_TO else sums
+
+
+def _frame(contestants: Sequence[Contestant], place: int) -> tuple[float, float]:
+    """Middle and reach of all numbers on a criterion: about it and within it nothing is lost to cancellation.
+
+    It is the same for all raters, so that their sums can be added up.
+    """
+    numbers = np.concatenate([side for one in contestants for side in numbers_on(one, place)])
+    numbers = numbers[~np.isnan(numbers)]
+    if not len(numbers):
+        return 0.0, 1.0
+    middle = float(numbers.mean())
+    return middle, float(np.abs(numbers - middle).max()) or 1.0
+
+
+def _sums_of(contestant: Contestant, layout: Layout, frames: Sequence[tuple[float, float]]) -> csr_array:
+    cells, column = contestant.cells, contestant.column
+    rows, columns, added = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for group in layout.groups:
+        for at, place in enumerate(group.places):
+            span = cells.spans[place]
+            truth, judged = cells.truth.code[span], column.code[span]
+            both = (truth >= 0) & (judged >= 0)
+            rows.append(cells.item[span][both])
+            start = group.start + at * group.size**2
+            columns.append(start + truth[both] * group.size + judged[both])
+            added.append(np.ones(len(rows[-1])))
+    for at, (place, (middle, reach)) in enumerate(zip(layout.numeric, frames, strict=True)):
+        x, y = numbers_on(contestant, place)
+        both = ~np.isnan(x + y)
+        u, v = (x[both] - middle) / reach, (y[both] - middle) / reach
+        item = cells.item[cells.spans[place]][both]
+        for moment, sums in enumerate((np.ones(len(u)), u, v, u * u, v * v, u * v)):
+            rows.append(item)
+            columns.append(np.full(len(u), layout.start + at * _MOMENTS + moment))
+            added.append(sums)
+    where = np.concatenate(rows), np.concatenate(columns)
+    return csr_array((np.concatenate(added), where), shape=(cells.n_items, layout.width))

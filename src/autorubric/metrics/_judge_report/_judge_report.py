@@ -1,0 +1,339 @@
+"""A run and its labels, or a table of labels, to a report on its judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from autorubric.metrics._audit._decided import distinct_names
+from autorubric.metrics._audit._resampled import Resampling
+from autorubric.metrics._cells import Cells, Column, Modes, cells_of
+from autorubric.metrics._criterion_figures import category_values
+from autorubric.metrics._item_scores import TRUTH
+from autorubric.metrics._judge_report._agreement import (
+    abstention_kappa,
+    agreement_of,
+    level_of,
+    share_estimate,
+)
+from autorubric.metrics._judge_report._agreement_result import Agreement
+from autorubric.metrics._judge_report._contestants import Contestant, contestants_of, people_of
+from autorubric.metrics._judge_report._item_resampling import Resampled, resample
+from autorubric.metrics._judge_report._item_sums import layout_of, numbers_on, words_of
+from autorubric.metrics._judge_report._rater_report import HumanCeilings, RaterFailures, RaterReport, names_of
+from autorubric.metrics._judge_report._reliability import USUAL, Reliability, reliability_of
+from autorubric.metrics._judge_report._report_result import JudgeReport
+from autorubric.metrics._judge_report._sides import ABSTENTION, AbstainMode, Sides, modes_of
+from autorubric.metrics._label_table import table_of
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._rater_figures import RunContext, judges_agreement, na_stats, rater_fields
+from autorubric.metrics._results import RaterMetrics
+from autorubric.metrics._run_protocols import LabelledDataset
+from autorubric.metrics._scales import Binary, Interval, Nominal, Ordinal, Scale
+from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED, NOT_ASKED, VotesTable
+from autorubric.metrics._warnings import FEW_OF_A_CLASS, rater_warnings, run_warnings
+
+_FEW_CELLS = 64
+"""Up to so many cells a criterion's columns are worth remembering: they repeat where items have few cells."""
+
+
+def judge_report(
+    result: Any,
+    dataset: LabelledDataset | None = None,
+    *,
+    scales: Scale | Mapping[str, Scale] | None = None,
+    abstain: AbstainMode = "exclude",
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> JudgeReport:
+    """All that is known of the judges of a run: against the truth, beside people, among themselves.
+
+    Means over criteria are the headline. Their intervals, those of pooled cells and of the human ceiling come
+    from one set of resampled items, the same for every rater, so that differences are paired; those of single
+    criteria are those of `agreement`, an item being a unit. Values that `compute_metrics` gives too are the
+    same here. Criteria are matched by name and scale, never by position, and pooled by scale.
+
+    Where two people or more labelled an item, each is set against the rest of them: the human ceiling.
+
+    Args:
+        result: An `EvalResult`, or a long table of labels: a DataFrame or rows with item_id, criterion, rater
+            and label.
+        dataset: Where the labels stand; the run's own by default.
+        scales: Scales of a label table without a dataset: one for all criteria, or one for each by name.
+        abstain: As in `agreement`; `"as_negative"` is what `compute_metrics` calls `as_unmet` and `as_worst`.
+        confidence_level: Level of all intervals.
+        n_resamples: Resamples of items, and of tables.
+        rng: Seed or generator of the resampling.
+
+    Raises:
+        ArgumentError: There is no such mode, or the table cannot be read.
+    """
+    modes = modes_of(abstain)
+    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
+    table = table_of(result, dataset, scales=scales)
+    cells = cells_of(table, modes)
+    raters, people = contestants_of(table, cells), people_of(table, modes)
+    seed = resampling.rng
+    assert isinstance(seed, int)
+    given = _Given(
+        cells=cells,
+        names=distinct_names(cells.criteria),
+        modes=modes,
+        abstain=abstain,
+        options=IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=seed),
+        resampled=resample(raters, people, layout_of(cells, modes), resampling),
+        known={},
+    )
+    reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people])]
+    labelled = cells.truth.status > 0
+    return JudgeReport(
+        panel=reports[0],
+        per_judge={one.rater: one for one in reports[1 : len(raters)]},
+        human_ceiling=_ceiling(given, reports, len(raters)) if people else None,
+        reliability=_reliability(given, raters[1:]),
+        n_items=len(np.unique(cells.item[labelled])),
+        n_cells=int(np.count_nonzero(labelled)),
+        abstain=abstain,
+        confidence_level=confidence_level,
+        n_resamples=n_resamples,
+        seed=seed,
+        warnings=(
+            *_warnings(given, table),
+            *_thin_criteria(reports[: len(raters)]),
+            *_thin_people(reports[len(raters) :]),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    """What the parts of a report share; `known` remembers agreements of few cells by their columns."""
+
+    cells: Cells
+    names: tuple[str, ...]
+    modes: Modes
+    abstain: AbstainMode
+    options: IntervalOptions
+    resampled: Resampled
+    known: dict[object, Agreement]
+
+
+def _rater_report(given: _Given, one: Contestant, at: int) -> RaterReport:
+    resampled = given.resampled
+    per_criterion = _per_criterion(given, one)
+    used = sum(found.n for found in per_criterion.values())
+    labelled = int(np.count_nonzero(one.cells.truth.status > 0))
+    return RaterReport(
+        rater=one.rater[1],
+        kind=one.kind,
+        macro=resampled.macro(at),
+        micro=resampled.micro(at),
+        by_scale={
+            " | ".join(group.labels): resampled.of_scale(at, place)
+            for place, group in enumerate(resampled.layout.groups)
+        },
+        per_criterion=per_criterion,
+        scores=_scores(given, one),
+        failures=_failures(given, one),
+        coverage=used / labelled if labelled else None,
+    )
+
+
+def _per_criterion(given: _Given, one: Contestant) -> dict[str, Agreement]:
+    found: dict[str, Agreement] = {}
+    for place, name in enumerate(given.names):
+        scale = _scale_at(given.cells, place)
+        if scale is None:
+            continue
+        sides = _sides(given, one, place, scale)
+        key = _key(sides) if len(sides.truth.code) <= _FEW_CELLS else None
+        agreed = given.known.get(key) if key is not None else None
+        if agreed is None:
+            agreed = agreement_of(sides, None, given.options, given.abstain)
+            if key is not None:
+                given.known[key] = agreed
+        found[name] = agreed
+    return found
+
+
+def _key(sides: Sides) -> object:
+    columns = (sides.truth, sides.pred)
+    return (
+        type(sides.scale).__name__,
+        sides.scale,
+        tuple(array.tobytes() for one in columns for array in (one.status, one.code, one.number)),
+    )
+
+
+def _scale_at(cells: Cells, place: int) -> Scale | None:
+    """The scale of the criterion at `place`; None where its answers have no figures."""
+    criterion = cells.criteria[place]
+    match criterion.level:
+        case "binary":
+            return Binary()
+        case "nominal":
+            return Nominal(_distinct(words_of(criterion)))
+        case "ordinal":
+            return Ordinal(_distinct(words_of(criterion)), category_values(criterion))
+        case "interval":
+            return Interval()
+        case "ranking" if place in cells.outcomes:
+            return Nominal(", ".join(str(above + 1) for above in one) for one in cells.outcomes[place])
+        case _:
+            return None
+
+
+def _distinct(labels: Sequence[str]) -> tuple[str, ...]:
+    if len(set(labels)) == len(labels):
+        return tuple(labels)
+    return tuple(f"{label} ({at})" for at, label in enumerate(labels))
+
+
+def _sides(given: _Given, one: Contestant, place: int, scale: Scale) -> Sides:
+    span = one.cells.spans[place]
+    truth, pred = one.cells.truth.take(span), one.column.take(span)
+    if isinstance(scale, Interval):
+        numbers = numbers_on(one, place)
+        truth, pred = (replace(side, number=x) for side, x in zip((truth, pred), numbers, strict=True))
+    categorical = one.cells.criteria[place].level in ("binary", "nominal", "ordinal")
+    return Sides(
+        scale=scale,
+        has_category=given.modes.has_category and categorical,
+        truth=truth,
+        pred=pred,
+        cluster=None,
+    )
+
+
+def _scores(given: _Given, one: Contestant) -> Agreement | None:
+    scores = one.cells.scores
+    if one.rater not in scores or np.isnan(scores[TRUTH]).all():
+        return None
+    sides = [_column_of(scores[rater]) for rater in (TRUTH, one.rater)]
+    both = Sides(scale=Interval(), has_category=False, truth=sides[0], pred=sides[1], cluster=None)
+    return agreement_of(both, None, given.options, "exclude")
+
+
+def _column_of(numbers: Any) -> Column:
+    none = np.full(len(numbers), -1, dtype=np.int64)
+    return Column(np.where(np.isnan(numbers), ABSENT, ANSWERED), none, numbers, numbers)
+
+
+def _failures(given: _Given, one: Contestant) -> RaterFailures:
+    truth, column, item = one.cells.truth, one.column, one.cells.item
+    counted = truth.status > 0 if (truth.status > 0).any() else column.status > 0
+    options = given.options
+
+    def rate(name: str, flags: Any) -> Any:
+        return share_estimate(name, flags, counted, item, options)
+
+    numbers = np.full(len(truth.status), np.nan)
+    plain = [
+        Column(np.where(counted, side.status, ABSENT), side.code, numbers, numbers)
+        for side in (truth, column)
+    ]
+    statuses = Sides(scale=Binary(), has_category=False, truth=plain[0], pred=plain[1], cluster=item)
+    stats = na_stats(truth, column)
+    asked = (column.status != NOT_ASKED) & (column.status != ABSENT)
+    return RaterFailures(
+        n_cells=int(np.count_nonzero(counted)),
+        n_answered=int(np.count_nonzero(counted & (column.status == ANSWERED))),
+        abstention_rate=rate("abstention rate", column.status == ABSTAINED),
+        failure_rate=rate("failure rate", column.status == FAILED),
+        not_asked_rate=rate("not asked", ~asked),
+        not_applicable=stats.not_applicable,
+        truth_abstention_rate=rate("abstentions of the truth", truth.status == ABSTAINED),
+        abstention_kappa=abstention_kappa(statuses, options),
+    )
+
+
+def _ceiling(given: _Given, reports: Sequence[RaterReport], n_raters: int) -> HumanCeilings:
+    resampled, people = given.resampled, reports[n_raters:]
+    figured = [place for place, name in enumerate(given.names) if name in people[0].per_criterion]
+    ranked = {place for place in figured if given.cells.criteria[place].level == "ranking"}
+    return HumanCeilings(
+        humans=tuple(one.rater for one in people),
+        macro=resampled.of_people("ceiling"),
+        micro=resampled.of_people("ceiling_micro"),
+        pooled=resampled.of_people("ceiling_pooled"),
+        per_criterion={
+            given.names[place]: resampled.of_people_on(place) for place in figured if place not in ranked
+        },
+        per_human={one.rater: one for one in people},
+        gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names_of(reports[:n_raters]))},
+    )
+
+
+def _reliability(given: _Given, judges: Sequence[Contestant]) -> dict[str, Reliability]:
+    if len(judges) < 2:
+        return {}
+    found = {}
+    for place, name in enumerate(given.names):
+        scale = _scale_at(given.cells, place)
+        if scale is None:
+            continue
+        columns = [one.column.take(given.cells.spans[place]) for one in judges]
+        if isinstance(scale, Interval) and all(np.isnan(one.number).all() for one in columns):
+            columns = [replace(one, number=one.value) for one in columns]
+        if (
+            not isinstance(scale, Interval)
+            and given.modes.has_category
+            and given.cells.criteria[place].categories
+        ):
+            scale = Nominal((*map(str, scale.labels), ABSTENTION))
+        # Resampled ranks take longer than all the rest of a report, and say little besides the others.
+        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
+        found[name] = reliability_of(columns, [one.rater[1] for one in judges], scale, stats, given.options)
+    return found
+
+
+def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
+    """What `compute_metrics` warns of, but for item scores where there are none."""
+    cells = given.cells
+    plain = replace(given.options, ci=None)
+    context = RunContext(
+        cells=cells, modes=given.modes, options=plain, fleiss=judges_agreement(cells, given.modes)
+    )
+    found: list[str] = []
+    for rater in cells.raters:
+        fields, reasons = rater_fields(context, rater)
+        metrics = RaterMetrics(**fields, bootstrap=None)
+        if rater[0] == "panel":
+            found += run_warnings(table.criteria, given.modes, metrics, _n_items(cells, rater))
+        if not table.scores:
+            reasons = {name: why for name, why in reasons.items() if not name.startswith("score_")}
+        who = "panel" if rater[0] == "panel" else f"judge {rater[1]}"
+        found += rater_warnings(who, metrics, reasons)
+    return tuple(found)
+
+
+def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
+    """Means over criteria of so few items each that a kappa of them is biased, and with it their mean."""
+    found = []
+    for who, one in zip(names_of(raters), raters, strict=True):
+        sizes = [agreed.n for agreed in one.per_criterion.values() if agreed.n]
+        if len(sizes) > 1 and np.median(sizes) < FEW_OF_A_CLASS:
+            found.append(
+                f"{who}: criteria have few items each (median {np.median(sizes):g}), from which a kappa comes "
+                "out too low or too high, and so does their mean; read by_scale"
+            )
+    return found
+
+
+def _thin_people(people: Sequence[RaterReport]) -> list[str]:
+    pairs = [found.n for one in people for found in one.per_criterion.values()]
+    if not pairs or np.median(pairs) >= FEW_OF_A_CLASS:
+        return []
+    return [
+        f"people have {np.median(pairs):g} items on a criterion (median): human_ceiling.pooled, which takes "
+        "them together, is steadier than their mean"
+    ]
+
+
+def _n_items(cells: Cells, rater: Any) -> int:
+    both = (cells.truth.status > 0) & (cells.raters[rater].status > 0)
+    return len(np.unique(cells.item[both]))

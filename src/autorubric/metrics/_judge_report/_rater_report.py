@@ -1,0 +1,148 @@
+"""What is known of one rater, and of people against people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._judge_report._agreement_result import Agreement
+
+HEADLINES: tuple[str, ...] = (
+    "accuracy",
+    "balanced_accuracy",
+    "kappa",
+    "precision",
+    "recall",
+    "f1",
+    "pearson",
+)
+"""The figures that are said of all criteria together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadlineFigures:
+    """What is said of several criteria together, or of several people; intervals resample items.
+
+    Attributes:
+        accuracy: Exact agreement, of every categorical criterion.
+        balanced_accuracy: Mean recall over the true categories, of every categorical criterion.
+        kappa: Cohen's kappa of binary and nominal criteria, with quadratic weights of ordinal ones.
+        precision: Of MET, of binary criteria.
+        recall: Of MET, of binary criteria.
+        f1: Of MET, of binary criteria.
+        pearson: Pearson's r of the values of ordinal criteria and of numbers.
+    """
+
+    accuracy: Estimate
+    balanced_accuracy: Estimate
+    kappa: Estimate
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+    pearson: Estimate
+
+    def figures(self) -> dict[str, Estimate]:
+        """The figures by name."""
+        return {name: getattr(self, name) for name in HEADLINES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MacroFigures(HeadlineFigures):
+    """Means over criteria, each criterion counting alike.
+
+    Attributes:
+        defined: (criteria on which the figure is defined, criteria that could have it), by name.
+    """
+
+    defined: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterFailures:
+    """Cells on which a rater gave no answer, in kinds that are never mixed.
+
+    The cells are those with a label or, where nothing is labelled, all that the rater has a row for.
+
+    Attributes:
+        n_cells: Cells.
+        n_answered: Cells that the rater answered.
+        abstention_rate: Share on which the rater abstained.
+        failure_rate: Share on which it failed, or gave unreadable replies alone.
+        not_asked_rate: Share on which it was not asked, or has no vote.
+        not_applicable: Cells that a condition left out.
+        truth_abstention_rate: Share whose label abstains.
+        abstention_kappa: Cohen's kappa of abstaining at all, over cells with a vote.
+    """
+
+    n_cells: int
+    n_answered: int
+    abstention_rate: Estimate
+    failure_rate: Estimate
+    not_asked_rate: Estimate
+    not_applicable: int
+    truth_abstention_rate: Estimate
+    abstention_kappa: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterReport:
+    """What is known of one rater against the truth.
+
+    Attributes:
+        rater: Its name.
+        kind: What it is; a person is set against the rest of the people.
+        macro: Means over criteria: the headline.
+        micro: All cells pooled, which mixes base rates: a rater that knows nothing but them does well. The
+            chance of kappa is therefore taken within each criterion.
+        by_scale: The cells of all criteria of one scale pooled, by its labels; for rubrics of an item's own.
+            The chance of kappa is that of all these cells, as in `compute_metrics`.
+        per_criterion: Each criterion by name; those of one name and other scales are numbered.
+        scores: Item scores without length penalty; None where there are none.
+        failures: Cells without an answer.
+        coverage: Pairs used over labelled cells; None without labels.
+    """
+
+    rater: str
+    kind: Literal["panel", "judge", "human"]
+    macro: MacroFigures
+    micro: HeadlineFigures
+    by_scale: Mapping[str, HeadlineFigures]
+    per_criterion: Mapping[str, Agreement]
+    scores: Agreement | None
+    failures: RaterFailures
+    coverage: float | None
+
+
+def names_of(raters: Sequence[RaterReport]) -> list[str]:
+    """A name for each of the panel and its judges; a judge called `panel` is `judge panel`."""
+    return ["judge panel" if one.kind == "judge" and one.rater == "panel" else one.rater for one in raters]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanCeilings:
+    """Each person against the majority of the others (of numbers, their mean), and the mean over people.
+
+    A judge that agrees with the truth as people do with each other is as good as this truth can show. Cells
+    on which the others are tied are left out for a person, which flatters people a little.
+
+    Attributes:
+        humans: The people.
+        macro: Mean over people of the means over criteria.
+        micro: Mean over people of the pooled figures.
+        pooled: Means over criteria of the figures of all people's pairs with the rest together: steadier
+            where people labelled few items each.
+        per_criterion: Mean over people on each criterion.
+        per_human: What is known of each person.
+        gap: Macro figures of the panel (by `"panel"`) and of each judge minus `macro`, paired by item. Below
+            0 the judge falls short of people; an interval that holds 0 cannot tell them apart.
+    """
+
+    humans: tuple[str, ...]
+    macro: HeadlineFigures
+    micro: HeadlineFigures
+    pooled: HeadlineFigures
+    per_criterion: Mapping[str, HeadlineFigures]
+    per_human: Mapping[str, RaterReport]
+    gap: Mapping[str, HeadlineFigures]

@@ -1,0 +1,293 @@
+"""How far any number of raters agree, by the figures that their scale permits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, Unpack, get_args
+
+import numpy as np
+
+from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
+from autorubric.metrics._cells import Column
+from autorubric.metrics._chance import gwet_ac
+from autorubric.metrics._concordance import kendall_w
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._icc import cronbach_alpha, icc
+from autorubric.metrics._judge_report._agreement import level_of
+from autorubric.metrics._judge_report._sides import read_column
+from autorubric.metrics._krippendorff import krippendorff_alpha
+from autorubric.metrics._many_raters import conger_kappa, fleiss_kappa, percent_agreement
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Interval, Ordinal, Scale, as_sequence
+from autorubric.metrics._votes_table import ABSTAINED
+from autorubric.values import Level
+
+ReliabilityStat: TypeAlias = Literal[
+    "alpha", "fleiss", "conger", "ac1", "ac2", "percent_agreement", "icc", "cronbach", "kendall_w"
+]
+_CATEGORIES: tuple[ReliabilityStat, ...] = ("alpha", "fleiss", "conger", "ac1", "percent_agreement")
+_NUMBERS: tuple[ReliabilityStat, ...] = ("icc", "cronbach", "kendall_w")
+USUAL: Mapping[Level, tuple[ReliabilityStat, ...]] = {
+    "binary": _CATEGORIES,
+    "nominal": _CATEGORIES,
+    "ordinal": (*_CATEGORIES, "ac2", *_NUMBERS),
+    "interval": ("alpha", *_NUMBERS),
+}
+"""The figures of each level, unless others are asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaterShares:
+    """What one rater gave.
+
+    Attributes:
+        rater: The rater; its place among the columns where they have no names.
+        n: Ratings.
+        n_missing: Units without a rating, abstentions included.
+        n_abstained: Abstentions among them.
+        shares: Share of each category; empty on an interval.
+        mean: Mean of the numbers, or of the scale's values; None where there are none.
+    """
+
+    rater: str
+    n: int
+    n_missing: int
+    n_abstained: int
+    shares: Mapping[str, float]
+    mean: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliability(Findings):
+    """How far several raters agree.
+
+    A figure that the scale does not have is undefined (`not_on_scale`), as is one that was not asked for
+    (`not_requested`).
+
+    Attributes:
+        level: Level of the scale.
+        n_units: Units.
+        n_pairable: Units with two ratings or more.
+        n_raters: Raters.
+        n_missing: Ratings that are not there, abstentions included.
+        alpha: Krippendorff's alpha at the scale's level: nominal for binary and nominal ones.
+        fleiss: Fleiss' kappa.
+        conger: Conger's kappa.
+        ac1: Gwet's AC1.
+        ac2: Gwet's AC2 with quadratic weights on the scale's values.
+        percent_agreement: Mean share of agreeing pairs.
+        icc: Intraclass correlation of one rating, in the form asked for.
+        cronbach: Cronbach's alpha, of the mean of all raters.
+        kendall_w: Kendall's W.
+        raters: What each rater gave.
+    """
+
+    level: Level
+    n_units: int
+    n_pairable: int
+    n_raters: int
+    n_missing: int
+    alpha: Estimate
+    fleiss: Estimate
+    conger: Estimate
+    ac1: Estimate
+    ac2: Estimate
+    percent_agreement: Estimate
+    icc: Estimate
+    cronbach: Estimate
+    kendall_w: Estimate
+    raters: tuple[RaterShares, ...]
+
+    def figures(self) -> dict[str, Estimate]:
+        """The figures that were asked for and that the scale has, by name."""
+        every = {name: getattr(self, name) for name in get_args(ReliabilityStat)}
+        left_out = ("not_on_scale", "not_requested")
+        return {name: found for name, found in every.items() if found.reason not in left_out}
+
+    def blocks(self) -> list[Block]:
+        """The figures, for any renderer."""
+        counts: tuple[tuple[str, Cell], ...] = (
+            ("units", self.n_units),
+            ("with two ratings or more", self.n_pairable),
+            ("raters", self.n_raters),
+            ("ratings missing", self.n_missing),
+        )
+        rows = tuple((name.replace("_", " "), *figure_cells(one)) for name, one in self.figures().items())
+        labels = tuple(self.raters[0].shares) if self.raters else ()
+        gave: tuple[tuple[Cell, ...], ...] = tuple(
+            (one.rater, one.n, one.mean, *one.shares.values()) for one in self.raters
+        )
+        return [
+            ScalarBlock(title="Reliability", figures=counts),
+            TableBlock(columns=("figure", *FIGURE_COLUMNS), rows=rows),
+            TableBlock(title="What each rater gave", columns=("rater", "n", "mean", *labels), rows=gave),
+        ]
+
+
+def reliability(
+    ratings: Any,
+    *,
+    scale: Scale,
+    stats: Iterable[ReliabilityStat] | None = None,
+    icc_form: str = "ICC(2,1)",
+    **interval: Unpack[IntervalArguments],
+) -> Reliability:
+    """All figures of several raters that their scale has, and what each rater gave.
+
+    Each figure is that of the function of its name with the same ratings: `krippendorff_alpha` at the scale's
+    level, `fleiss_kappa`, `conger_kappa`, `gwet_ac`, `percent_agreement`, `icc`, `cronbach_alpha`,
+    `kendall_w`. Figures of numbers take the values of an ordinal scale; of a binary one (0 and 1) they are
+    given where asked for. Reliability says nothing about being right.
+
+    Args:
+        ratings: Labels, `(n_units, n_raters)`; a frame's columns name the raters. None and NaN are missing,
+            as are NA, CANNOT_ASSESS and INVALID that are not on the scale.
+        scale: The scale, all categories declared.
+        stats: Which figures; None takes those that are usual on the scale.
+        icc_form: Form of the intraclass correlation, as in `icc`.
+        **interval: See `IntervalArguments`; `cluster` is an id per unit. A figure without the method that
+            `ci` names takes its own.
+
+    Raises:
+        ArgumentError: There is no such scale or figure, rows differ in length, or a label is outside.
+    """
+    options = IntervalOptions(**interval)
+    names, columns = _columns(ratings)
+    read = [
+        read_column(column, scale, f"the column of rater {name}")
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return reliability_of(read, names, scale, stats, options, icc_form)
+
+
+def _columns(ratings: Any) -> tuple[tuple[str, ...], list[list[Any]]]:
+    named = getattr(ratings, "columns", None)
+    rows = ratings.to_numpy(dtype=object) if named is not None else ratings
+    if isinstance(rows, np.ndarray) and rows.ndim != 2:
+        raise ArgumentError(f"ratings has shape {rows.shape}; give (n_units, n_raters)")
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise ArgumentError(f"ratings is {rows!r}; give a table (n_units, n_raters)")
+    listed = [list(as_sequence(row, "a row of ratings")) for row in rows]
+    widths = {len(row) for row in listed}
+    if len(widths) > 1:
+        raise ArgumentError("ratings has rows of different lengths; give None where a rating is missing")
+    n_raters = len(named) if named is not None else widths.pop() if widths else 0
+    names = map(str, named) if named is not None else map(str, range(n_raters))
+    return tuple(names), [[row[at] for row in listed] for at in range(n_raters)]
+
+
+def reliability_of(
+    columns: Sequence[Column],
+    names: Sequence[str],
+    scale: Scale,
+    stats: Iterable[ReliabilityStat] | None,
+    options: IntervalOptions,
+    icc_form: str = "ICC(2,1)",
+) -> Reliability:
+    """`reliability` of columns that are read already."""
+    level = level_of(scale)
+    wanted = USUAL[level] if stats is None else _known(stats)
+    n_units = len(columns[0].code) if columns else 0
+    given = np.zeros((n_units, 0), dtype=bool)
+    if columns:
+        on_numbers = isinstance(scale, Interval)
+        given = np.column_stack([~np.isnan(c.number) if on_numbers else c.code >= 0 for c in columns])
+    figures = _figures(columns, scale, options, icc_form)
+    found = {
+        name: _undefined(name, "not_requested" if name in figures else "not_on_scale", n_units)
+        for name in get_args(ReliabilityStat)
+    } | {name: figures[name]() for name in wanted if name in figures}
+    return Reliability(
+        level=level,
+        n_units=n_units,
+        n_pairable=int(np.count_nonzero(given.sum(1) >= 2)),
+        n_raters=len(columns),
+        n_missing=int(given.size - np.count_nonzero(given)),
+        raters=tuple(_shares(column, name, scale) for name, column in zip(names, columns, strict=True)),
+        **found,
+    )
+
+
+def _known(stats: Iterable[ReliabilityStat]) -> tuple[ReliabilityStat, ...]:
+    wanted = tuple(stats)
+    unknown = [name for name in wanted if name not in get_args(ReliabilityStat)]
+    if isinstance(stats, str) or unknown:
+        raise ArgumentError(f"stats={stats!r}; give some of {list(get_args(ReliabilityStat))}")
+    return wanted
+
+
+def _undefined(name: str, reason: Literal["not_requested", "not_on_scale"], n: int) -> Estimate:
+    return Estimate.undefined(reason, n=n, method=name.replace("_", " "))
+
+
+def _figures(
+    columns: Sequence[Column], scale: Scale, options: IntervalOptions, icc_form: str
+) -> dict[str, Callable[[], Estimate]]:
+    """The figures that the scale has, each to be called for."""
+    interval: IntervalArguments = {
+        "cluster": options.cluster,
+        "ci": None if options.ci is None else options.ci if options.ci in ("percentile", "bca") else "auto",
+        "confidence_level": options.confidence_level,
+        "n_resamples": options.n_resamples,
+        "rng": options.rng,
+    }
+    if isinstance(scale, Interval):
+        numbers = _stacked([column.number for column in columns])
+        by_name: dict[str, Callable[[], Estimate]] = {
+            "alpha": lambda: krippendorff_alpha(numbers, level="interval", scale=scale, **interval)
+        }
+    else:
+        codes, size = _stacked([column.code for column in columns]).astype(np.int64), scale.size
+        at_level: Literal["ordinal", "nominal"] = "ordinal" if level_of(scale) == "ordinal" else "nominal"
+        by_name = {
+            "alpha": lambda: krippendorff_alpha(codes, level=at_level, labels=size, **interval),
+            "fleiss": lambda: fleiss_kappa(codes, labels=size, **interval),
+            "conger": lambda: conger_kappa(codes, labels=size, **interval),
+            "ac1": lambda: gwet_ac(ratings=codes, labels=size, **interval),
+            "percent_agreement": lambda: percent_agreement(codes, labels=size, **interval),
+        }
+        places = scale.positions
+        if places is None:
+            return by_name
+        numbers = np.append(places, np.nan)[codes]
+        on_values = Ordinal(range(size), places)
+        known = np.where(codes < 0, np.nan, codes)
+        by_name["ac2"] = lambda: gwet_ac(ratings=known, scale=on_values, weights="quadratic", **interval)
+    return by_name | {
+        "icc": lambda: icc(numbers, form=icc_form, **interval),
+        "cronbach": lambda: cronbach_alpha(numbers, **interval),
+        "kendall_w": lambda: kendall_w(numbers, **interval),
+    }
+
+
+def _stacked(columns: Sequence[Array]) -> Array:
+    return np.column_stack(columns) if columns else np.zeros((0, 0))
+
+
+def _shares(column: Column, name: str, scale: Scale) -> RaterShares:
+    if isinstance(scale, Interval):
+        values = column.number[~np.isnan(column.number)]
+        n, by_label = len(values), {}
+    else:
+        codes = column.code[column.code >= 0]
+        n = len(codes)
+        counts = np.bincount(codes, minlength=scale.size)
+        by_label = (
+            {str(one): count / n for one, count in zip(scale.labels, counts.tolist(), strict=True)}
+            if n
+            else {}
+        )
+        places = scale.positions
+        values = places[codes] if places is not None else np.zeros(0)
+    return RaterShares(
+        rater=name,
+        n=n,
+        n_missing=len(column.code) - n,
+        n_abstained=int(np.count_nonzero(column.status == ABSTAINED)),
+        shares=by_label,
+        mean=float(values.mean()) if len(values) else None,
+    )

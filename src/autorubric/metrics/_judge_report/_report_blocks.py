@@ -1,0 +1,202 @@
+"""A judge report as blocks, which every renderer reads; what to look at first comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._judge_report._agreement_result import Agreement
+from autorubric.metrics._judge_report._first_looks import first_looks
+from autorubric.metrics._judge_report._rater_report import HeadlineFigures, HumanCeilings, RaterReport
+from autorubric.metrics._judge_report._reliability import Reliability
+
+_SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
+
+
+def report_blocks(
+    raters: Mapping[str, RaterReport],
+    ceiling: HumanCeilings | None,
+    reliability: Mapping[str, Reliability],
+    size: tuple[int, int],
+    warnings: Sequence[str],
+) -> list[Block]:
+    """The blocks of a report; `size` counts the labelled items and cells."""
+    panel = raters["panel"]
+    blocks = [
+        *headline_blocks(raters, ceiling, size),
+        _criteria_table(panel, ceiling, reliability),
+        _pooled_table("Panel, all cells pooled (mixes base rates; read the means first)", panel.micro),
+    ]
+    if len(panel.by_scale) > 1:
+        blocks.append(_scales_table(panel))
+    if panel.scores is not None:
+        blocks.append(_scores_table(raters))
+    if warnings:
+        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings)))
+    return _with_rows(blocks)
+
+
+def headline_blocks(
+    raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, size: tuple[int, int]
+) -> list[Block]:
+    """What holds of all criteria together."""
+    return _with_rows(
+        [
+            TextBlock(title="What to look at first", text="\n".join(first_looks(raters, ceiling, size))),
+            _macro_table(raters["panel"], ceiling),
+            _raters_table(raters, ceiling),
+            _failures_table(raters),
+        ]
+    )
+
+
+def _with_rows(blocks: Sequence[Block]) -> list[Block]:
+    return [block for block in blocks if not isinstance(block, TableBlock) or block.rows]
+
+
+def _ends(found: Estimate) -> str:
+    return "" if found.low is None or found.high is None else f"[{found.low:.3f}, {found.high:.3f}]"
+
+
+def _words(name: str) -> str:
+    return "F1" if name == "f1" else name.replace("_", " ")
+
+
+def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for name, found in panel.macro.figures().items():
+        done, of = panel.macro.defined[name]
+        if not of:
+            continue
+        row: tuple[Cell, ...] = (_words(name), found.value, _ends(found), f"{done} of {of}")
+        if ceiling is not None:
+            gap = getattr(ceiling.gap["panel"], name)
+            row = (*row, getattr(ceiling.macro, name).value, gap.value, _ends(gap))
+        rows.append(row)
+    beside = () if ceiling is None else ("people", "panel - people", "its interval")
+    return TableBlock(
+        title="Panel, mean over criteria",
+        columns=("figure", "mean", "interval", "criteria defined", *beside),
+        rows=tuple(rows),
+    )
+
+
+def _raters_table(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None) -> TableBlock:
+    shown = [name for name, (_, of) in raters["panel"].macro.defined.items() if of]
+
+    def row(who: str, macro: HeadlineFigures) -> tuple[Cell, ...]:
+        found = [getattr(macro, name) for name in shown]
+        leading = [_ends(found[shown.index("kappa")])] if "kappa" in shown else []
+        return (who, *(one.value for one in found), *leading)
+
+    rows = [row(who, one.macro) for who, one in raters.items()]
+    if ceiling is not None:
+        rows.append(row("people (each against the rest)", ceiling.macro))
+    interval = ("interval of kappa",) if "kappa" in shown else ()
+    return TableBlock(
+        title="Judges, mean over criteria",
+        columns=("rater", *map(_words, shown), *interval),
+        rows=tuple(rows) if shown else (),
+    )
+
+
+def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            who,
+            one.failures.n_cells,
+            one.coverage,
+            one.failures.abstention_rate.value,
+            one.failures.failure_rate.value,
+            one.failures.not_asked_rate.value,
+            one.failures.not_applicable,
+        )
+        for who, one in raters.items()
+    ]
+    return TableBlock(
+        title="Cells without an answer",
+        columns=("rater", "cells", "coverage", "abstained", "failed", "not asked", "not applicable"),
+        rows=tuple(rows),
+    )
+
+
+def kappa_on(found: Agreement) -> Estimate:
+    """Kappa of a criterion, on an order the weighted one."""
+    return found.weighted_kappa if found.level == "ordinal" else found.kappa
+
+
+def _criteria_table(
+    panel: RaterReport, ceiling: HumanCeilings | None, reliability: Mapping[str, Reliability]
+) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for name, found in panel.per_criterion.items():
+        kappa = kappa_on(found)
+        row: tuple[Cell, ...] = (
+            name, found.level, found.n, found.accuracy.value, kappa.value, _ends(kappa), found.pearson.value,
+            found.rmse.value,
+        )  # fmt: skip
+        if ceiling is not None:
+            people = ceiling.per_criterion.get(name)
+            row = (*row, people.kappa.value if people else None)
+        if reliability:
+            row = (*row, reliability[name].alpha.value)
+        rows.append(row)
+    people_too = () if ceiling is None else ("people's kappa",)
+    among = ("alpha among judges",) if reliability else ()
+    return TableBlock(
+        title="Panel on each criterion",
+        columns=(
+            "criterion", "level", "n", "accuracy", "kappa", "interval", "pearson", "RMSE",
+            *people_too, *among,
+        ),
+        rows=tuple(rows),
+    )  # fmt: skip
+
+
+def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (_words(name), one.value, _ends(one), one.n)
+        for name, one in found.figures().items()
+        if one.value is not None
+    ]
+    return TableBlock(title=title, columns=("figure", "estimate", "interval", "n"), rows=tuple(rows))
+
+
+def _scales_table(panel: RaterReport) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            scale,
+            found.accuracy.n,
+            found.accuracy.value,
+            found.balanced_accuracy.value,
+            found.kappa.value,
+            _ends(found.kappa),
+        )
+        for scale, found in panel.by_scale.items()
+    ]
+    return TableBlock(
+        title="Panel, the cells of each scale pooled",
+        columns=("scale", "n", "accuracy", "balanced accuracy", "kappa", "interval"),
+        rows=tuple(rows),
+    )
+
+
+def _scores_table(raters: Mapping[str, RaterReport]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            who,
+            one.scores.n,
+            *(getattr(one.scores, name).value for name in _SCORES),
+            one.scores.bias.mean_bias,
+            one.scores.bias.p_value,
+        )
+        for who, one in raters.items()
+        if one.scores is not None
+    ]
+    names = ("RMSE", "MAE", *_SCORES[2:])
+    return TableBlock(
+        title="Item scores, without length penalty",
+        columns=("rater", "n", *names, "bias (rater - truth)", "bias p"),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,107 @@
+"""What `judge_report` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from autorubric._blocks import Block
+from autorubric.metrics._audit._findings import Findings
+from autorubric.metrics._judge_report._agreement_result import Agreement
+from autorubric.metrics._judge_report._rater_report import (
+    HeadlineFigures,
+    HumanCeilings,
+    MacroFigures,
+    RaterFailures,
+    RaterReport,
+    names_of,
+)
+from autorubric.metrics._judge_report._reliability import Reliability
+from autorubric.metrics._judge_report._report_blocks import headline_blocks, report_blocks
+from autorubric.metrics._judge_report._sides import AbstainMode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeReport(Findings):
+    """How far the judges of a run, or of a table of labels, can be trusted.
+
+    Attributes:
+        panel: What the judges decide together.
+        per_judge: Each judge, by id.
+        human_ceiling: People against people; None without two of them.
+        reliability: Agreement among the judges on each criterion, whatever the truth, without Kendall's W;
+            empty with one judge.
+        n_items: Items with a label.
+        n_cells: Cells with a label.
+        abstain: How abstentions counted.
+        confidence_level: Level of the intervals.
+        n_resamples: Resamples of items.
+        seed: Seed of the resampling.
+        warnings: What the reader should know: figures that are None and why, thin data, odd settings.
+    """
+
+    panel: RaterReport
+    per_judge: Mapping[str, RaterReport]
+    human_ceiling: HumanCeilings | None
+    reliability: Mapping[str, Reliability]
+    n_items: int
+    n_cells: int
+    abstain: AbstainMode
+    confidence_level: float
+    n_resamples: int
+    seed: int
+    warnings: tuple[str, ...]
+
+    @property
+    def macro(self) -> MacroFigures:
+        """Means over criteria of the panel: the headline."""
+        return self.panel.macro
+
+    @property
+    def micro(self) -> HeadlineFigures:
+        """All cells of the panel pooled, which mixes base rates."""
+        return self.panel.micro
+
+    @property
+    def per_criterion(self) -> Mapping[str, Agreement]:
+        """The panel on each criterion."""
+        return self.panel.per_criterion
+
+    @property
+    def failures(self) -> Mapping[str, RaterFailures]:
+        """Cells without an answer, by judge, and of the panel by `"panel"`."""
+        return {name: one.failures for name, one in self.raters().items()}
+
+    def raters(self) -> dict[str, RaterReport]:
+        """The panel by `"panel"`, and each judge by id (a judge called `panel` as `"judge panel"`)."""
+        everyone = [self.panel, *self.per_judge.values()]
+        return dict(zip(names_of(everyone), everyone, strict=True))
+
+    def blocks(self) -> list[Block]:
+        """The figures, what to look at first coming first."""
+        return report_blocks(
+            self.raters(), self.human_ceiling, self.reliability, (self.n_items, self.n_cells), self.warnings
+        )
+
+    def headline_blocks(self) -> list[Block]:
+        """The first of the blocks: what holds of all criteria together."""
+        return headline_blocks(self.raters(), self.human_ceiling, (self.n_items, self.n_cells))
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a rater, criterion and figure; the `criterion` of the means is `macro` and `micro`."""
+        import pandas as pd  # only for those who ask for a frame
+
+        rows = []
+        people = self.human_ceiling.per_human.items() if self.human_ceiling else ()
+        for who, one in (*self.raters().items(), *people):
+            parts = {"macro": one.macro.figures(), "micro": one.micro.figures()}
+            parts |= {name: found.figures() for name, found in one.per_criterion.items()}
+            for criterion, figures in parts.items():
+                for figure, found in figures.items():
+                    at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
+                    rows.append(at | found.to_dict())
+        return pd.DataFrame(rows)

@@ -1,0 +1,207 @@
+"""Every two judges of a run compared on the same cells, and the panel with the best of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._findings import Findings
+from autorubric.metrics._audit._resampled import Resampling
+from autorubric.metrics._cells import Cells, Modes, cells_of
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._item_scores import PANEL, Rater
+from autorubric.metrics._judge_comparison import adjust_pvalues, compare_judges
+from autorubric.metrics._judge_comparison._compare import JudgeComparison
+from autorubric.metrics._label_table import table_of
+from autorubric.metrics._options import IntervalArguments
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._run_protocols import LabelledDataset
+from autorubric.metrics._scales import Binary, Scale
+
+RunStat: TypeAlias = Literal["accuracy", "mae"]
+Adjustment: TypeAlias = Literal["holm", "bh", "by"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgePair:
+    """Two raters of a run compared.
+
+    Attributes:
+        a: One of them.
+        b: The other.
+        comparison: What `compare_judges` gives, items being clusters of cells.
+        adjusted_p: Its p-value, adjusted for all comparisons of the run.
+    """
+
+    a: str
+    b: str
+    comparison: JudgeComparison
+    adjusted_p: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunComparison(Findings):
+    """Every two judges of a run, and the panel with the best judge.
+
+    Attributes:
+        stat: What is compared.
+        adjustment: How p-values are adjusted.
+        n_items: Items with a label.
+        judges: Each pair of judges.
+        panel: The panel (a) and the judge that is best alone (b), which was chosen on the same items and so
+            looks better than it is; None with fewer than two judges, or where no judge has the figure.
+    """
+
+    stat: RunStat
+    adjustment: Adjustment
+    n_items: int
+    judges: tuple[JudgePair, ...]
+    panel: JudgePair | None
+
+    def blocks(self) -> list[Block]:
+        """The comparisons, for any renderer."""
+        words = {"accuracy": "share of right answers", "mae": "mean absolute error of values, less is better"}
+        title = words[self.stat]
+        columns = (
+            "a",
+            "b",
+            "figure of a",
+            "figure of b",
+            "a - b",
+            "interval",
+            "p",
+            f"p ({self.adjustment})",
+            "n",
+        )
+        blocks: list[Block] = []
+        if self.panel is not None:
+            panel = TableBlock(
+                title=f"Panel and best judge: {title}", columns=columns, rows=(_row(self.panel),)
+            )
+            blocks.append(panel)
+            blocks.append(
+                TextBlock(text="The best judge was chosen on the same items, which flatters it a little.")
+            )
+        if not self.judges:
+            return [TextBlock(title="Judges", text="There is one judge, and nothing to compare it with.")]
+        rows = tuple(_row(one) for one in self.judges)
+        return [TableBlock(title=f"Every two judges: {title}", columns=columns, rows=rows), *blocks]
+
+
+def _row(pair: JudgePair) -> tuple[Cell, ...]:
+    found = pair.comparison
+    difference: Estimate = found.difference
+    ends = "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
+    return (
+        pair.a,
+        pair.b,
+        found.a.value,
+        found.b.value,
+        difference.value,
+        ends,
+        found.p_value,
+        pair.adjusted_p,
+        found.n,
+    )
+
+
+def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at once
+    result: Any,
+    dataset: LabelledDataset | None = None,
+    *,
+    stat: RunStat | None = None,
+    adjustment: Adjustment = "holm",
+    scales: Scale | Mapping[str, Scale] | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
+) -> RunComparison:
+    """Every two judges of a run on the cells that both answered, and the panel with the best judge.
+
+    Each is a `compare_judges` whose clusters are items. Abstentions and failures are left out; the panel is
+    that of the run.
+
+    Args:
+        result: An `EvalResult`, or a long table of labels.
+        dataset: Where the labels stand; the run's own by default.
+        stat: `"accuracy"`, the share of right answers over the cells of categorical criteria; `"mae"`, the
+            mean absolute error of values on [0, 1], of which less is better. None takes accuracy or, without
+            categorical criteria, the error.
+        adjustment: How p-values are adjusted, as in `adjust_pvalues`.
+        scales: Scales of a label table, as in `judge_report`.
+        confidence_level: Level of the intervals.
+        n_resamples: Resamples of items.
+        rng: Seed or generator of the resampling.
+
+    Raises:
+        ArgumentError: There is no such figure or adjustment, or the table cannot be read.
+    """
+    if stat is not None and stat not in get_args(RunStat):
+        raise ArgumentError(f"stat={stat!r}; give one of {list(get_args(RunStat))} or None")
+    resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
+    table = table_of(result, dataset, scales=scales)
+    cells = cells_of(table, Modes())
+    categorical = np.zeros(len(cells.item), dtype=bool)
+    for criterion, span in zip(cells.criteria, cells.spans, strict=True):
+        categorical[span] = criterion.level in ("binary", "nominal", "ordinal")
+    usual: RunStat = "accuracy" if categorical.any() else "mae"
+    compared = _Compared(cells, categorical, stat or usual, resampling)
+    judges: list[Rater] = [("judge", name) for name in table.judges]
+    pairs = [(a, b, compared.of(a, b)) for a, b in combinations(judges, 2)]
+    best = compared.best(judges) if len(judges) > 1 else None
+    if best is not None:
+        pairs.append((PANEL, best, compared.of(PANEL, best)))
+    adjusted = adjust_pvalues([found.p_value for _, _, found in pairs], adjustment)
+    made = [
+        JudgePair(a=a[1], b=b[1], comparison=found, adjusted_p=p)
+        for (a, b, found), p in zip(pairs, adjusted, strict=True)
+    ]
+    return RunComparison(
+        stat=compared.stat,
+        adjustment=adjustment,
+        n_items=len(np.unique(cells.item[cells.truth.status > 0])),
+        judges=tuple(made if best is None else made[:-1]),
+        panel=None if best is None else made[-1],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A table, and what of it is compared."""
+
+    cells: Cells
+    categorical: Array
+    stat: RunStat
+    resampling: Resampling
+
+    def of(self, a: Rater, b: Rater) -> JudgeComparison:
+        """Two raters on the cells that both answered."""
+        truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
+        interval: IntervalArguments = {
+            "cluster": self.cells.item,
+            "confidence_level": self.resampling.confidence_level,
+            "n_resamples": self.resampling.n_resamples,
+            "rng": self.resampling.rng,
+        }
+        if self.stat == "mae":
+            return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
+        there = _numbers(np.ones(len(truth.code)), (truth.code >= 0) & self.categorical)
+        right = [_numbers(one.code == truth.code, one.code >= 0) for one in (first, second)]
+        return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
+
+    def best(self, judges: list[Rater]) -> Rater | None:
+        """The judge with the best figure of its own, on the cells that it answered."""
+        alone = {one: value for one in judges if (value := self.of(one, one).a.value) is not None}
+        if not alone:
+            return None
+        return (min if self.stat == "mae" else max)(alone, key=lambda one: alone[one])
+
+
+def _numbers(values: Array, there: Array) -> Array:
+    return np.where(there, values, np.nan)
