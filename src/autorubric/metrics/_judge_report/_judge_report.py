@@ -318,8 +318,8 @@ def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
         sizes = [agreed.n for agreed in one.per_criterion.values() if agreed.n]
         if len(sizes) > 1 and np.median(sizes) < FEW_OF_A_CLASS:
             found.append(
-                f"{who}: criteria have few items each (median {np.median(sizes):g}), from which a kappa comes "
-                "out too low or too high, and so does their mean; read by_scale"
+                f"{who}: criteria have few items each (median {np.median(sizes):g}), from which kappas come "
+                "out biased, and so does their mean; read by_scale"
             )
     return found
 
