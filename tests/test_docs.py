@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from autorubric import metrics
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _WITH_EXAMPLES = [page for page in PAGES if _EXAMPLE.search(page.read_text(encoding="utf-8"))]
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+_METRIC = re.compile(r"^::: autorubric\.metrics\.(\w+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -36,3 +39,9 @@ def test_links_lead_somewhere(page: Path) -> None:
     """Relative links of a page name files that are there."""
     for target in _LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_reference_lists_the_metrics() -> None:
+    """The API page has every public name of `autorubric.metrics`, each once, and no other of it."""
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    assert sorted(_METRIC.findall(page)) == sorted(metrics.__all__)

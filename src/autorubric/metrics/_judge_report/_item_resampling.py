@@ -188,7 +188,7 @@ class Resampled:
             return Estimate.undefined(reason, n=n, method=name)
         if self.n_items < 2:
             return Estimate(value, n=n, method=name, reason="too_few_units")
-        mean_kappa = HEADLINES[at[-1]] == "kappa" and part in _MEANS_OVER_CRITERIA
+        mean_kappa = part in _MEANS_OVER_CRITERIA and HEADLINES[at[-1]] == "kappa"
         how = "t with the standard error of the bootstrap" if mean_kappa else "percentile bootstrap"
         level, draws = self.resampling.confidence_level, np.moveaxis(self.draws[part], 0, -1)[at]
         text = f"{name}; {how}, {level:.0%}, {self.n_items} items, {self.resampling.n_resamples} resamples"
