@@ -144,6 +144,9 @@ def test_scale_of_a_criterion_leaves_na_out():
     assert scale_of(Criterion(requirement="r", options=options)) == Ordinal(["low", "high"], [0, 1])
     nominal = Criterion(requirement="r", options=options, scale_type="nominal")
     assert scale_of(nominal) == Nominal(["low", "high"])
+    for criterion in (nominal, Criterion(requirement="r", options=options)):
+        codes = scale_of(criterion).encode(["low", "n/a", "CANNOT_ASSESS", None, "high"])  # type: ignore[union-attr]
+        assert codes.tolist() == [0, -1, -1, -1, 1]
 
 
 class _Level:
@@ -153,9 +156,14 @@ class _Level:
     def answers(self):
         return ()
 
+    def answer_at(self, value):
+        raise AssertionError("no scale, so no answers on one")
+
 
 def test_scale_of_other_levels():
-    """Numbers are an open interval; rankings and texts have no scale."""
-    assert scale_of(_Level("interval")) == Interval()
+    """Numbers are an interval between the ends that they have; rankings and texts have no scale."""
+    rating = NumericalRatingCriterion(name="n", requirement="r", min_value=1, max_value=7)
+    assert scale_of(rating) == Interval(1, 7)
+    assert scale_of(ChecklistCriterion(name="c", requirement="r", items={"a": "has a"})) == Interval()
     with pytest.raises(ArgumentError, match="ranking"):
         scale_of(_Level("ranking"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -42,6 +42,7 @@ class ScaledCriterion(Protocol):
     @property
     def level(self) -> str: ...
     def answers(self) -> Iterable[Any]: ...
+    def answer_at(self, value: float, /) -> Any: ...
 
 
 def is_missing(label: object) -> bool:
@@ -62,6 +63,7 @@ class _Categorical:
     """Categories in a declared order."""
 
     labels: tuple[Any, ...]
+    na: tuple[Any, ...] = ()
 
     @property
     def size(self) -> int:
@@ -86,7 +88,10 @@ class _Categorical:
         if is_missing(label):
             return MISSING
         try:
-            return self._codes[_key(label)]
+            code = self._codes.get(_key(label))
+            if code is None and _key(label) in self.na:
+                return MISSING
+            return self._codes[_key(label)] if code is None else code
         except (KeyError, TypeError):
             raise ArgumentError(
                 f"label {label!r} is outside the scale {self}; its labels are {list(self.labels)!r}"
@@ -163,12 +168,15 @@ class Nominal(_Categorical):
 
     Attributes:
         labels: Every category, used or not.
+        na: Labels that say "not applicable", and are read as missing.
     """
 
     labels: tuple[Any, ...]
+    na: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
-    def __init__(self, labels: Iterable[Any]) -> None:
+    def __init__(self, labels: Iterable[Any], *, na: Iterable[Any] = ()) -> None:
         object.__setattr__(self, "labels", _declared(labels, "Nominal"))
+        object.__setattr__(self, "na", tuple(_key(label) for label in na))
 
 
 @dataclass(frozen=True)
@@ -178,13 +186,18 @@ class Ordinal(_Categorical):
     Attributes:
         labels: Every category, used or not, lowest first.
         values: Where each lies; None puts them at 0, 1, 2, …
+        na: Labels that say "not applicable", and are read as missing.
     """
 
     labels: tuple[Any, ...]
     values: tuple[float, ...] | None = None
+    na: tuple[Any, ...] = field(default=(), repr=False, compare=False)
 
-    def __init__(self, labels: Iterable[Any], values: Iterable[float] | None = None) -> None:
+    def __init__(
+        self, labels: Iterable[Any], values: Iterable[float] | None = None, *, na: Iterable[Any] = ()
+    ) -> None:
         object.__setattr__(self, "labels", _declared(labels, "Ordinal"))
+        object.__setattr__(self, "na", tuple(_key(label) for label in na))
         numbers = None if values is None else tuple(float(value) for value in values)
         if numbers is not None and not (
             len(numbers) == len(self.labels) and all(map(math.isfinite, numbers))
@@ -240,7 +253,7 @@ Scale: TypeAlias = Binary | Nominal | Ordinal | Interval
 
 
 def scale_of(criterion: ScaledCriterion) -> Scale:
-    """The scale of a criterion's answers, NA options left out.
+    """The scale of a criterion's answers; NA options are read as missing, as CANNOT_ASSESS is.
 
     Raises:
         ArgumentError: Answers on this level have no scale (rankings, texts).
@@ -248,17 +261,26 @@ def scale_of(criterion: ScaledCriterion) -> Scale:
     if criterion.level == "binary":
         return Binary()
     answers = [answer for answer in criterion.answers() if not answer.na]
+    na = [*(answer.label for answer in criterion.answers() if answer.na), "CANNOT_ASSESS"]
     if criterion.level == "interval":
-        return Interval()
+        return _interval_of(criterion)
     if criterion.level == "nominal":
-        return Nominal(answer.label for answer in answers)
+        return Nominal((answer.label for answer in answers), na=na)
     if criterion.level == "ordinal":
         values = [answer.value for answer in answers]
         return Ordinal(
             (answer.label for answer in answers),
             None if any(value is None for value in values) else cast("list[float]", values),
+            na=na,
         )
     raise ArgumentError(f"criteria of level {criterion.level!r} have no scale of single answers")
+
+
+def _interval_of(criterion: ScaledCriterion) -> Interval:
+    """From the least answer to the greatest; open where answers are no single numbers."""
+    low, high = (criterion.answer_at(place).code for place in (0.0, 1.0))
+    single = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
+    return Interval(low, high) if single else Interval()
 
 
 def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence[Any] | npt.NDArray[Any]:

@@ -41,7 +41,7 @@ class EMDResult:
 
     Attributes:
         emd: The distance, in the units of the scores; None where a sample is empty.
-        mean_difference: Mean of b minus mean of a: the part of the distance that is a plain shift.
+        mean_difference: Mean of b minus mean of a; the distance is no less.
         n_a: Scores in a, missing ones left out.
         n_b: Scores in b, missing ones left out.
         reason: Why the distance is undefined.

@@ -35,6 +35,7 @@ from autorubric.metrics._run_protocols import LabelledDataset
 from autorubric.metrics._scales import Binary, Interval, Nominal, Ordinal, Scale
 from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED, NOT_ASKED, VotesTable
 from autorubric.metrics._warnings import FEW_OF_A_CLASS, rater_warnings, run_warnings
+from autorubric.metrics._weights import Weights
 
 _FEW_CELLS = 64
 """Up to so many cells a criterion's columns are worth remembering: they repeat where items have few cells."""
@@ -153,7 +154,9 @@ def _per_criterion(given: _Given, one: Contestant) -> dict[str, Agreement]:
         key = _key(sides) if len(sides.truth.code) <= _FEW_CELLS else None
         agreed = given.known.get(key) if key is not None else None
         if agreed is None:
-            agreed = agreement_of(sides, None, given.options, given.abstain)
+            # As in the headline: on ordered options a near miss counts.
+            weights: Weights = "quadratic" if isinstance(scale, Ordinal) else None
+            agreed = agreement_of(sides, weights, given.options, given.abstain)
             if key is not None:
                 given.known[key] = agreed
         found[name] = agreed
