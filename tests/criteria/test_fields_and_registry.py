@@ -305,7 +305,7 @@ def test_a_value_lies_between_0_and_1(value: Any) -> None:
     class Wild(BaseCriterion):
         mark: BoundInt = BoundInt(min_val=0, max_val=10)
 
-        def value_of(self, evaluation: Any) -> float | None:
+        def value_of(self, evaluation: Any) -> Any:
             return value
 
     with pytest.raises(ArgumentError, match=rf"Wild.value_of gave {value!r} for 'c'; a value is a number"):
