@@ -170,7 +170,7 @@ def test_all_node_scores_are_bounded(node: Node) -> None:
 @settings(deadline=None)
 @given(nodes(st.one_of(judged, adorned)), st.integers(0, 40), values)
 def test_a_score_rises_with_each_positive_leaf(node: Node, position: int, value: float) -> None:
-    """A higher value of a positive criterion lowers no score above it, with gates, bonuses and open leaves."""
+    """A higher value of a positive criterion lowers no score above it, gates and bonuses or not."""
     leaves = leaves_of(node)
     position %= len(leaves)
     leaf = leaves[position]
@@ -382,15 +382,26 @@ def test_the_lowest_cap_of_missed_gates_counts(order: int) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"bonus": True}])
-@pytest.mark.parametrize(("gate", "score"), [("required", 0.0), ({"at_least": 1.0, "cap": 0.4}, 0.4)])
+@pytest.mark.parametrize(
+    ("gate", "alone", "around"), [("required", 0.0, 0.5), ({"at_least": 1.0, "cap": 0.4}, None, 1.0)]
+)
 def test_a_missed_gate_holds_where_nothing_else_is_left(
-    gate: Any, score: float, more: dict[str, Any]
+    gate: Any, alone: float | None, around: float, more: dict[str, Any]
 ) -> None:
-    """A gate of weight 0, or one that is a bonus, caps its group even if all else was left open."""
+    """A required gate of weight 0, or as a bonus, leaves its group at 0 even if all else was open."""
     group = Node((Leaf(0.0, 1.0 if more else 0.0, {"gate": gate, **more}), Leaf(None, 10.0)))
-    assert made(group).score().score == score
+    assert made(group).score().score == alone
     found = made(Node((group, Leaf(1.0, 10.0)))).score()
-    assert found.node_scores == {"": (score + 1.0) / 2, "g0": score}
+    assert found.node_scores == {"": around, "g0": alone}
+
+
+def test_meeting_a_gate_lowers_no_score() -> None:
+    """Also where the gate has no weight and the rest of its group was left open."""
+    for gate in ("required", {"at_least": 1.0, "cap": 0.6}):
+        group = Node((Leaf(0.0, 0.0, {"gate": gate}), Leaf(None, 10.0)))
+        met = changed(group, 0, Leaf(1.0, 0.0, {"gate": gate}))
+        scores = [made(Node((Leaf(0.0, 10.0), one))).score().score for one in (group, met)]
+        assert scores == [0.0, 0.0]
 
 
 @settings(deadline=None)
@@ -403,12 +414,11 @@ def test_leaving_a_leaf_open_lifts_no_group_above_a_missed_gate(node: Node, posi
     scores = tree.score().node_scores
     for group in tree.root.groups:
         for one in group.criteria:
-            decision = None if isinstance(one, RubricGroup) else tree.decisions[one.name or ""]
-            if decision is None or decision.value is None or one.gate is None:  # type: ignore[union-attr]
+            if isinstance(one, RubricGroup) or one.gate is None:
                 continue
-            score = scores[group.name]
-            if decision.value < one.gate.at_least and score is not None:  # type: ignore[union-attr]
-                assert score <= one.gate.cap + 1e-9  # type: ignore[union-attr]
+            value, score = tree.decisions[one.name or ""].value, scores[group.name]
+            if value is not None and score is not None and not one.gate.passed(value):
+                assert score <= one.gate.cap + 1e-9
 
 
 @pytest.mark.parametrize(

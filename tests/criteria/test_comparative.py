@@ -155,8 +155,8 @@ def test_labels_of_the_best(label: Any, value: float) -> None:
         ({"mode": "ranking"}, THREE, ["x", "y", "w"], "'w' is no candidate"),
         ({"mode": "ranking"}, THREE, 3, "is no list of candidates"),
         ({"mode": "ranking"}, THREE, ["x", "y", "z", []], "rank each candidate once"),
-        ({"mode": "best_of"}, THREE, ["x", "x"], "is no best candidate"),
-        ({"mode": "best_of"}, THREE, [], "is no best candidate"),
+        ({"mode": "best_of"}, THREE, ["x", "x"], "name each once"),
+        ({"mode": "best_of"}, THREE, [], "name each once"),
         ({}, THREE, "x", "exactly two candidates and the submission has 3"),
         (
             {"mode": "best_of"},

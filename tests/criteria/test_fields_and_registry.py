@@ -298,14 +298,14 @@ def test_a_kind_without_a_tag_of_its_own_cannot_be_written() -> None:
             criterion_to_dict(kind(name="c", requirement="r"))
 
 
-@pytest.mark.parametrize("value", [7.0, -0.1, float("nan"), float("inf")])
-def test_a_value_lies_between_0_and_1(value: float) -> None:
+@pytest.mark.parametrize("value", [7.0, -0.1, float("nan"), float("inf"), "0.5"])
+def test_a_value_lies_between_0_and_1(value: Any) -> None:
     """A kind that says otherwise is its author's mistake, and is told so."""
 
     class Wild(BaseCriterion):
         mark: BoundInt = BoundInt(min_val=0, max_val=10)
 
-        def value_of(self, evaluation: Any) -> float | None:
+        def value_of(self, evaluation: Any) -> Any:
             return value
 
     with pytest.raises(ArgumentError, match=rf"Wild.value_of gave {value!r} for 'c'; a value is a number"):
@@ -342,6 +342,15 @@ def test_fields_that_would_be_lost_are_refused(name: str, told: str) -> None:
     """What a kind declares as a field of the reply may not be called as something else is."""
     body = {"__annotations__": {name: BoolField}, name: BoolField(), "__module__": __name__}
     with pytest.raises(ArgumentError, match=rf"Odd.{name}: it {told}"):
+        type("Odd", (BaseCriterion,), body)
+
+
+@pytest.mark.parametrize("name", ["render", "criterion_name", "copy", "reason"])
+@pytest.mark.filterwarnings("ignore:Field name")
+def test_fields_without_a_default_are_checked_too(name: str) -> None:
+    """As a plan may declare them, to be given when a criterion is made; a reason is a text."""
+    body = {"__annotations__": {name: BoundInt}, "__module__": __name__}
+    with pytest.raises(ArgumentError, match=rf"Odd.{name}: it "):
         type("Odd", (BaseCriterion,), body)
 
 

@@ -92,3 +92,10 @@ def test_faulty_data_is_refused(change, said):
         Critic.from_dict({**good, **change})
     with pytest.raises(ArgumentError, match="needs evaluator and criterion"):
         Critic.from_dict({})
+
+
+@pytest.mark.parametrize("reference", [(1, 2), {1: 2}])
+def test_a_reference_that_json_would_change_is_refused(reference: Any) -> None:
+    """Read back, it would make another prompt."""
+    with pytest.raises(ArgumentError, match="would come back as something else"):
+        Critic("m", PassFailCriterion(name="c", requirement="r"), reference=reference).to_dict()

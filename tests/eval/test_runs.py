@@ -15,6 +15,8 @@ import pytest
 
 from autorubric import (
     ArgumentError,
+    BaseCriterion,
+    BoundInt,
     Criterion,
     CriterionGrader,
     CriterionOption,
@@ -652,3 +654,16 @@ def test_a_reopened_run_has_its_votes_in_the_order_of_the_panel(tmp_path: Path) 
     report = again.get_reports()[0]
     assert report is not None
     assert [vote.judge_id for vote in report.report[0].votes] == ["slow", "slow", "fast", "fast"]
+
+
+def test_a_rubric_that_cannot_be_stored_leaves_no_folder(tmp_path: Path) -> None:
+    """It is refused before anything is asked or written."""
+
+    class Untagged(BaseCriterion):
+        mark: BoundInt = BoundInt(min_val=0, max_val=10)
+
+    judge = CountingJudge()
+    with pytest.raises(ArgumentError, match="Untagged has no type tag"):
+        run(tmp_path, judge, small_dataset("a", rubric=Rubric([Untagged(name="mark", requirement="r")])))
+    assert list(tmp_path.iterdir()) == []
+    assert not judge.asked

@@ -181,7 +181,7 @@ class BaseCriterion(Declaration):
         if value is None:
             return None
         # A weighted mean may leave the range by rounding.
-        if not -_ROUNDING <= value <= 1.0 + _ROUNDING:
+        if not isinstance(value, int | float) or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
             raise ArgumentError(
                 f"{type(self).__name__}.value_of gave {value!r} for {self._called!r}; a value is a number "
                 "from 0 to 1, or None"

@@ -217,21 +217,20 @@ class ComparativeCriterion(BaseCriterion):
             if signed is not None:
                 return self._preference(self._checked(signed))
             name = self._candidate(given, candidates)
-        steps = self._steps(margin)
+        steps = self._steps(margin, candidates)
         if self._names is None:
             code = {"winner": name, "margin": steps} if self.margin else name
             return Answer(code=code, label=f"{name} by {steps}" if self.margin else name)
         return self._preference(-steps if name == self._names[0] else steps)
 
-    def _steps(self, margin: Json) -> int:
+    def _steps(self, margin: Json, candidates: Candidates) -> int:
         if not self.margin:
             return 1
         steps = _number(margin)
         if steps is None or steps != int(steps) or not 1 <= steps <= self.margin:
-            raise ReplyError(
-                f"{self._called}: margin {shortened(margin)}; say by how much, 1 to {self.margin}, or as a "
-                f"label a number from {-self.margin} to {self.margin}"
-            )
+            signed = f", or as a label a number from {-self.margin} to {self.margin}"
+            told = f"{self._called}: margin {shortened(margin)}; say by how much, 1 to {self.margin}"
+            raise ReplyError(told if candidates.lettered else told + signed)
         return int(steps)
 
     def _tie(self, margin: Json) -> Answer:
@@ -297,7 +296,7 @@ class ComparativeCriterion(BaseCriterion):
     def _best(self, tied: Sequence[str]) -> Answer:
         """The answer of the best candidate, or of several that share the first place."""
         if not tied or len(set(tied)) != len(tied):
-            raise ReplyError(f"{self._called}: {tied!r} is no best candidate")
+            raise ReplyError(f"{self._called}: the best is no candidate, or one twice; name each once")
         value = None
         if self._names:
             value = 1 / len(tied) if self._names[0] in tied else 0.0

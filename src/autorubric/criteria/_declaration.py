@@ -51,6 +51,13 @@ class _Evaluation(BaseModel):
     model_config = ConfigDict(protected_namespaces=())
 
 
+def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
+    """The EvalFields that a class declares, with a default or without, and those that pydantic hides."""
+    declared: dict[str, Any] = {name: field.annotation for name, field in cls.model_fields.items()}
+    declared |= {name: type(private.default) for name, private in cls.__private_attributes__.items()}
+    return {k: kind for k, kind in declared.items() if isinstance(kind, type) and issubclass(kind, EvalField)}
+
+
 def _hides(cls: type[BaseModel], name: str) -> str | None:
     """What a field would hide that a class above has under its name, in words; None where nothing."""
     above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
@@ -83,10 +90,9 @@ class Declaration(BaseModel):
                     f"{cls.__name__}.{name}: every criterion has a field {name!r} of its own; give the field "
                     "of the reply another name"
                 )
-        hidden = {name: private.default for name, private in cls.__private_attributes__.items()}
-        shown = {name: field.default for name, field in cls.model_fields.items()}
-        for name, default in (hidden | shown).items():
-            if isinstance(default, EvalField) and (fault := field_fault(name) or _hides(cls, name)):
+        for name, kind in _reply_fields(cls).items():
+            fault = field_fault(name, text=issubclass(kind, TextField)) or _hides(cls, name)
+            if fault:
                 raise ArgumentError(
                     f"{cls.__name__}.{name}: it {fault}; give the field of the reply another name"
                 )

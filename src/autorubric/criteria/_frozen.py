@@ -12,7 +12,7 @@ class FrozenDict(dict[KeyT, ValueT]):
     """A dict that cannot be changed, and so has a hash."""
 
     def _refuse(self, *_: Any, **__: Any) -> Never:
-        raise TypeError("a criterion does not change; make another one with model_copy or the constructor")
+        raise TypeError("a criterion does not change; make another one by its constructor")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse

@@ -59,7 +59,11 @@ class HolisticRubricCriterion(BaseCriterion):
         if indices != list(range(indices[0], indices[0] + len(indices))):
             raise ValueError(f"level indices are {indices}; give whole numbers without gap or repetition")
         for level in ordered:
-            if any(level.name.strip() == str(other.index) for other in ordered if other is not level):
+            if any(
+                level.name.strip().removesuffix(".0") == str(other.index)
+                for other in ordered
+                if other is not level
+            ):
                 raise ValueError(
                     f"the level {level.name!r} has the index {level.index} and the index of another as its "
                     f"name; a reply of {level.name} could mean either"

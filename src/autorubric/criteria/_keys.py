@@ -39,11 +39,16 @@ def check_keys(
             raise ValueError(f"{what}: the key {key!r} {fault}; give it another name")
 
 
-def field_fault(name: str) -> str | None:
-    """What is wrong with the name of a field that a kind declares, in words; None where nothing is."""
+def field_fault(name: str, *, text: bool) -> str | None:
+    """What is wrong with the name of a field that a kind declares, in words; None where nothing is.
+
+    Args:
+        name: The field's name.
+        text: Whether it is a text, which may well be the `reason`.
+    """
     if name.startswith("_"):
         return "starts with an underscore, so that no reply has it"
-    if name in _TAKEN - {"reason"}:
+    if name in _TAKEN and not (text and name == "reason"):
         return f"collides with the field {name!r} of every evaluation"
     if name in _OF_MODELS:
         return f"shadows {name!r}, which every evaluation has as a method"

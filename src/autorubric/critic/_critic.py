@@ -275,7 +275,7 @@ class Critic:
         taken = sorted({"criterion", "outputs", "inputs", "output", "input"} & set(further))
         if taken:
             raise ArgumentError(f"{', '.join(taken)}: the critic fills in this variable; choose another name")
-        compared = self.reference if reference is None else reference
+        compared = self.reference if is_blank(reference) else reference
         return Call(reference=compared, context=context, further=further, batch=batch)
 
     def _asking(self, output: Any, given: Any, call: Call) -> Asking:

@@ -42,7 +42,8 @@ def written(
     if criterion.check is not None and not is_registered(criterion.check):
         raise ArgumentError(f"the check of {criterion.name!r} has no name; give it one with register_check")
     try:
-        json.dumps(reference, allow_nan=False)
+        if json.loads(json.dumps(reference, allow_nan=False)) != reference:
+            raise ValueError("it would come back as something else; give texts, numbers, lists and mappings")
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"the reference cannot be written down: {error}") from None
     return {

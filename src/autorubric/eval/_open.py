@@ -73,10 +73,12 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
     if name is None:
         name = _free_name(config.experiments_dir, _made_name(dataset))
     path = run_path(config.experiments_dir, name)
+    # A dataset that cannot be written is refused before there is a folder.
+    snapshot = dataset.snapshot()
     store = RunStore(path, store_prompts=config.store_prompts)
     try:
         if not (path / MANIFEST).exists():
-            return _begin(name, store, dataset, grader)
+            return _begin(name, store, dataset, grader, snapshot)
         if not config.resume:
             raise RunError(f"{path} is there already; choose another experiment_name, or resume=True")
         return _go_on(name, store, dataset, grader, config)
@@ -86,7 +88,12 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
 
 
 def _begin(
-    name: str, store: RunStore, dataset: RubricDataset, grader: Grader, carried: RunContents | None = None
+    name: str,
+    store: RunStore,
+    dataset: RubricDataset,
+    grader: Grader,
+    snapshot: dict[str, Json],
+    carried: RunContents | None = None,
 ) -> OpenRun:
     described = with_checks(grader.describe(), dataset)
     manifest: dict[str, Json] = {
@@ -99,7 +106,7 @@ def _begin(
         "asking": dict(described.asking),
         "deciding": dict(described.deciding),
     }
-    store.write_dataset(dataset.snapshot())
+    store.write_dataset(snapshot)
     store.write_manifest(manifest)
     opened = OpenRun(
         name=name,
@@ -160,7 +167,8 @@ def _fork(
         if not asking_differences(stored.manifest, described, stored_dataset(path), dataset):
             return _go_on(earlier, RunStore(path, store_prompts=keeps), dataset, grader, EvalConfig())
     forked = _free_name(folder, name)
-    opened = _begin(forked, RunStore(folder / forked, store_prompts=keeps), dataset, grader, contents)
+    store = RunStore(folder / forked, store_prompts=keeps)
+    opened = _begin(forked, store, dataset, grader, dataset.snapshot(), contents)
     if keeps and (folder / name / PROMPTS).exists():
         shutil.copyfile(folder / name / PROMPTS, folder / forked / PROMPTS)
     opened.notices.append(f"forked from {name}: what has not changed was taken from there")

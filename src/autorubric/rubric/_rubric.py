@@ -106,7 +106,7 @@ class Rubric(Sequence[BaseCriterion]):
 
         The forms are a list of criteria, `{"criteria": [...]}`, `{"sections": [{"name", "criteria"}]}` and
         `{"rubric": ...}`; the mappings may carry `guidelines` and `format`. Among criteria may stand groups,
-        `{"name", "weight", "criteria": [...]}`, at any depth up to 40.
+        `{"name", "weight", "criteria": [...]}`, at any depth up to 100.
 
         Raises:
             RubricError: It has faults; all are reported.

@@ -37,8 +37,8 @@ class Score:
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
     """The score of the terms that are left, by the formulas of this package.
 
-    Where no term is left that could be divided by, a cap is the score: a missed gate does not pass because
-    the rest was not judged.
+    Where no term is left that could be divided by, a cap of 0 is the score: a missed gate that allows nothing
+    does not pass because the rest was not judged. Under any other cap there is no telling.
 
     Args:
         terms: What is scored together.
@@ -50,8 +50,7 @@ def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | N
     divided = [term.weight for term in kept if not term.bonus]
     raw = sum(term.value * term.weight for term in kept) if kept else None
     if raw is None or not any(divided):
-        # Without weights no sum stands for a share, but for none at all.
-        return Score(score=cap if normalize or cap == 0.0 else None, raw=raw)
+        return Score(score=0.0 if cap == 0.0 else None, raw=raw)
     positive = sum(weight for weight in divided if weight > 0)
     # Penalties alone take off from a full score.
     start, scale = (0.0, positive) if positive > 0 else (1.0, sum(map(abs, divided)))

@@ -48,8 +48,8 @@ def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bo
     """The scores of a tree whose criteria enter it so.
 
     A group's score is that of its members by `score_terms`; a group in which nothing is left to score leaves
-    the one around it. A gate below its threshold caps the group that it stands in, and is its score where
-    nothing else is left. A gate that was not judged leaves its group without a score, unless that is under
+    the one around it. A gate below its threshold caps the group that it stands in, at 0 even where nothing
+    else is left. A gate that was not judged leaves its group without a score, unless that is under
     the gate's cap anyhow, and so every group around it, but for one that another gate caps at 0. Linear in
     the size of the tree.
 
