@@ -276,3 +276,21 @@ def test_it_is_a_report() -> None:
     found = judge_report(drawn_table(n_items=5), scales=SCALES, n_resamples=10)
     assert isinstance(found, JudgeReport)
     assert (found.macro, found.micro) == (found.panel.macro, found.panel.micro)
+
+
+def test_many_criteria_and_several_people() -> None:
+    """A ceiling stands beside every criterion, however many there are, in the same kind of kappa."""
+    rng = np.random.default_rng(2)
+    rows: list[dict[str, Any]] = []
+    options = ["low", "some", "high"]
+    for at in range(12):
+        truth = rng.choice(options, 40)
+        for who, kind, share in (("h0", "human", 0.98), ("h1", "human", 0.98), ("j", "judge", 0.3)):
+            said = np.where(rng.random(40) < share, truth, rng.choice(options, 40))
+            rows += labels(kind, who, f"c{at}", {str(i): str(label) for i, label in enumerate(said)})
+    found = judge_report(rows, scales=SCALES["depth"], n_resamples=50)
+    assert found.human_ceiling is not None
+    assert len(found.human_ceiling.per_criterion) == 12
+    for name, agreed in found.panel.per_criterion.items():
+        assert agreed.kappa == agreed.weighted_kappa
+        assert number(found.human_ceiling.per_criterion[name].kappa.value) > number(agreed.kappa.value)

@@ -13,6 +13,7 @@ from autorubric.metrics import (
     Binary,
     CriterionMetrics,
     NominalCriterionMetrics,
+    Ordinal,
     OrdinalCriterionMetrics,
     RaterReport,
     accuracy,
@@ -146,8 +147,9 @@ def _same_criteria(mine: RaterReport, theirs: Any) -> None:
             ):
                 _same(getattr(found, name), getattr(one, name))
         elif isinstance(one, OrdinalCriterionMetrics):
-            for name in ("adjacent_accuracy", "adjacent_by_chance", "weighted_kappa", "rmse", "mae", "kappa"):
+            for name in ("adjacent_accuracy", "adjacent_by_chance", "weighted_kappa", "rmse", "mae"):
                 _same(getattr(found, name), getattr(one, name))
+            _same(found.kappa, one.weighted_kappa)
             _same(found.spearman, one.spearman.coefficient)
             _same(found.kendall, one.kendall.coefficient)
         elif isinstance(one, NominalCriterionMetrics):
@@ -216,7 +218,8 @@ def test_every_criterion_is_the_agreement_of_its_labels() -> None:
             who: [row["label"] for row in rows if (row["rater"], row["criterion"]) == (who, criterion)]
             for who in ("h0", "a", "b")
         }
-        alone = agreement(by_rater["h0"], by_rater["a"], scale=scale, n_resamples=100)
+        weights: Any = "quadratic" if isinstance(scale, Ordinal) else None
+        alone = agreement(by_rater["h0"], by_rater["a"], scale=scale, weights=weights, n_resamples=100)
         assert found.per_judge["a"].per_criterion[criterion].to_dict() == alone.to_dict()
         pairs = list(zip(by_rater["a"], by_rater["b"], strict=True))
         among = reliability(pairs, scale=scale, n_resamples=100)
