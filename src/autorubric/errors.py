@@ -96,12 +96,14 @@ class JudgeError(AutorubricError):
         cost: US dollars spent in trying, where known.
         replies: Raw replies that came, oldest first.
         messages: Role and content of each message sent, where a model was asked.
+        attempted: Models asked, in order; empty where none was.
     """
 
     usage: TokenUsage | None = None
     cost: float | None = None
     replies: tuple[str, ...] = ()
     messages: tuple[tuple[str, str], ...] = ()
+    attempted: tuple[str, ...] = ()
 
 
 class ReplyError(JudgeError, ValueError):

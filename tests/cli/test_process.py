@@ -15,7 +15,19 @@ import pytest
 from tests.servers.fixtures import OpenAIServer
 
 MAIN = "from autorubric.cli import main; main()"
-HEAVY = ("aiohttp", "asyncio", "litellm", "numpy", "pandas", "pydantic", "rich", "scipy", "sklearn", "yaml")
+HEAVY = (
+    "aiohttp",
+    "asyncio",
+    "litellm",
+    "mcp",
+    "numpy",
+    "pandas",
+    "pydantic",
+    "rich",
+    "scipy",
+    "sklearn",
+    "yaml",
+)
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -655,3 +655,15 @@ def test_requests_carry_the_item_and_the_rubric() -> None:
     assert (request.query, request.reference_submission, request.guidelines, request.item_id) == (
         *("q", "ref", "Be kind.", "7"),
     )
+
+
+@in_loop
+async def test_fresh_samples_have_indices_and_seeds_of_their_own() -> None:
+    """A task that begins at a later sample asks for votes that no earlier task had."""
+    judge = TableJudge({"a": "MET"})
+    grader = CriterionGrader(judges=[JudgeSpec(judge, samples=2)])
+    task = GradingTask(submission=Submission(text="A text."), rubric=Rubric([binary("a")]))
+    for first in (0, 2):
+        votes = await grader.judge(replace(task, first_sample=first))
+        assert [vote.sample for vote in votes["a"]] == [first, first + 1]
+    assert len({request.seed for request in judge.asked}) == 4

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from autorubric.errors import ReplyError
-from autorubric.llm import parse_json
+from autorubric.llm import parse_json, parse_reply
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -149,3 +149,30 @@ def test_numbers_keep_their_kind() -> None:
     payload = parse_json('{"a": 1, "b": 1.0, "c": 1e-400}')
     assert isinstance(payload["a"], int) and isinstance(payload["b"], float)
     assert math.isfinite(payload["c"])
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("yes", "yes"),
+        (" **Pass**. ", "Pass"),
+        ("cannot_assess", "cannot_assess"),
+        ("-7.5", "-7.5"),
+        (".5", ".5"),
+        ("1e3", "1e3"),
+        ("<think>no?</think>\nyes", "yes"),
+        ('{"passed": true}', {"passed": True}),
+    ],
+)
+def test_a_word_or_number_alone_is_a_reply(text: str, read: Any) -> None:
+    """Where bare replies are allowed, one word or number is read as it stands, and an object as ever."""
+    assert parse_reply(text) == read
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yes and no", "7/10", "<think>yes", "[1]", '{"a":', "y" * 50, "1 2", "…"]
+)
+def test_what_is_neither_an_object_nor_a_word_is_a_reply_error(text: str) -> None:
+    """Prose is not searched for an answer; the error is the one that asks for an object."""
+    with pytest.raises(ReplyError):
+        parse_reply(text)

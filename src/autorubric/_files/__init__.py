@@ -14,7 +14,7 @@ from autorubric._files._read import (
     read_text,
     text_or_path,
 )
-from autorubric._files._write import write_bytes_atomic, write_text_atomic
+from autorubric._files._write import write_bytes_atomic, write_parts_atomic, write_text_atomic
 
 __all__ = [
     "FORMATS",
@@ -35,5 +35,6 @@ __all__ = [
     "shortened",
     "text_or_path",
     "write_bytes_atomic",
+    "write_parts_atomic",
     "write_text_atomic",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 from autorubric.errors import ArgumentError, Fault, FileError
@@ -32,11 +33,24 @@ def write_bytes_atomic(path: str | Path, content: bytes) -> None:
     Raises:
         FileError: The folder is missing, or the file cannot be written.
     """
+    write_parts_atomic(path, (content,))
+
+
+def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
+    """Writes parts one after the other under `path`, replacing what was there at once.
+
+    Args:
+        path: The file; the parts may be read from it.
+        parts: What is written; taken one by one, so that they need not be in memory together.
+
+    Raises:
+        FileError: The folder is missing, or the file cannot be written.
+    """
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".autorubric-{uuid.uuid4().hex}.tmp")
     try:
-        _replace(target, temporary, content)
+        _replace(target, temporary, parts)
     except OSError as error:
         reason = "there is no such folder" if not target.parent.is_dir() else error.strerror or str(error)
         raise FileError(str(path), [Fault(path="", message=f"cannot be written: {reason}")]) from None
@@ -44,9 +58,9 @@ def write_bytes_atomic(path: str | Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _replace(target: Path, temporary: Path, content: bytes) -> None:
+def _replace(target: Path, temporary: Path, parts: Iterable[bytes]) -> None:
     with temporary.open("xb") as file:
-        file.write(content)
+        file.writelines(parts)
         file.flush()
         os.fsync(file.fileno())
     if target.is_file():

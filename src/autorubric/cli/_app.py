@@ -8,12 +8,17 @@ import typer
 
 from autorubric.cli._output import tolerate_narrow_encodings
 from autorubric.cli.cache import cache_app
+from autorubric.cli.critique import critique
+from autorubric.cli.critique_text import critique_text
 from autorubric.cli.demo import demo
 from autorubric.cli.eval import evaluate
 from autorubric.cli.grade import grade
 from autorubric.cli.judges import judges_app
+from autorubric.cli.mcp import mcp
 from autorubric.cli.metrics import metrics
+from autorubric.cli.refine import refine
 from autorubric.cli.schema import schema
+from autorubric.cli.tools import tools
 
 # Without markup, Typer leaves rich aside, which takes longer to load than all the rest of `--help`.
 app = typer.Typer(
@@ -59,6 +64,11 @@ app.command("grade")(grade)
 app.command("eval")(evaluate)
 app.command("metrics")(metrics)
 app.add_typer(judges_app, name="judges", help="Compare the judges of a run with each other, and audit them.")
+app.command("critique")(critique)
+app.command("refine")(refine)
+app.command("critique-text")(critique_text)
+app.command("tools")(tools)
+app.command("mcp")(mcp)
 app.command("schema")(schema)
 app.command("demo")(demo)
 app.add_typer(cache_app, name="cache", help="Look after the replies of models that are kept.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,8 @@ from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
 from autorubric.cli._output import Exit, FailUnder, JsonFlag, exit_code, guarded, notice, print_json
 from autorubric.cli._reports import report_blocks, report_json
 from autorubric.cli._tables import print_blocks
-from autorubric.errors import ArgumentError, Fault, FileError
+from autorubric.cli._texts import read_input
+from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
     from autorubric.graders import Grader
@@ -105,15 +105,7 @@ def _text(text: str | None, file: Path | None) -> str:
         raise ArgumentError("give the text either as an argument or with --file; - reads standard input")
     if text is not None and text != "-":
         return text
-    source, raw = "standard input", b""
-    if file is not None and str(file) != "-":
-        source, raw = str(file), file.read_bytes()
-    else:
-        raw = sys.stdin.buffer.read()
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileError(source, [Fault(path="", message=f"this is no UTF-8 text: {error}")]) from None
+    return read_input(file)
 
 
 def _graded(

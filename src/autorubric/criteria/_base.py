@@ -49,6 +49,9 @@ class BaseCriterion(Declaration):
         when: On what other criterion it depends, by name; where that one is not met, it does not apply.
         check: A function of the text, or the registered name of one, that judges instead of the panel.
         aggregation: How its votes are combined, where not as the grader says.
+
+    A class whose `takes_bare` is true reads a model's reply of one word or number, as `yes` or `7`, as the
+    bare value of its one measuring field; for the others such a reply is asked for again.
     """
 
     @property

@@ -71,6 +71,7 @@ class Declaration(BaseModel):
 
     level: ClassVar[Level] = "interval"
     kind: ClassVar[str | None] = None
+    takes_bare: ClassVar[bool] = False
 
     name: str | None = Field(default=None, min_length=1, pattern=r"\S")
     requirement: str | None = None

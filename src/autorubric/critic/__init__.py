@@ -15,6 +15,19 @@ reference is depends on the criterion: the expected answer, a target, an exempla
 
 from autorubric.critic._cast import Cast, cast_vote, cast_votes, read_answer
 from autorubric.critic._critic import Critic
+from autorubric.critic._evaluators import Called, called_of
 from autorubric.critic._prompt import DEFAULT_TEMPLATE, Prompt
+from autorubric.critic._template import Template
 
-__all__ = ["DEFAULT_TEMPLATE", "Cast", "Critic", "Prompt", "cast_vote", "cast_votes", "read_answer"]
+__all__ = [
+    "DEFAULT_TEMPLATE",
+    "Called",
+    "Cast",
+    "Critic",
+    "Prompt",
+    "Template",
+    "called_of",
+    "cast_vote",
+    "cast_votes",
+    "read_answer",
+]

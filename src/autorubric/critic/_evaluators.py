@@ -70,21 +70,28 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
         written = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
         if isinstance(given, Judge) and (written or not (sync or later)):
             return _Judge(given)
-        if sync or later:
-            return _Called(given, sync, later)
-        if callable(given):
-            return (
-                _Called(given, None, given)
-                if inspect.iscoroutinefunction(given)
-                else _Called(given, given, None)
-            )
+    called = called_of(given)
+    if called is not None:
+        return called
     raise ArgumentError(
         f"evaluator is {given!r}; give a model name, an LLMConfig, a judge, an object with forward(prompt) "
         "or aforward(prompt), or a function of the prompt"
     )
 
 
-def _method(given: Any, name: str) -> Callable[[Prompt], Any] | None:
+def called_of(given: Any) -> Called | None:
+    """The way to call an object with `forward` or `aforward`, or a function; None where it is neither."""
+    if isinstance(given, type):
+        return None
+    sync, later = (_method(given, name) for name in ("forward", "aforward"))
+    if sync or later:
+        return Called(given, sync, later)
+    if not callable(given):
+        return None
+    return Called(given, None, given) if inspect.iscoroutinefunction(given) else Called(given, given, None)
+
+
+def _method(given: Any, name: str) -> Callable[[Any], Any] | None:
     found = getattr(given, name, None)
     return found if callable(found) else None
 
@@ -142,12 +149,18 @@ def _replies(exchange: Exchange[tuple[Answer, ...]], count: int, truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _Called:
-    """A function, or an object with methods that are called with the prompt."""
+class Called:
+    """A function, or an object with methods that are called with the prompt.
+
+    Attributes:
+        source: The function or the object.
+        sync: What is called from synchronous code; None where there is nothing.
+        later: What is awaited; None where there is nothing.
+    """
 
     source: Any
-    sync: Callable[[Prompt], Any] | None
-    later: Callable[[Prompt], Any] | None
+    sync: Callable[[Any], Any] | None
+    later: Callable[[Any], Any] | None
     reads_prompt: ClassVar[bool] = True
 
     @property
@@ -163,13 +176,17 @@ class _Called:
         return _read(asking, run_sync(_awaited(given)) if inspect.isawaitable(given) else given)
 
     async def ask(self, asking: Asking) -> list[JudgeReply]:
-        if self.later is not None:
-            given = self.later(asking.prompt)
-        else:
-            given = await asyncio.to_thread(self._in_thread, asking.prompt)
-        return _read(asking, await given if inspect.isawaitable(given) else given)
+        return _read(asking, await self.call(asking.prompt))
 
-    def _in_thread(self, prompt: Prompt) -> Any:
+    async def call(self, prompt: Any) -> Any:
+        """What it gives for a prompt, as it comes; a sync one runs in a thread."""
+        if self.later is not None:
+            given = self.later(prompt)
+        else:
+            given = await asyncio.to_thread(self._in_thread, prompt)
+        return await given if inspect.isawaitable(given) else given
+
+    def _in_thread(self, prompt: Any) -> Any:
         assert self.sync is not None
         try:
             return self.sync(prompt)

@@ -19,12 +19,13 @@ async def run_bounded(
     and is raised once that has ended; so does closing the iterator.
     """
     waiting = iter(items)
-    running: set[asyncio.Task[DoneT]] = set()
+    # Keys alone, in the order of their start: what ends in one moment is yielded in that order.
+    running: dict[asyncio.Task[DoneT], None] = {}
     done: set[asyncio.Task[DoneT]] = set()
 
     def fill() -> None:
         for item in waiting:
-            running.add(asyncio.ensure_future(_done(work, item)))
+            running[asyncio.ensure_future(_done(work, item))] = None
             if len(running) >= limit:
                 return
 
@@ -32,10 +33,12 @@ async def run_bounded(
         fill()
         while running:
             done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            running.difference_update(done)
+            ended = [task for task in running if task in done]
+            for task in ended:
+                del running[task]
             fill()
             # What finished beside a failure is yielded first: it is done, and its caller wants to keep it.
-            for task in sorted(done, key=_has_failed):
+            for task in sorted(ended, key=_has_failed):
                 yield task.result()
     finally:
         for task in running:

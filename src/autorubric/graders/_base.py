@@ -26,6 +26,7 @@ class GradingTask:
         query: What the submission answers.
         reference_submission: A good answer to compare with.
         item_id: The item's id; empty where it has none.
+        first_sample: Index of each judge's first sample; above those of earlier votes for fresh ones.
     """
 
     submission: Submission
@@ -33,6 +34,7 @@ class GradingTask:
     query: str | None = None
     reference_submission: str | None = None
     item_id: str = ""
+    first_sample: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

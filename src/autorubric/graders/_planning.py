@@ -115,7 +115,7 @@ class Planner:
 
     def _showings(self, task: GradingTask, criterion: BaseCriterion, seat: Seat) -> Iterator[_Showing]:
         item = task.item_id or task.submission.text or ""
-        for sample in range(seat.samples):
+        for sample in range(task.first_sample, task.first_sample + seat.samples):
             seed = derive_seed(self.seed, item, criterion.name or "", seat.judge_id, sample)
             rng = random.Random(seed) if self.shuffle else None
             orders = criterion.presentations(task.submission, rng)

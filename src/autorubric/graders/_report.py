@@ -50,9 +50,7 @@ def build_report(
         penalty = submission_length_penalty(task.submission, policy.length_penalty)
     scored = _score(task.rubric.root, reports, policy)
     agreements = [report.agreement for report in reports if report.agreement is not None]
-    cast = [vote for report in reports for vote in report.votes]
-    usages = [vote.token_usage for vote in cast if vote.token_usage is not None]
-    costs = [vote.completion_cost for vote in cast if vote.completion_cost is not None]
+    usage, cost = spend([vote for report in reports for vote in report.votes])
     return EnsembleEvaluationReport(
         score=penalised(scored.score, penalty, normalize=policy.normalize),
         raw_score=scored.raw,
@@ -61,12 +59,19 @@ def build_report(
         node_scores=scored.node_scores,
         report=reports,
         cannot_assess_count=sum(report.status == "abstained" for report in reports),
-        token_usage=sum(usages, TokenUsage()) if usages else None,
-        completion_cost=sum(costs) if costs else None,
+        token_usage=usage,
+        completion_cost=cost,
         error=_what_failed(reports, scored),
         judge_scores=_judge_scores(task.rubric.root, reports, policy, penalty),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
+
+
+def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
+    """Tokens of all votes, and US dollars of those whose cost is known; None where nothing is."""
+    usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
+    costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
+    return sum(usages, TokenUsage()) if usages else None, sum(costs) if costs else None
 
 
 def criterion_report(

@@ -113,7 +113,7 @@ class CriterionGrader(Grader):
             shuffle=shuffle_options,
             seed=self.seed,
         )
-        _warn_of_equal_samples(self.seats)
+        warn_of_equal_samples(self.seats)
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
         """Every vote to be cast on a task: by criterion, judge, sample and order of presentation.
@@ -217,13 +217,14 @@ def _criteria_per_call(llm_calls: LLMCalls) -> int:
     )
 
 
-def _warn_of_equal_samples(seats: Sequence[Seat]) -> None:
+def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None:
+    """Warns of models that are asked several times at temperature 0."""
     for seat in seats:
         if seat.samples > 1 and seat.config is not None and seat.config.temperature == 0:
             warnings.warn(
                 f"judge {seat.judge_id!r} is asked for {seat.samples} samples at temperature 0: they will be "
                 "nearly all the same; set a temperature, or samples=1",
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
 
 

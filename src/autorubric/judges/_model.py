@@ -13,7 +13,7 @@ from autorubric.criteria import Shown
 from autorubric.errors import JudgeError, ProviderError, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest, shared_error
 from autorubric.judges._fitting import ask_fitting, demand_text
-from autorubric.llm import Exchange, LLMClient, LLMConfig
+from autorubric.llm import Exchange, LLMClient, LLMConfig, parse_json, parse_reply
 from autorubric.prompts import Material, Prompt, Question, compose, compose_batch, opaque_ids
 from autorubric.values import Answer, Json, Submission, TokenUsage
 
@@ -138,11 +138,15 @@ class ModelJudge:
     ) -> tuple[Exchange[ReadT], bool]:
         """The exchange, and whether the submission had to be cut for it to fit the model's context."""
         demand_text(self.judge_id, request)
+        parse = parse_reply if request.criterion.takes_bare else parse_json
 
         async def ask(submissions: tuple[Submission, ...]) -> Exchange[ReadT]:
             prompt = prompt_for(submissions[0])
-            return await self.client.ask(
-                prompt.messages, read=read, schema=prompt.schema, sample=request.sample
+            return await self.client.ask_text(
+                prompt.messages,
+                read=lambda text: read(parse(text)),
+                schema=prompt.schema,
+                sample=request.sample,
             )
 
         policy, compared = self.client.config.truncate, bool(_show(request).names)

@@ -74,6 +74,7 @@ def _kept(route: Route, key: str, question: Question[T]) -> Exchange[T] | None:
         cached=True,
         dropped_params=reply.dropped_params,
         asked=0,
+        request_id=reply.request_id,
     )
 
 
@@ -90,4 +91,5 @@ def _exchange(answer: T | None, reply: ModelReply, tally: Tally, sent: tuple[Mes
         cached=False,
         dropped_params=reply.dropped_params,
         asked=len(tally.replies),
+        request_id=reply.request_id,
     )

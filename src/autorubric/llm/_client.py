@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
@@ -70,6 +71,22 @@ class LLMClient:
                 schema=schema,
                 sample=sample,
             )
+        )
+
+    async def ask_text(
+        self,
+        messages: Sequence[Message],
+        *,
+        read: Callable[[str], T],
+        schema: ReplySchema | None = None,
+        sample: int = 0,
+    ) -> Exchange[T]:
+        """What the question came to, where `read` makes the answer of the reply's text as it came.
+
+        Args and raises as in `ask`.
+        """
+        return await self._converse(
+            Question(messages=tuple(messages), decode=read, schema=schema, sample=sample)
         )
 
     @overload
@@ -145,12 +162,18 @@ class LLMClient:
             raise ArgumentError("messages is empty; give at least one message")
         tally = Tally()
         failures: list[ProviderError] = []
+        attempted: tuple[str, ...] = ()
         for route in self._routes:
+            attempted += (route.config.model,)
             try:
-                return await ask_route(route, question, tally)
+                return replace(await ask_route(route, question, tally), attempted=attempted)
+            except ReplyError as error:
+                error.attempted = attempted
+                raise
             except ProviderError as error:
                 failures.append(error)
         last = failures[-1]
+        last.attempted = attempted
         tally.fill(last, question)
         for earlier in failures[:-1]:
             last.add_note(f"Before that: {earlier}")

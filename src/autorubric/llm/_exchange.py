@@ -31,6 +31,8 @@ class Exchange(Generic[T]):
         cached: Served from the reply cache.
         dropped_params: Parameters that the provider does not take and that were left out.
         asked: Requests that were answered; 0 for a cached reply.
+        request_id: The provider's id of the last reply, where it gives one.
+        attempted: Models asked, in order; the last of them answered.
     """
 
     answer: T | None
@@ -44,6 +46,8 @@ class Exchange(Generic[T]):
     cached: bool
     dropped_params: tuple[str, ...]
     asked: int
+    request_id: str | None = None
+    attempted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

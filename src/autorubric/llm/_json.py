@@ -15,6 +15,8 @@ _DEEPEST: Final = 100
 _OBJECT_START: Final = re.compile(r'\{\s*(?:"|\})')
 _STRING_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)|,(?=\s*[}\]])', re.DOTALL)
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_DECORATION: Final = "`*\"' \t\r\n"
+_WORD: Final = re.compile(r"[A-Za-z_]{1,20}|[+-]?[0-9.]{1,20}(?:[eE][+-]?[0-9]{1,3})?")
 _THINK_END: Final = re.compile(r"</think(?:ing)?>")
 
 
@@ -47,6 +49,24 @@ def parse_json(text: str) -> Json:
         return _parse_body(body[ended.end() :])
     except _Unreadable as error:
         raise ReplyError(str(error), reply=text) from None
+
+
+def parse_reply(text: str) -> Json:
+    """The JSON object in a reply, or the reply itself where it is one word or number alone.
+
+    Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are left out.
+
+    Raises:
+        ReplyError: It is neither.
+    """
+    try:
+        return parse_json(text)
+    except ReplyError:
+        # A number may begin with a point or a sign, and a word with neither: only what decorates is left out.
+        word = _THINK_END.split(text)[-1].strip().lstrip(_DECORATION).rstrip(_DECORATION + ".!")
+        if not _WORD.fullmatch(word):
+            raise
+        return word
 
 
 class _Unreadable(Exception):

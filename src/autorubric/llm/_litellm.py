@@ -284,7 +284,12 @@ def _envelope(response: Any) -> dict[str, Json]:
             "reasoning_content": getattr(message, "reasoning_content", None),
         }
         choices.append({"finish_reason": choice.finish_reason, "message": said})
-    return {"model": response.model, "choices": choices, "usage": _usage(getattr(response, "usage", None))}
+    return {
+        "id": getattr(response, "id", None),
+        "model": response.model,
+        "choices": choices,
+        "usage": _usage(getattr(response, "usage", None)),
+    }
 
 
 def _usage(usage: Any) -> dict[str, Json] | None:

@@ -143,6 +143,7 @@ class Mask:
             model=redact(reply.model, secrets),
             reasoning=redact(reply.reasoning, secrets) if reply.reasoning else reply.reasoning,
             refusal=redact(reply.refusal, secrets) if reply.refusal else reply.refusal,
+            request_id=redact(reply.request_id, secrets) if reply.request_id else reply.request_id,
         )
 
 

@@ -75,6 +75,7 @@ class ModelReply:
         refusal: The provider's or model's refusal text, where it refused.
         cached: Served from our own cache; then `cost` is 0 and `usage` what it was.
         dropped_params: Parameters that the provider does not take and that were left out.
+        request_id: The provider's id of this reply, where it gives one.
     """
 
     text: str
@@ -86,6 +87,7 @@ class ModelReply:
     refusal: str | None = None
     cached: bool = False
     dropped_params: tuple[str, ...] = ()
+    request_id: str | None = None
 
 
 class Transport(Protocol):

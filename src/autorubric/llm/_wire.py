@@ -68,6 +68,7 @@ def reply_of(envelope: Json, model: str) -> ModelReply | None:
         reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
         finish_reason=finish,
         refusal=refusal_of(_text(message.get("refusal")), finish),
+        request_id=_text(envelope.get("id")),
     )
 
 

@@ -1,0 +1,1 @@
+"""Memory and time of a critique pass over many drafts."""

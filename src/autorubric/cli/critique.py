@@ -1,0 +1,190 @@
+"""`autorubric critique`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import autorubric
+from autorubric._blocks import Block, ScalarBlock, TableBlock
+from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+
+
+class FailOn(StrEnum):
+    """The mildest verdict that fails a gate."""
+
+    reject = "reject"
+    revise = "revise"
+
+
+DraftsFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DRAFTS",
+        help='JSON lines, each {"id", "prompt", "output", "contract"}.',
+        show_default=False,
+    ),
+]
+OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Where the files go.")]
+TeacherName = Annotated[
+    str,
+    typer.Option(
+        "--judge",
+        metavar="J",
+        help="Who writes the critiques: a model's name. With --rubric also lexical, supervised:TRAIN or "
+        "recorded:CSV#RATER.",
+        show_default=False,
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema", metavar="S", help="A JSON schema of critiques, in place of ours.", show_default=False
+    ),
+]
+TemplateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--template", metavar="T", help="A template of prompts, in place of ours.", show_default=False
+    ),
+]
+CritiqueRubric = Annotated[
+    Path | None,
+    typer.Option(
+        "--rubric",
+        metavar="R",
+        help="A rubric file; its criteria become the scores, its score the verdict.",
+        show_default=False,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold",
+        metavar="X",
+        help="With --rubric: the score from which the verdict is pass.  [default: 0.7]",
+        show_default=False,
+    ),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", help="Take N drafts at most.", show_default=False)
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on with the records that are there.", show_default=False)
+]
+RetryErrors = Annotated[
+    bool,
+    typer.Option("--retry-errors", help="With --resume: try again what failed.", show_default=False),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Say what would be asked; ask and write nothing.", show_default=False),
+]
+FailOnVerdict = Annotated[
+    FailOn | None,
+    typer.Option(
+        "--fail-on",
+        metavar="V",
+        help="Exit with 1 if a verdict is reject, or with revise: revise or reject.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def critique(  # noqa: PLR0913
+    drafts: DraftsFile,
+    out_dir: OutDir,
+    judge: TeacherName,
+    schema: SchemaFile = None,
+    template: TemplateFile = None,
+    rubric: CritiqueRubric = None,
+    threshold: Threshold = None,
+    limit: Limit = None,
+    resume: Resume = False,
+    retry_errors: RetryErrors = False,
+    dry_run: DryRun = False,
+    fail_on: FailOnVerdict = None,
+    api_base: ApiBase = None,
+    cache_dir: CacheDir = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Critique drafts into JSON lines, as a gate before they are used.
+
+    Writes critiques_v1.jsonl, critiques_v1_manifest.json and critiques_v1_stats.json. A pass that is stopped
+    goes on with --resume.
+
+    With --json the object is the statistics: total, processed, skipped, critique_parse_rate,
+    critique_schema_valid_rate, verdict_distribution, issue_type_counts, risk_level_distribution, avg_scores,
+    records, error_counts, unresolved_evidence, id_mismatches, tokens, cost, faults, fault_count, notices,
+    seconds.
+
+    \b
+    Example:
+      autorubric critique drafts.jsonl --out-dir out --judge gpt-4.1-mini \\
+          --fail-on reject
+
+    Exit codes: 0 done, 1 a verdict at --fail-on, 2 faulty command line or file, 3 a draft could not be
+    judged, 130 stopped.
+    """
+    teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
+    try:
+        stats = autorubric.generate_critiques(
+            drafts,
+            out_dir,
+            teacher,
+            schema=schema,
+            template=template,
+            rubric=rubric,
+            threshold=threshold,
+            limit=limit,
+            resume=resume,
+            retry_errors=retry_errors,
+            dry_run=dry_run,
+        )
+    except KeyboardInterrupt:
+        told = f"What was judged is in {shlex.quote(str(out_dir))}; to go on, give the command with --resume."
+        notice(f"Stopped. {told}")
+        return Exit.STOPPED
+    if as_json:
+        print_json(stats)
+    else:
+        print_blocks(_blocks(stats))
+    return Exit.DONE if dry_run else _code(stats, fail_on)
+
+
+def _code(stats: Mapping[str, Any], fail_on: FailOn | None) -> Exit:
+    """A verdict at the gate fails it; else what could not be judged has not passed it either."""
+    verdicts = stats["verdict_distribution"]
+    failing = {None: (), FailOn.reject: ("reject",), FailOn.revise: ("revise", "reject")}[fail_on]
+    if any(verdicts.get(verdict) for verdict in failing):
+        return Exit.BELOW
+    if sum(stats["error_counts"].values()) or stats["fault_count"]:
+        return Exit.UNJUDGED
+    return Exit.DONE
+
+
+def _blocks(stats: Mapping[str, Any]) -> list[Block]:
+    names = ["total", "processed", "skipped", "pending", "records", "prompt_characters"]
+    rates = ["critique_parse_rate", "critique_schema_valid_rate", "unresolved_evidence", "tokens", "cost"]
+    figures = tuple((name.replace("_", " "), stats[name]) for name in [*names, *rates] if name in stats)
+    tables = [
+        TableBlock(columns=(title, "drafts"), rows=tuple(stats[name].items()))
+        for name, title in (("verdict_distribution", "verdict"), ("risk_level_distribution", "risk"))
+    ]
+    issues = tuple((name, count) for name, count in stats["issue_type_counts"].items() if count)
+    if issues:
+        tables.append(TableBlock(columns=("issue", "count"), rows=issues))
+    if stats["avg_scores"]:
+        tables.append(TableBlock(columns=("score", "mean"), rows=tuple(stats["avg_scores"].items())))
+    errors = tuple((code, count) for code, count in stats["error_counts"].items() if count)
+    if errors:
+        tables.append(TableBlock(columns=("error", "drafts"), rows=errors))
+    return [ScalarBlock(figures=figures), *tables]

@@ -1,0 +1,182 @@
+"""`autorubric critique-text`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import autorubric
+from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
+from autorubric.cli._output import Exit, FailUnder, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+from autorubric.cli._texts import read_input
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.tool import CritiqueResponse
+
+Content = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The content; - reads standard input.", show_default=False)
+]
+Criteria = Annotated[
+    str,
+    typer.Option(
+        "--criteria",
+        metavar="A,B",
+        help="What to evaluate: correctness, completeness, quality, security, performance, style, safety, or "
+        "names of your own; or one rubric file.",
+        show_default=False,
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="F",
+        help="The provider table: a YAML, TOML or JSON file.  [env var: AUTORUBRIC_PROVIDERS]",
+        show_default=False,
+    ),
+]
+ProviderName = Annotated[
+    str,
+    typer.Option(
+        "--provider", metavar="P", help="Who evaluates: auto, local_fm, gpt4, claude or custom:<id>."
+    ),
+]
+Scale = Annotated[
+    str, typer.Option("--scale", metavar="S", help="Scores as 0-10, 0-100, letter or pass-fail.")
+]
+Mode = Annotated[
+    str, typer.Option("--mode", metavar="M", help="How much is told: detailed, summary or score_only.")
+]
+Kind = Annotated[
+    str,
+    typer.Option(
+        "--type",
+        metavar="T",
+        help="What the content is: auto, code, text, markdown, tool_result or session_snapshot.",
+    ),
+]
+Context = Annotated[
+    str | None,
+    typer.Option("--context", metavar="TEXT", help="What else is to be known.", show_default=False),
+]
+Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace-root", metavar="DIR", help="The folder that locations must lie in.", show_default=False
+    ),
+]
+MaxIssues = Annotated[int, typer.Option("--max-issues", metavar="N", help="Most issues of one criterion.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be asked, and ask nobody.", show_default=False)
+]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds that it may take.")]
+
+
+@guarded
+def critique_text(  # noqa: PLR0913
+    file: Content,
+    criteria: Criteria,
+    config: Config = None,
+    provider: ProviderName = "auto",
+    scale: Scale = "0-10",
+    mode: Mode = "detailed",
+    content_type: Kind = "auto",
+    context: Context = None,
+    workspace_root: Root = None,
+    max_issues: MaxIssues = 10,
+    dry_run: DryRun = False,
+    timeout: Timeout = 30.0,
+    fail_under: FailUnder = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Critique a file by criteria: scores, issues, suggestions.
+
+    With --json the object is the answer of the tool `critique.evaluate`: ok, provider, overall_score,
+    scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms; or ok and error.
+
+    --fail-under is on the scale, which is one of numbers then.
+
+    \b
+    Examples:
+      autorubric critique-text fetch.py --criteria correctness,security \\
+          --config providers.yaml --fail-under 8
+      git diff | autorubric critique-text - --criteria style --scale pass-fail
+
+    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
+    130 stopped.
+    """
+    if fail_under is not None and scale not in ("0-10", "0-100"):
+        raise ArgumentError(f"--fail-under is a number, and --scale {scale} has none; use 0-10 or 0-100")
+    # Late, since `--help` should not wait for it.
+    from autorubric.tool import provider_table, read_request
+
+    request = {
+        "content": read_input(file),
+        "criteria": [name for name in criteria.split(",") if name.strip()],
+        "provider": provider,
+        "scoring_scale": scale,
+        "evaluation_mode": mode,
+        "content_type": content_type,
+        "context": context,
+        "workspace_root": None if workspace_root is None else str(workspace_root),
+        "max_issues": max_issues,
+        "dry_run": dry_run,
+    }
+    asked, table = read_request(request), provider_table(config)
+    # What is wrong with the command line is told before anything else is done.
+    table.routed(asked.provider, "text", ())
+    response = autorubric.critique_evaluate_sync(asked, providers=table, timeout=timeout)
+    if as_json:
+        print_json(response.to_dict())
+    elif response.ok:
+        print_blocks(_blocks(response))
+    for name, why in response.fallback_from.items():
+        notice(f"Warning: {name} could not evaluate ({why}); {response.provider} did")
+    return _exit(response, fail_under)
+
+
+def _exit(response: CritiqueResponse, fail_under: float | None) -> Exit:
+    if not response.ok:
+        notice(f"Error: {response.error}")
+        return Exit.UNJUDGED
+    if response.dry_run:
+        return Exit.DONE
+    if any(one.score is None for one in response.criteria_scores):
+        notice("Warning: not every criterion could be assessed")
+        return Exit.UNJUDGED
+    score = response.overall_score
+    below = fail_under is not None and isinstance(score, int | float) and score < fail_under
+    return Exit.BELOW if below else Exit.DONE
+
+
+def _blocks(response: CritiqueResponse) -> list[Block]:
+    if response.dry_run:
+        figures = (
+            ("provider", response.provider),
+            ("criteria", ", ".join(response.criteria)),
+            ("prompt in bytes", response.prompt_size),
+        )
+        return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
+    scores = tuple((one.criterion, one.score, one.label) for one in response.criteria_scores)
+    blocks: list[Block] = [
+        TextBlock(text=f"{response.one_line()} · {response.provider}"),
+        TableBlock(columns=("criterion", "score", "label"), rows=scores),
+    ]
+    if response.summary:
+        blocks.append(TextBlock(text=response.summary))
+    if response.issues:
+        rows = tuple(
+            (one.criterion, one.severity, one.location or "", one.description, one.suggestion or "")
+            for one in response.issues
+        )
+        columns = ("criterion", "severity", "location", "description", "suggestion")
+        blocks.append(TableBlock(columns=columns, rows=rows, title="Issues"))
+    if response.suggestions:
+        blocks.append(
+            TextBlock(text="\n".join(f"- {one}" for one in response.suggestions), title="Suggestions")
+        )
+    return blocks

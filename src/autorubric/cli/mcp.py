@@ -1,0 +1,65 @@
+"""`autorubric mcp`."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autorubric.cli._output import Exit, guarded
+from autorubric.cli.critique_text import Config
+from autorubric.errors import ArgumentError
+
+TOKEN_VARIABLE = "AUTORUBRIC_MCP_TOKEN"
+
+Http = Annotated[
+    bool, typer.Option("--http", help="Serve streamable HTTP at /mcp, not stdio.", show_default=False)
+]
+Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: the address to listen on.")]
+Port = Annotated[
+    int,
+    typer.Option("--port", metavar="N", help="With --http: the port; 0 is any free one.", min=0, max=65535),
+]
+Root = Annotated[
+    Path,
+    typer.Option("--root", metavar="DIR", help="The folder that files named by agents are confined to."),
+]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds that a call may take.")]
+
+
+@guarded
+def mcp(
+    config: Config = None,
+    http: Http = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
+    root: Root = Path(),
+    timeout: Timeout = 30.0,
+) -> Exit:
+    """Serve critique_evaluate, grade and compute_metrics to agents over MCP.
+
+    Needs the extra autorubric[mcp]. On any other address than the loopback clients must send the token
+    of the environment variable AUTORUBRIC_MCP_TOKEN as `Authorization: Bearer …`; where it is set, on
+    the loopback too.
+
+    \b
+    Examples:
+      autorubric mcp --config providers.yaml
+      autorubric mcp --config providers.yaml --http --port 8765
+
+    Exit codes: 0 done, 2 faulty command line or file, 130 stopped.
+    """
+    if not 0 < timeout < math.inf:
+        raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")
+    # Late, since `--help` should not wait for it.
+    from autorubric.integrations import http_address, serve_mcp
+    from autorubric.integrations._mcp_tools import ToolServer
+    from autorubric.tool import Workspace, provider_table
+
+    folder = Workspace.at(str(root)).root
+    address = http_address(host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
+    serve_mcp(ToolServer(providers=provider_table(config), root=folder, timeout=timeout), address)
+    return Exit.DONE

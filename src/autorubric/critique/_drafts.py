@@ -1,0 +1,158 @@
+"""Drafts from JSON lines, one at a time, with what is wrong with some of the lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from autorubric._files import parse_structured, shortened
+from autorubric.critique._schema import digest_of
+from autorubric.errors import Fault, FileError
+from autorubric.values import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One draft.
+
+    Attributes:
+        id: Its id.
+        prompt: What it answers; None where that is not known.
+        output: What was written: a text, or JSON data.
+        contract: What a program found when it checked the output; None where none did.
+        line: Its line in the file, from 1.
+        offset: Where the line begins in the file, in bytes.
+    """
+
+    id: str
+    prompt: Json
+    output: Json
+    contract: Json = None
+    line: int = 0
+    offset: int = 0
+
+    @property
+    def output_text(self) -> str:
+        """The output as a text; data as JSON."""
+        return text_of(self.output)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what is judged: the prompt, the output and the contract."""
+        return digest_of([self.prompt, self.output, self.contract])
+
+
+class LineFault(NamedTuple):
+    """A line that gives no draft.
+
+    Attributes:
+        line: The line, from 1.
+        fault: What is wrong with it.
+        id: The draft's id, where it has one.
+    """
+
+    line: int
+    fault: str
+    id: str | None = None
+
+
+def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
+    """The drafts of a file in order, and the faults of lines in their places; one line at a time.
+
+    Raises:
+        FileError: The file cannot be read.
+    """
+    for line in lines_of(path):
+        yield draft_of(line)
+
+
+class Line(NamedTuple):
+    """A line of a file: its number from 1, where it begins in bytes, and its bytes."""
+
+    number: int
+    offset: int
+    raw: bytes
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The lines of a file that are not blank.
+
+    Raises:
+        FileError: The file cannot be read.
+    """
+    offset = 0
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                if raw.strip():
+                    yield Line(number, offset, raw)
+                offset += len(raw)
+    except OSError as error:
+        raise FileError(
+            str(path), [Fault(path="", message=f"cannot be read: {error.strerror or error}")]
+        ) from None
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits.
+
+    Raises:
+        FileError: The file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(
+            str(path), [Fault(path="", message=f"cannot be read: {error.strerror or error}")]
+        ) from None
+
+
+def draft_of(line: Line) -> Draft | LineFault:
+    """The draft on a line, or what is wrong with it."""
+    try:
+        text = line.raw.decode("utf-8-sig")
+        # With all that it refuses: what no file could hold must not end the pass later.
+        given = parse_structured(text, "json").data
+    except UnicodeDecodeError as error:
+        return LineFault(line.number, f"not UTF-8: byte 0x{error.object[error.start]:02x}")
+    except FileError as error:
+        return LineFault(line.number, error.faults[0].message)
+    if not isinstance(given, dict):
+        return LineFault(line.number, f"{shortened(given)} is no draft; give one object a line")
+    return _read(given, line)
+
+
+def _read(given: dict[str, Any], line: Line) -> Draft | LineFault:
+    key = given.get("id")
+    if isinstance(key, int) and not isinstance(key, bool):
+        key = str(key)
+    if not isinstance(key, str) or not key.strip():
+        told = "the draft has no id" if key is None else f"the id {shortened(key)} is no text"
+        return LineFault(line.number, f'{told}; give "id", a text that is not blank')
+    if given.get("output") is None:
+        return LineFault(line.number, 'the draft has no output; give "output", a text or JSON data', key)
+    return Draft(
+        id=key,
+        prompt=given.get("prompt"),
+        output=given["output"],
+        contract=given.get("contract"),
+        line=line.number,
+        offset=line.offset,
+    )
+
+
+def text_of(value: Json) -> str:
+    """A text as it is, and other data as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def line_at(path: Path, offset: int) -> Line:
+    """The line of a file that begins at an offset; its number is not known and is 0."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        return Line(0, offset, file.readline())

@@ -1,0 +1,188 @@
+"""A file of records, one a line and one an id: appended as they come, whole again after a kill.
+
+Which ids are there is kept in a temporary SQLite file that is gone with the process, so that memory does not
+grow with the number of drafts.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from autorubric._files import write_bytes_atomic, write_parts_atomic
+from autorubric.critique._drafts import Line, lines_of
+from autorubric.values import Json
+
+_CUT = 1 << 16
+
+
+class Known(NamedTuple):
+    """What is known of an id.
+
+    Attributes:
+        failed: Whether its record is one of a failure.
+        digest: What was judged; None where the record does not say.
+    """
+
+    failed: bool
+    digest: str | None
+
+
+class Ledger:
+    """Records of one file by id. Of several with one id the last counts, and the others are swept out.
+
+    A torn last line, which a killed process leaves behind, is cut off when the file is opened for writing:
+    its record is made anew. Other lines that cannot be read stay where they are, and are told of.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        path: The file.
+        notices: What was found wrong with the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notices: list[str] = []
+        self._superseded = 0
+        self._file: IO[bytes] | None = None
+        # The empty name: a file on disk that nobody else sees, and that the system takes away.
+        self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._index.execute("PRAGMA journal_mode=OFF")
+        self._index.execute(
+            "CREATE TABLE records (id TEXT PRIMARY KEY, offset INTEGER, failed INTEGER, digest TEXT) "
+            "WITHOUT ROWID"
+        )
+
+    def open(self) -> None:
+        """Reads what is there, and opens the file for appending."""
+        self.path.touch()
+        self._cut_torn_end()
+        self.read()
+        self._file = self.path.open("ab")
+
+    def read(self) -> None:
+        """Reads what is there, and changes nothing."""
+        for line in lines_of(self.path):
+            record = _parsed(line.raw)
+            if record is None:
+                self.notices.append(f"{self.path.name} line {line.number} is damaged and was passed over")
+                continue
+            self._note(record, line.offset)
+
+    def known(self, key: str) -> Known | None:
+        """What is known of an id; None where it has no record."""
+        row = self._index.execute("SELECT failed, digest FROM records WHERE id = ?", (key,)).fetchone()
+        return None if row is None else Known(bool(row[0]), row[1])
+
+    def append(self, record: Mapping[str, Json]) -> None:
+        """Adds a record; it is with the operating system when this returns."""
+        assert self._file is not None
+        offset = self._file.tell()
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        # One write: what a killed process leaves of it is at most one torn line.
+        self._file.write(line.encode("utf-8", "replace") + b"\n")
+        self._file.flush()
+        self._note(record, offset)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The record of every id, in the order of the file."""
+        for line in lines_of(self.path):
+            record = _parsed(line.raw)
+            if record is not None and self._is_last(record["id"], line):
+                yield record
+
+    def sweep(self, others: Sequence[Ledger] = ()) -> None:
+        """Takes out, in one piece, records that a later one here, or one in other files, has replaced."""
+        keys = (row[0] for row in self._index.execute("SELECT id FROM records"))
+        elsewhere = {key for key in keys if any(other.known(key) for other in others)}
+        if not self._superseded and not elsewhere:
+            return
+        self.close()
+        kept = (line.raw for line in lines_of(self.path) if self._stays(line, elsewhere))
+        write_parts_atomic(self.path, kept)
+        self._superseded = 0
+        self._index.execute("DELETE FROM records")
+        self.open()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _note(self, record: Mapping[str, Any], offset: int) -> None:
+        if self.known(record["id"]) is not None:
+            self._superseded += 1
+        row = (record["id"], offset, record_failed(record), record.get("draft_hash"))
+        self._index.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", row)
+
+    def _is_last(self, key: str, line: Line) -> bool:
+        row = self._index.execute("SELECT offset FROM records WHERE id = ?", (key,)).fetchone()
+        return row is not None and row[0] == line.offset
+
+    def _stays(self, line: Line, elsewhere: Collection[str]) -> bool:
+        record = _parsed(line.raw)
+        return record is None or (record["id"] not in elsewhere and self._is_last(record["id"], line))
+
+    def _cut_torn_end(self) -> None:
+        """Cuts off a last line that is no record, or ends one that is."""
+        with self.path.open("r+b") as file:
+            end = file.seek(0, 2)
+            start = _start_of_last_line(file, end)
+            file.seek(start)
+            last = file.read()
+            if not last or last.endswith(b"\n"):
+                return
+            if _parsed(last) is not None:
+                file.write(b"\n")
+                return
+            file.truncate(start)
+            self.notices.append(f"{self.path.name} ended in a torn line, which was cut off")
+
+
+def set_aside(path: Path) -> Path | None:
+    """Moves a file out of the way, to `….previous.…`; None where there was nothing in it."""
+    if not path.exists() or path.stat().st_size == 0:
+        return None
+    aside = path.with_name(f"{path.stem}.previous{path.suffix}")
+    path.replace(aside)
+    return aside
+
+
+def write_json(path: Path, content: Mapping[str, Json]) -> None:
+    """Writes JSON data for people and programs, in one piece."""
+    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    write_bytes_atomic(path, text.encode("utf-8", "replace"))
+
+
+def record_failed(record: Mapping[str, Any]) -> bool:
+    """Whether a record is one of a failure."""
+    contract = record.get("critique_contract")
+    return isinstance(contract, Mapping) and contract.get("error") is not None
+
+
+def _start_of_last_line(file: IO[bytes], end: int) -> int:
+    """Where the text after the last line break begins; at the end where there is none."""
+    at = end
+    while at > 0:
+        size = min(_CUT, at)
+        file.seek(at - size)
+        found = file.read(size).rfind(b"\n")
+        if found >= 0:
+            return at - size + found + 1
+        at -= size
+    return 0
+
+
+def _parsed(raw: bytes) -> dict[str, Any] | None:
+    """The record on a line; None where it is none."""
+    try:
+        record = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) and isinstance(record.get("id"), str) else None

@@ -1,0 +1,165 @@
+"""What a critique pass depends on, as its manifest says it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from autorubric.critique._critics import DraftCritic
+from autorubric.critique._drafts import file_digest
+from autorubric.critique._schema import CritiqueSchema
+from autorubric.critique._stats import CritiqueTally
+from autorubric.llm import holds_secret
+from autorubric.values import Json
+
+VERSION: Final = "v1"
+_MASK: Final = "***"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What critiques depend on.
+
+    Attributes:
+        drafts_path: The drafts.
+        drafts_hash: SHA-256 of their file.
+        schema: What critiques look like; None for those of a rubric.
+        teacher_config: Models and generation settings, without secrets.
+        critic: The teacher and, as digests, the template or the rubric.
+        limit: How many drafts are taken; None for all.
+        started: When the pass began.
+    """
+
+    drafts_path: Path
+    drafts_hash: str
+    schema: CritiqueSchema | None
+    teacher_config: Mapping[str, Json]
+    critic: Mapping[str, Json]
+    limit: int | None
+    started: datetime
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        drafts_path: Path,
+        critic: DraftCritic,
+        schema: CritiqueSchema | None,
+        config: Mapping[str, Json] | None,
+        limit: int | None = None,
+    ) -> Setup:
+        """The setup of a pass that begins now.
+
+        Raises:
+            FileError: The drafts cannot be read.
+        """
+        described = critic.describe()
+        return cls(
+            drafts_path=drafts_path,
+            drafts_hash=file_digest(drafts_path),
+            schema=schema,
+            teacher_config=without_secrets(config)
+            if config is not None
+            else _config_of(described["teacher"]),
+            critic=described,
+            limit=limit,
+            started=datetime.now(UTC),
+        )
+
+
+def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, str]) -> dict[str, Json]:
+    """The manifest of a pass."""
+    schema = setup.schema
+    return {
+        "version": VERSION,
+        "run_id": f"{setup.started:%Y%m%d_%H%M%S}",
+        "generated_at": setup.started.isoformat(),
+        "inputs": {"drafts_path": str(setup.drafts_path), "drafts_hash": setup.drafts_hash},
+        "critique_schema": {
+            "path": schema.path if schema else None,
+            "hash": schema.digest if schema else None,
+            "version": schema.version if schema else None,
+        },
+        "teacher_config": dict(setup.teacher_config),
+        "counts": dict(counts),
+        "outputs": dict(outputs),
+        "limit": setup.limit,
+        **setup.critic,
+    }
+
+
+def counts_of(drafts: int, processed: int, skipped: int, tally: CritiqueTally | None) -> dict[str, Json]:
+    """A manifest's counts; those over the file are None while the pass is under way."""
+    return {
+        "total_drafts": drafts,
+        "processed": processed,
+        "skipped": skipped,
+        "critique_parse_ok": None if tally is None else tally.parsed,
+        "critique_schema_ok": None if tally is None else tally.valid,
+    }
+
+
+def setup_changes(path: Path, setup: Setup) -> list[str]:
+    """What records that are there depended on and is different now, a notice each."""
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    if not isinstance(before, dict):
+        return []
+    now = manifest_of(setup, {}, {})
+    found = []
+    for name, of in _COMPARED.items():
+        one, other = _at(before, of), _at(now, of)
+        if one is not _MISSING and one != other:
+            found.append(f"the {name} is another than that of records made before; they stay as they are")
+    return found
+
+
+_MISSING: Final = object()
+_COMPARED: Final = {
+    "schema": ("critique_schema", "hash"),
+    "template": ("template_hash",),
+    "rubric": ("rubric_hash",),
+    "threshold": ("threshold",),
+    "teacher": ("teacher",),
+}
+
+
+def _at(content: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(content, Mapping) or step not in content:
+            return _MISSING
+        content = content[step]
+    return content
+
+
+def without_secrets(given: Json, name: str = "") -> Json:
+    """JSON data with a mask in the place of every secret; what is no JSON as its text."""
+    if name and not isinstance(given, Mapping | list | tuple) and holds_secret(name, given):
+        return _MASK
+    if isinstance(given, Mapping):
+        return {
+            str(key): _MASK if holds_secret(str(key), None) else without_secrets(value, str(key))
+            for key, value in given.items()
+        }
+    if isinstance(given, list | tuple):
+        return [without_secrets(one, name) for one in given]
+    return given if given is None or isinstance(given, str | int | float | bool) else str(given)
+
+
+def _config_of(teacher: Mapping[str, Json]) -> dict[str, Json]:
+    """Models and generation settings of what was asked, where a model was."""
+    if "model" not in teacher:
+        return {"models": [], "generation": {}}
+    fallbacks = [one if isinstance(one, str) else one.get("model") for one in teacher.get("fallbacks") or []]
+    generation = {
+        name: teacher[name]
+        for name in ("temperature", "top_p", "max_tokens", "seed")
+        if teacher.get(name) is not None
+    }
+    return {"models": [teacher["model"], *fallbacks], "generation": generation}

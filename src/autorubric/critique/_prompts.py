@@ -1,0 +1,173 @@
+"""What a teacher is asked: the critique of a draft, and a draft rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, Literal
+
+from autorubric._files import read_text
+from autorubric.critic import Template
+from autorubric.critique._drafts import Draft, text_of
+from autorubric.critique._evidence import data_of
+from autorubric.critique._schema import CritiqueSchema
+from autorubric.errors import ArgumentError
+from autorubric.prompts import MATERIAL_RULE, delimit, item_tag
+from autorubric.values import Json
+
+_PACKAGE: Final = "autorubric.critique"
+_CRITIQUE_VARIABLES: Final = ("id", "prompt", "output", "contract", "material", "schema", "rule")
+_REWRITE_VARIABLES: Final = ("id", "prompt", "output", "remarks", "contract", "material", "form", "rule")
+_JSON_FORM: Final = "The output is JSON, and so is your reply: {kind} of the same shape."
+_TEXT_FORM: Final = "The output is a text, and so is your reply."
+
+Task = Literal["critique", "rewrite"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeacherPrompt:
+    """What a teacher that is a function, or an object with `forward`, is given.
+
+    Attributes:
+        role: Who speaks: `"user"`.
+        content: The filled template.
+        task: What is asked for: `"critique"`, or `"rewrite"`.
+        draft_id: The draft.
+        schema: The JSON schema of the critique; None where a text is asked for.
+    """
+
+    role: str = "user"
+    content: str
+    task: Task
+    draft_id: str
+    schema: Mapping[str, Json] | None = None
+
+    def __str__(self) -> str:
+        return self.content
+
+
+def load_critique_prompt_template(path: str | Path | None = None) -> str:
+    """The template of critique prompts that ships (v1), or the one in a file.
+
+    Raises:
+        FileError: The file cannot be read.
+    """
+    return _shipped("critique_v1.txt") if path is None else read_text(path)
+
+
+def load_rewrite_prompt_template() -> str:
+    """The template of rewrite prompts that ships (v1)."""
+    return _shipped("rewrite_v1.txt")
+
+
+def critique_template(given: str | Path | None) -> Template:
+    """The template of critique prompts that an argument stands for.
+
+    Raises:
+        ArgumentError: It has an unknown variable, or none that shows the output.
+        FileError: Its file cannot be read.
+    """
+    text = load_critique_prompt_template(given if isinstance(given, Path) else None)
+    template = Template.parse(given if isinstance(given, str) else text, _CRITIQUE_VARIABLES)
+    return _checked(template, _CRITIQUE_VARIABLES, "template")
+
+
+def rewrite_template(given: str | Path | None) -> Template:
+    """The template of rewrite prompts that an argument stands for; errors as in `critique_template`."""
+    text = read_text(given) if isinstance(given, Path) else given
+    if text is None:
+        text = load_rewrite_prompt_template()
+    template = Template.parse(text, _REWRITE_VARIABLES)
+    return _checked(template, _REWRITE_VARIABLES, "rewrite_template")
+
+
+def template_text(template: Template) -> str:
+    """A template as a text, for its digest."""
+    return "".join(f"{literal}{variable or ''}" for literal, variable in template.pieces)
+
+
+def critique_prompt(
+    template: Template, schema: CritiqueSchema, draft: Draft, *, output: str | None = None
+) -> TeacherPrompt:
+    """The prompt for the critique of a draft.
+
+    Args:
+        template: The template.
+        schema: What the critique must look like.
+        draft: The draft.
+        output: What is left of its output, where it is too long for the model.
+    """
+    content = template.fill(
+        {
+            **_material(draft, draft.output_text if output is None else output),
+            "schema": schema.text,
+            "rule": MATERIAL_RULE,
+        }
+    )
+    return TeacherPrompt(content=content, task="critique", draft_id=draft.id, schema=schema.schema)
+
+
+def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json]) -> TeacherPrompt:
+    """The prompt for a draft rewritten as its critique says."""
+    shown = _material(draft, draft.output_text, remarks=_remarks(critique))
+    content = template.fill({**shown, "form": _form(draft), "rule": MATERIAL_RULE})
+    return TeacherPrompt(content=content, task="rewrite", draft_id=draft.id)
+
+
+def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str, str]:
+    """The parts of a draft between delimiters, each by itself and all together."""
+    prompt = "" if draft.prompt is None else text_of(draft.prompt)
+    contract = "" if draft.contract is None else text_of(draft.contract)
+    # An id is the author's text too: on one line, it cannot pass for a part of ours.
+    key = " ".join(draft.id.split())[:200]
+    tag = item_tag(prompt, output, contract, remarks)
+    parts = {"prompt": delimit("query", prompt, tag) if prompt else ""}
+    parts["output"] = delimit("submission", output, tag)
+    parts["contract"] = delimit("context", contract, tag, name="contract") if contract else ""
+    if remarks is not None:
+        parts["remarks"] = delimit("context", remarks, tag, name="remarks")
+    return {**parts, "id": key, "material": "\n\n".join(part for part in parts.values() if part)}
+
+
+def _remarks(critique: Mapping[str, Json]) -> str:
+    """What a critique asks for, in words."""
+    lines = []
+    instructions = critique.get("rewrite_instructions")
+    if isinstance(instructions, list) and instructions:
+        lines += ["Instructions:", *(f"- {text_of(one)}" for one in instructions)]
+    issues = critique.get("issues")
+    if isinstance(issues, list) and issues:
+        lines.append("Issues:")
+        lines += [_issue(issue) for issue in issues]
+    return "\n".join(lines) or "Improve it as a whole."
+
+
+def _issue(issue: Json) -> str:
+    if not isinstance(issue, Mapping):
+        return f"- {text_of(issue)}"
+    where = f" (at {issue['evidence_path']})" if issue.get("evidence_path") else ""
+    return f"- {issue.get('type')}, {issue.get('severity')}: {issue.get('message')}{where}"
+
+
+def _form(draft: Draft) -> str:
+    kind = json_kind(draft.output)
+    return _TEXT_FORM if kind is None else _JSON_FORM.format(kind="an object" if kind is dict else "a list")
+
+
+def json_kind(output: Json) -> type | None:
+    """`dict` or `list` where an output is such data, or a JSON text of it; None for any other text."""
+    data = data_of(output)
+    return type(data) if isinstance(data, dict | list) else None
+
+
+def _checked(template: Template, known: tuple[str, ...], parameter: str) -> Template:
+    template.fill(dict.fromkeys(known, "text"))
+    if not {"output", "material"} & set(template.names):
+        raise ArgumentError(f"{parameter} does not show the output; write {{output}} or {{material}} in it")
+    return template
+
+
+def _shipped(name: str) -> str:
+    return files(_PACKAGE).joinpath(name).read_text(encoding="utf-8")

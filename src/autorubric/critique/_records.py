@@ -1,0 +1,106 @@
+"""A critique as it stands in the file: what was said, by whom, and whether it holds to its form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from autorubric.critique._drafts import Draft
+from autorubric.critique._evidence import evidence_of
+from autorubric.critique._provenance import Answered
+from autorubric.values import Json
+
+LONGEST_RAW: Final = 20_000
+"""Characters that are kept of a reply that is no critique."""
+
+
+def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[str, Json]:
+    """The record of a draft's critique, or of why there is none."""
+    critique = answered.answer
+    evidence = [] if critique is None else evidence_of(critique, draft.output)
+    return {
+        "id": draft.id,
+        "draft_id": draft.id,
+        "critique": critique,
+        "raw_critique_text": None if critique is not None else raw_text(answered.text),
+        "teacher": answered.provenance.to_dict(),
+        "critique_contract": _contract(draft, answered, evidence),
+        "created_at": now(),
+        "evidence": evidence,
+        "draft_hash": draft.digest,
+    }
+
+
+def raw_text(text: str | None) -> str | None:
+    """A reply as it is kept: at most 20,000 characters."""
+    return None if text is None else text[:LONGEST_RAW]
+
+
+def now() -> str:
+    """The time, UTC, in ISO 8601."""
+    return datetime.now(UTC).isoformat()
+
+
+def is_strict_json(text: str | None) -> bool:
+    """Whether a reply as it came is a JSON object: no fence, no prose."""
+    if text is None:
+        return False
+    try:
+        return isinstance(json.loads(text, parse_constant=_refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _contract(
+    draft: Draft, answered: Answered[dict[str, Json]], evidence: list[dict[str, Json]]
+) -> dict[str, Json]:
+    critique = answered.answer
+    if critique is None:
+        assert answered.failure is not None
+        error = {"code": answered.failure.code, "message": answered.failure.message}
+        return {"strict_json_ok": is_strict_json(answered.text), "schema_ok": False, "error": error}
+    return {
+        # A rubric's critique is made here, of votes: there is no reply that could be anything else.
+        "strict_json_ok": answered.text is None or is_strict_json(answered.text),
+        "schema_ok": True,
+        "id_ok": critique.get("id", draft.id) == draft.id,
+        "evidence_ok": all(one["resolved"] for one in evidence),
+    }
+
+
+def verdict_of(record: Mapping[str, Any]) -> str | None:
+    """The verdict in a record; None where it has none."""
+    critique = record.get("critique")
+    verdict = critique.get("verdict") if isinstance(critique, Mapping) else None
+    return verdict if isinstance(verdict, str) else None
+
+
+def scores_of(critique: Mapping[str, Any]) -> dict[str, float]:
+    """The scores in a critique that are numbers, by name."""
+    scores = critique.get("scores")
+    if not isinstance(scores, Mapping):
+        return {}
+    return {
+        str(name): float(score)
+        for name, score in scores.items()
+        if isinstance(score, int | float) and not isinstance(score, bool)
+    }
+
+
+def risk_of(critique: Mapping[str, Any]) -> str | None:
+    """The risk level in a critique; None where it has none."""
+    hallucination = critique.get("hallucination")
+    level = hallucination.get("risk_level") if isinstance(hallucination, Mapping) else None
+    return level if isinstance(level, str) else None
+
+
+def issues_of(critique: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The issues in a critique."""
+    issues = critique.get("issues")
+    return [one for one in issues if isinstance(one, Mapping)] if isinstance(issues, list) else []

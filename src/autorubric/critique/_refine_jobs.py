@@ -1,0 +1,144 @@
+"""Which drafts are to be refined, the most urgent first, without holding any of them in memory."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from autorubric.critique._drafts import Draft, LineFault, draft_of, line_at, lines_of, read_drafts
+from autorubric.critique._records import issues_of, risk_of, scores_of, verdict_of
+from autorubric.values import Json
+
+Risk = Literal["low", "medium", "high"]
+
+RANKS: Final[Mapping[str, int]] = {"low": 1, "medium": 2, "high": 3}
+"""Severities and risk levels, in order."""
+
+
+class Job(NamedTuple):
+    """A draft to refine.
+
+    Attributes:
+        id: Its id.
+        critique: Its critique.
+        draft: The draft; None where its file has none of that id.
+        changed: Whether the draft is another than the one that the critique is of.
+    """
+
+    id: str
+    critique: Mapping[str, Json]
+    draft: Draft | None
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RiskRange:
+    """Which risk levels are taken; a critique without one is taken where no bound is given.
+
+    Attributes:
+        least: The least level.
+        most: The greatest level.
+    """
+
+    least: Risk | None = None
+    most: Risk | None = None
+
+    def takes(self, critique: Mapping[str, Any]) -> bool:
+        """Whether a critique's risk level is in the range."""
+        if self.least is None and self.most is None:
+            return True
+        rank = RANKS.get(risk_of(critique) or "")
+        return rank is not None and RANKS[self.least or "low"] <= rank <= RANKS[self.most or "high"]
+
+
+class Jobs:
+    """The drafts of a critique file whose verdict is revise.
+
+    Their order is that of the worst severity among their issues, then of their lowest score, then of the
+    file.
+
+    Args:
+        critiques_path: The critiques.
+        drafts_path: The drafts.
+        risk: Which risk levels are taken.
+
+    Attributes:
+        total: Critiques whose verdict is revise.
+        filtered: How many of them the risk range leaves out.
+        faults: Lines of the critiques that cannot be read.
+
+    Raises:
+        FileError: A file cannot be read.
+    """
+
+    def __init__(self, critiques_path: Path, drafts_path: Path, risk: RiskRange) -> None:
+        self._critiques_path, self._drafts_path = critiques_path, drafts_path
+        self.faults: list[LineFault] = []
+        self.filtered = 0
+        # On disk, under no name, so that memory does not grow with the number of drafts.
+        self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._index.execute("PRAGMA journal_mode=OFF")
+        self._index.execute(
+            "CREATE TABLE jobs (id TEXT PRIMARY KEY, taken INTEGER, severity INTEGER, lowest REAL, "
+            "critique INTEGER, draft INTEGER)"
+        )
+        self._read_critiques(risk)
+        self._find_drafts()
+        self.total = self._count("SELECT COUNT(*) FROM jobs")
+        self.filtered = self._count("SELECT COUNT(*) FROM jobs WHERE NOT taken")
+
+    def __iter__(self) -> Iterator[Job]:
+        query = (
+            "SELECT id, critique, draft FROM jobs WHERE taken "
+            "ORDER BY severity DESC, lowest ASC, critique ASC"
+        )
+        for key, critique_at, draft_at in self._index.execute(query):
+            record = json.loads(line_at(self._critiques_path, critique_at).raw)
+            draft = None
+            if draft_at is not None:
+                found = draft_of(line_at(self._drafts_path, draft_at))
+                draft = found if isinstance(found, Draft) else None
+            of = record.get("draft_hash")
+            changed = draft is not None and of is not None and of != draft.digest
+            yield Job(key, record["critique"], draft, changed)
+
+    def _read_critiques(self, risk: RiskRange) -> None:
+        for line in lines_of(self._critiques_path):
+            try:
+                record = json.loads(line.raw)
+                key = record["id"]
+                if not isinstance(key, str):
+                    raise TypeError(key)
+            except (ValueError, KeyError, TypeError, RecursionError):
+                self.faults.append(LineFault(line.number, "no record of a critique"))
+                continue
+            self._index.execute("DELETE FROM jobs WHERE id = ?", (key,))
+            if verdict_of(record) == "revise":
+                critique = record["critique"]
+                row = (key, risk.takes(critique), _severity(critique), _lowest(critique), line.offset)
+                self._index.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, NULL)", row)
+
+    def _find_drafts(self) -> None:
+        for found in read_drafts(self._drafts_path):
+            if isinstance(found, Draft):
+                # Of several drafts with one id the first counts, as in the critique pass.
+                self._index.execute(
+                    "UPDATE jobs SET draft = ? WHERE id = ? AND draft IS NULL", (found.offset, found.id)
+                )
+
+    def _count(self, query: str) -> int:
+        count: int = self._index.execute(query).fetchone()[0]
+        return count
+
+
+def _severity(critique: Mapping[str, Any]) -> int:
+    return max((RANKS.get(str(issue.get("severity")), 0) for issue in issues_of(critique)), default=0)
+
+
+def _lowest(critique: Mapping[str, Any]) -> float:
+    # One without scores says nothing of its urgency: it comes last.
+    return min(scores_of(critique).values(), default=float("inf"))

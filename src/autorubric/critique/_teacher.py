@@ -1,0 +1,255 @@
+"""Whoever answers, behind one face: a model, or a function or object of the caller's."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+from autorubric._files import shortened
+from autorubric.criteria import qualified_name
+from autorubric.critic import Called, called_of
+from autorubric.critique._prompts import TeacherPrompt
+from autorubric.critique._provenance import (
+    Answered,
+    Failure,
+    Provenance,
+    TeacherReply,
+    failed,
+    failure_of,
+    usage_dict,
+)
+from autorubric.errors import ArgumentError, JudgeError, ReplyError
+from autorubric.judges import Judge, ask_fitting, asked_of
+from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema, prefix_of
+from autorubric.values import Json, Submission
+
+T = TypeVar("T")
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(Generic[T]):
+    """What is put to a teacher.
+
+    Attributes:
+        prompt_of: Makes the prompt of the output, or of what is left of it.
+        output: The output.
+        read: Makes the answer of a reply as it came; raises `ReplyError` where it cannot.
+        schema: The JSON schema of the reply; None for a text.
+        may_cut: Whether the output may be cut to fit the model's context, as its config says.
+    """
+
+    prompt_of: Callable[[str], TeacherPrompt]
+    output: str
+    read: Callable[[str], T]
+    schema: ReplySchema | None = None
+    may_cut: bool = True
+
+
+class Teacher(Protocol):
+    """Answers questions; its failures are answers too.
+
+    Attributes:
+        in_turn: Whether it is to be asked one question at a time.
+    """
+
+    @property
+    def in_turn(self) -> bool: ...
+
+    def describe(self) -> dict[str, Json]: ...
+
+    async def ask(self, question: Question[T]) -> Answered[T]: ...
+
+    async def aclose(self) -> None: ...
+
+
+def teacher_of(
+    given: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
+) -> Teacher:
+    """The teacher that an argument stands for.
+
+    Args:
+        given: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
+            `aforward(prompt)`, or a function of the prompt.
+        config: `{"models": [...], "generation": {...}}`; settings and fallbacks of a model given by name.
+        clock: Seconds from any fixed point on.
+
+    Raises:
+        ArgumentError: It stands for none.
+    """
+    if isinstance(given, str):
+        given = model_config(given, config)
+    if isinstance(given, LLMConfig):
+        given = LLMClient(given)
+    if isinstance(given, LLMClient):
+        return _Model(given, clock)
+    called = called_of(given)
+    # Whatever has every attribute one asks for is no judge on that account.
+    judges = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
+    if called is not None and not judges:
+        return _Function(called, clock)
+    if isinstance(given, Judge) and not isinstance(given, type):
+        raise ArgumentError(
+            f"teacher {given.judge_id!r} is a judge, which votes on criteria and writes no critique; give "
+            "rubric=, or a model"
+        )
+    raise ArgumentError(
+        f"teacher is {shortened(given)}; give a model's name, an LLMConfig, an object with "
+        "forward(prompt) or aforward(prompt), or a function of the prompt"
+    )
+
+
+def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
+    """The model of a name with the settings that a configuration has for it.
+
+    Raises:
+        ArgumentError: The settings are none.
+    """
+    generation = (config or {}).get("generation") or {}
+    models = (config or {}).get("models") or []
+    if not isinstance(generation, Mapping) or not isinstance(models, list | tuple):
+        raise ArgumentError('config: "models" is a list of names and "generation" a mapping of settings')
+    fallbacks = tuple(model for model in models if model != name)
+    try:
+        return LLMConfig(**{"model": name, "fallbacks": fallbacks, **generation})
+    except ValueError as error:
+        raise ArgumentError(f"config: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    client: LLMClient
+    clock: Clock
+    in_turn: ClassVar[bool] = False
+
+    def describe(self) -> dict[str, Json]:
+        return asked_of(self.client.config)
+
+    async def ask(self, question: Question[T]) -> Answered[T]:
+        config = self.client.config
+        asked = Provenance(provider=provider_name(config), asked_model=config.model)
+        started = self.clock()
+
+        async def ask(submissions: tuple[Submission, ...]) -> Exchange[T]:
+            content = question.prompt_of(submissions[0].text or "").content
+            message = Message(role="user", content=content)
+            return await self.client.ask_text([message], read=question.read, schema=question.schema)
+
+        policy = config.truncate if question.may_cut else None
+        whole = (Submission(text=question.output),)
+        try:
+            exchange, truncated = await ask_fitting(ask, whole, policy, compared=False)
+        except JudgeError as error:
+            spent = replace(asked, latency_s=self.clock() - started)
+            return failed(error, spent)
+        spent = replace(asked, latency_s=self.clock() - started, truncated=truncated)
+        provenance = _told_by(exchange, spent)
+        if exchange.refusal is not None:
+            refused = Failure(code="JSON_PARSE_ERROR", message=f"the model refused: {exchange.refusal}")
+            text = exchange.replies[-1] or exchange.refusal
+            return Answered(answer=None, text=text, provenance=provenance, failure=refused)
+        return Answered(answer=exchange.answer, text=exchange.replies[-1], provenance=provenance)
+
+    async def aclose(self) -> None:
+        await self.client.aclose()
+
+
+def _told_by(exchange: Exchange[Any], asked: Provenance) -> Provenance:
+    return replace(
+        asked,
+        selected_model=exchange.model,
+        attempted_models=exchange.attempted,
+        request_id=exchange.request_id,
+        usage=usage_dict(exchange.usage),
+        cost=exchange.cost,
+        cached=exchange.cached,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    called: Called
+    clock: Clock
+    _name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_name", self.called.name)
+
+    @property
+    def in_turn(self) -> bool:
+        # Whether it may run in several threads at once, only its author knows.
+        return self.called.later is None
+
+    def describe(self) -> dict[str, Json]:
+        return {"teacher": qualified_name(self.called.source)}
+
+    async def ask(self, question: Question[T]) -> Answered[T]:
+        asked = Provenance(provider="function", asked_model=self._name, attempted_models=(self._name,))
+        started = self.clock()
+        try:
+            given = await self.called.call(question.prompt_of(question.output))
+            reply = _reply_of(given)
+            # What it says of itself is written down with the rest.
+            json.dumps([reply.usage, reply.cost, reply.latency_s], allow_nan=False, default=dict)
+        # The function is its author's code, not ours: whatever it raises is the teacher's failure.
+        except Exception as error:
+            return failed(error, replace(asked, latency_s=self.clock() - started))
+        measured = self.clock() - started
+        provenance = Provenance(
+            provider=reply.provider or "function",
+            asked_model=self._name,
+            selected_model=reply.selected_model or self._name,
+            attempted_models=tuple(reply.attempted_models) or (reply.selected_model or self._name,),
+            request_id=reply.request_id,
+            latency_s=measured if reply.latency_s is None else reply.latency_s,
+            usage=reply.usage,
+            cost=reply.cost,
+        )
+        try:
+            return Answered(answer=question.read(reply.text), text=reply.text, provenance=provenance)
+        except ReplyError as error:
+            return Answered(answer=None, text=reply.text, provenance=provenance, failure=failure_of(error))
+
+    async def aclose(self) -> None:
+        """Nothing: what the caller's own object holds is the caller's."""
+
+
+def provider_name(config: LLMConfig) -> str | None:
+    """Who serves a model: the prefix of its name, or what its address says; None where neither does."""
+    prefix = prefix_of(config.model)
+    if prefix:
+        return prefix
+    return "openai_compatible" if config.api_base else None
+
+
+def _reply_of(given: Any) -> TeacherReply:
+    """What a function gave, as a reply.
+
+    Raises:
+        ReplyError: It is neither a text, nor data, nor an object with a text.
+    """
+    if isinstance(given, TeacherReply):
+        return given
+    if isinstance(given, str):
+        return TeacherReply(text=given)
+    text = getattr(given, "text", None)
+    if isinstance(text, str):
+        return TeacherReply(text=text)
+    if isinstance(given, BaseModel):
+        given = given.model_dump(mode="json")
+    if isinstance(given, Mapping | list):
+        try:
+            return TeacherReply(text=json.dumps(given, ensure_ascii=False, allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ReplyError(f"the teacher gave data that is no JSON: {error}") from None
+    raise ReplyError(
+        f"the teacher gave {shortened(given)}; it is to give a text, a dict, a TeacherReply, or an "
+        "object with a text as .text"
+    )

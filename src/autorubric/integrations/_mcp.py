@@ -1,0 +1,209 @@
+"""The tools over MCP, by the official SDK: stdio, and streamable HTTP on the loopback.
+
+The only module that imports `mcp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import ipaddress
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from io import TextIOWrapper
+from typing import Any, Final
+
+import anyio
+import uvicorn
+from mcp import types
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from autorubric.errors import ArgumentError
+from autorubric.integrations._mcp_tools import TOOLS, ServedTool, ToolServer
+from autorubric.tool import Progress
+
+PATH: Final = "/mcp"
+"""Where streamable HTTP is served."""
+
+_SHORTEST_TOKEN: Final = 16
+_NAMES_OF_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_TOOLS: Final[Mapping[str, ServedTool]] = {tool.name: tool for tool in TOOLS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAddress:
+    """Where streamable HTTP is served, and to whom.
+
+    Attributes:
+        host: Name or address to listen on.
+        port: The port; 0 for a free one.
+        token: What a client is to send as `Authorization: Bearer …`; None asks for nothing.
+
+    Raises:
+        ArgumentError: The address is not the loopback and there is no token, or the token is too short.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.token is None and not self.is_loopback:
+            raise ArgumentError(
+                f"{self.host!r} can be reached from elsewhere, and there is no token; set one, or listen on "
+                "127.0.0.1"
+            )
+        if self.token is not None and (len(self.token) < _SHORTEST_TOKEN or not self.token.isascii()):
+            raise ArgumentError(f"the token is to have at least {_SHORTEST_TOKEN} characters, all ASCII")
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def build_server(tools: ToolServer) -> Server[Any, Any]:
+    """A server with the tools; it runs over any transport of the SDK."""
+    server: Server[Any, Any] = Server("autorubric", version=version("autorubric"))
+
+    async def list_tools(_: types.ListToolsRequest) -> types.ServerResult:
+        return types.ServerResult(types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS]))
+
+    async def call_tool(request: types.CallToolRequest) -> types.ServerResult:
+        return types.ServerResult(await _called(tools, request.params, _progress(server)))
+
+    # Not by the SDK's decorators: what they make of an error has no structured content.
+    server.request_handlers[types.ListToolsRequest] = list_tools
+    server.request_handlers[types.CallToolRequest] = call_tool
+    return server
+
+
+def _listed(tool: ServedTool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        inputSchema=dict(tool.input_schema),
+        outputSchema=dict(tool.output_schema),
+        annotations=types.ToolAnnotations(
+            title=tool.title, readOnlyHint=True, destructiveHint=False, openWorldHint=True
+        ),
+    )
+
+
+async def _called(
+    tools: ToolServer, params: types.CallToolRequestParams, on_progress: Progress | None
+) -> types.CallToolResult:
+    tool = _TOOLS.get(params.name)
+    if tool is None:
+        told = types.TextContent(type="text", text=f"no tool {params.name!r}; there are {', '.join(_TOOLS)}")
+        return types.CallToolResult(content=[told], isError=True)
+    outcome = await tool.call(tools, params.arguments or {}, on_progress)
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=outcome.line)],
+        structuredContent=dict(outcome.content),
+        isError=not outcome.ok,
+    )
+
+
+def _progress(server: Server[Any, Any]) -> Progress | None:
+    """Sends progress to a client that asked for it."""
+    context = server.request_context
+    token = context.meta.progressToken if context.meta is not None else None
+    if token is None:
+        return None
+
+    async def tell(done: int, steps: int, what: str) -> None:
+        await context.session.send_progress_notification(
+            token, done, total=steps, message=what, related_request_id=str(context.request_id)
+        )
+
+    return tell
+
+
+def serve(tools: ToolServer, http: HttpAddress | None = None) -> None:
+    """Serves until the client leaves (stdio) or the process is stopped (HTTP)."""
+    asyncio.run(_serve_stdio(tools) if http is None else serve_http(tools, http))
+
+
+async def _serve_stdio(tools: ToolServer) -> None:
+    server = build_server(tools)
+    wire = anyio.wrap_file(TextIOWrapper(sys.stdout.buffer, encoding="utf-8"))
+    # Whatever else a library may print would break the protocol.
+    with contextlib.redirect_stdout(sys.stderr):
+        async with stdio_server(stdout=wire) as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
+    """Serves streamable HTTP; says on stderr where, since a port of 0 is any free one."""
+    manager = StreamableHTTPSessionManager(build_server(tools), security_settings=_security(address))
+    config = uvicorn.Config(
+        guarded(manager.handle_request, address.token),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=2,
+    )
+    with _listening(address) as bound:
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        sys.stderr.write(f"Serving on http://{host}:{bound.getsockname()[1]}{PATH}\n")
+        sys.stderr.flush()
+        async with manager.run():
+            await uvicorn.Server(config).serve(sockets=[bound])
+
+
+def _security(address: HttpAddress) -> TransportSecuritySettings:
+    """Only what this machine calls itself, so that no web page can have a browser speak to the server.
+
+    With a token any name will do: a page does not know it.
+    """
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=address.is_loopback,
+        allowed_hosts=[f"{name}:*" for name in _NAMES_OF_LOOPBACK],
+        allowed_origins=[f"http://{name}:*" for name in _NAMES_OF_LOOPBACK],
+    )
+
+
+def _listening(address: HttpAddress) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((address.host, address.port), family=family)
+    except (OSError, OverflowError) as error:
+        raise ArgumentError(f"cannot listen on {address.host} port {address.port}: {error}") from None
+
+
+def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
+    """The application at its path, for those who have the token."""
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        if scope["path"].rstrip("/") != PATH:
+            await PlainTextResponse("Not found", status_code=404)(scope, receive, send)
+        elif token is not None and not _has_token(scope, token):
+            headers = {"WWW-Authenticate": "Bearer"}
+            await PlainTextResponse("Unauthorized", status_code=401, headers=headers)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return check
+
+
+def _has_token(scope: Scope, token: str) -> bool:
+    sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    return len(sent) == 1 and hmac.compare_digest(sent[0], b"Bearer " + token.encode("ascii"))

@@ -1,0 +1,284 @@
+"""The tools that agents are served: their schemas, and what a call of each gives. Knows no protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.graders import CriterionGrader
+from autorubric.judges import Judge
+from autorubric.llm import LLMConfig
+from autorubric.rubric import Rubric
+from autorubric.tool import (
+    DESCRIPTION,
+    TITLE,
+    WIRE_NAME,
+    Progress,
+    ProviderTable,
+    Workspace,
+    critique_evaluate,
+    input_schema,
+    is_rubric_file,
+    output_schema,
+)
+from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolServer:
+    """What is served, and within which bounds.
+
+    Attributes:
+        providers: Who evaluates.
+        root: The folder that rubric files, run folders and datasets are confined to.
+        timeout: Seconds that a call may take.
+    """
+
+    providers: ProviderTable
+    root: Path = field(default_factory=Path.cwd)
+    timeout: float = 30.0
+
+    @property
+    def files(self) -> Workspace:
+        """The folder that files named by agents are confined to."""
+        return Workspace.at(str(self.root))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a call gave.
+
+    Attributes:
+        content: The structured content; `ok` says whether it is what was asked for.
+        line: The same in one line.
+    """
+
+    content: Mapping[str, Json]
+    line: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call gave what was asked for."""
+        return self.content["ok"] is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedTool:
+    """One tool.
+
+    Attributes:
+        name: Its name on the wire.
+        title: Its name for people.
+        description: What it does, for models.
+        input_schema: The JSON schema of its arguments.
+        output_schema: The JSON schema of its structured content.
+        call: What a call gives; never raises but when it is cancelled.
+    """
+
+    name: str
+    title: str
+    description: str
+    input_schema: Mapping[str, Json]
+    output_schema: Mapping[str, Json]
+    call: Callable[[ToolServer, Mapping[str, Any], Progress | None], Awaitable[Outcome]]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+ArgumentsT = TypeVar("ArgumentsT", bound=_Arguments)
+
+
+class GradeArguments(_Arguments):
+    """Arguments of `grade`."""
+
+    text: str = Field(description="The text to grade.", max_length=512_000)
+    rubric: str | dict[str, Any] | list[Any] = Field(
+        description="The rubric: the path of a rubric file below the server's folder, or the rubric itself."
+    )
+    provider: str = Field(default="auto", description="Who judges: auto, or a name of the provider table.")
+    query: str | None = Field(default=None, description="What the text answers.")
+    reference: str | None = Field(default=None, description="A good answer to compare with.")
+
+
+class MetricsArguments(_Arguments):
+    """Arguments of `compute_metrics`."""
+
+    run: str = Field(description="The run's folder, below the server's folder.")
+    dataset: str | None = Field(default=None, description="A labelled dataset, if not the run's own labels.")
+    bootstrap: bool = Field(default=False, description="Give intervals by resampling items.")
+    per_judge: bool = Field(default=False, description="Give each judge's figures too.")
+
+
+async def _critique(
+    server: ToolServer, arguments: Mapping[str, Any], on_progress: Progress | None
+) -> Outcome:
+    try:
+        request = _with_confined_rubric(server, arguments)
+    except AutorubricError as error:
+        content = {"ok": False, "error": str(error), "provider": None}
+        return Outcome(content=content, line=f"✗ {error}")
+    response = await critique_evaluate(
+        request, providers=server.providers, timeout=server.timeout, on_progress=on_progress
+    )
+    return Outcome(content=response.to_dict(), line=response.one_line())
+
+
+def _with_confined_rubric(server: ToolServer, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments, a rubric file in them as a whole path that is known to lie below the root."""
+    criteria = arguments.get("criteria")
+    given = [criteria] if isinstance(criteria, str) else criteria
+    if not isinstance(given, list) or not any(isinstance(one, str) and is_rubric_file(one) for one in given):
+        return arguments
+    workspace = arguments.get("workspace_root")
+    base = Path(workspace) if isinstance(workspace, str) else Path()
+    confined = [
+        str(server.files.path(str(base / one))) if isinstance(one, str) and is_rubric_file(one) else one
+        for one in given
+    ]
+    return {**arguments, "criteria": confined}
+
+
+async def _grade(server: ToolServer, arguments: Mapping[str, Any], on_progress: Progress | None) -> Outcome:
+    async def work() -> Outcome:
+        asked = _read(GradeArguments, arguments)
+        rubric = (
+            Rubric.from_file(server.files.path(asked.rubric))
+            if isinstance(asked.rubric, str)
+            else Rubric.from_dict(asked.rubric)
+        )
+        provider = server.providers.routed(asked.provider, "text", rubric.names)[0]
+        if not isinstance(provider.evaluator, str | LLMConfig | Judge):
+            raise ArgumentError(f"provider {provider.name!r} is no model and no judge, and cannot grade")
+        async with CriterionGrader(judges=[provider.evaluator]) as grader:
+            report = await rubric.grade(
+                asked.text, grader, query=asked.query, reference_submission=asked.reference
+            )
+        content = {"ok": report.score is not None, "provider": provider.name, **_report(report)}
+        score = "no score" if report.score is None else f"score {report.score:.3g}"
+        return Outcome(content=content, line=f"{score} · {len(rubric)} criteria")
+
+    return await _guarded(work(), server.timeout)
+
+
+def _report(report: EnsembleEvaluationReport) -> dict[str, Json]:
+    return {
+        "error": report.error,
+        "score": report.score,
+        "criteria": [
+            {
+                "name": one.name,
+                "weight": one.criterion.weight,
+                "status": one.status,
+                "answer": one.final_answer,
+                "value": one.score_value,
+                "reason": one.final_reason,
+            }
+            for one in report.report
+        ],
+    }
+
+
+async def _metrics(server: ToolServer, arguments: Mapping[str, Any], on_progress: Progress | None) -> Outcome:
+    async def work() -> Outcome:
+        asked = _read(MetricsArguments, arguments)
+        run = server.files.path(asked.run)
+        dataset = None if asked.dataset is None else server.files.path(asked.dataset)
+        figures = await asyncio.to_thread(_computed, run, dataset, asked.bootstrap, asked.per_judge)
+        return Outcome(
+            content={"ok": True, "run": asked.run, "metrics": figures}, line=f"metrics of {run.name}"
+        )
+
+    return await _guarded(work(), server.timeout)
+
+
+def _computed(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool) -> dict[str, Json]:
+    # Late: figures load what the other tools can do without.
+    from autorubric.dataset import RubricDataset
+    from autorubric.eval import EvalResult
+
+    labelled = None if dataset is None else RubricDataset.from_file(dataset)
+    found = EvalResult.from_experiment(run).compute_metrics(
+        labelled, bootstrap=bootstrap, per_judge=per_judge
+    )
+    if not found.na_stats.n_cells:
+        raise ArgumentError("the run has no labels to measure against; give a labelled dataset")
+    return found.to_dict()
+
+
+async def _guarded(work: Awaitable[Outcome], seconds: float) -> Outcome:
+    """What the work gives; its errors become an answer that says so."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        error = f"it took more than {seconds:g} s"
+    except AutorubricError as raised:
+        error = str(raised)
+    # An agent is told of a bug too, and goes on.
+    except Exception as raised:
+        error = f"Unexpected {type(raised).__name__}: {raised}"
+    return Outcome(content={"ok": False, "error": error}, line=f"✗ {error}")
+
+
+def _read(kind: type[ArgumentsT], given: Mapping[str, Any]) -> ArgumentsT:
+    try:
+        return kind.model_validate(dict(given))
+    except ValidationError as error:
+        faults = (
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False, include_context=False)
+        )
+        raise ArgumentError("; ".join(faults)) from None
+
+
+def _answer_schema(**properties: Json) -> dict[str, Json]:
+    shared: dict[str, Json] = {"ok": {"type": "boolean"}, "error": {"type": ["string", "null"]}}
+    return {"type": "object", "properties": {**shared, **properties}, "required": ["ok"]}
+
+
+TOOLS: Final = (
+    ServedTool(
+        name=WIRE_NAME,
+        title=TITLE,
+        description=DESCRIPTION,
+        input_schema=input_schema(),
+        output_schema=output_schema(),
+        call=_critique,
+    ),
+    ServedTool(
+        name="grade",
+        title="grade",
+        description=(
+            "Grade a text against a rubric: for each criterion an answer with its reason, and one score from "
+            "0 to 1."
+        ),
+        input_schema=GradeArguments.model_json_schema(),
+        output_schema=_answer_schema(
+            provider={"type": "string"},
+            score={"type": ["number", "null"]},
+            criteria={"type": "array", "items": {"type": "object"}},
+        ),
+        call=_grade,
+    ),
+    ServedTool(
+        name="compute_metrics",
+        title="compute_metrics",
+        description=(
+            "Measure how far the judges of a stored run agree with the labels that people gave: accuracy, "
+            "kappa and further figures, in all and for each criterion. Asks no judge."
+        ),
+        input_schema=MetricsArguments.model_json_schema(),
+        output_schema=_answer_schema(run={"type": "string"}, metrics={"type": "object"}),
+        call=_metrics,
+    ),
+)
+"""What is served, in the order in which it is listed."""

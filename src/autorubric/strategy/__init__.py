@@ -1,0 +1,37 @@
+"""Sampled criteria in plain words, and the best of several candidates.
+
+    readable = QualitativeCriteria("The code is readable.", LLM("gpt-4.1-mini"), num_samples=5, min_pass=3)
+    simple = QuantitativeCriteria("How complex is the code? (0 = simple, 10 = complex)", LLM("gpt-4.1-mini"))
+    strategy = Strategy(verify=readable, cost=simple)
+    result = await strategy.run(LLM("gpt-4.1"), "Write a function that parses a CSV file.", reevaluate=5)
+    result.winner, result.cost, result.reevaluated_cost
+
+A criterion with a sampled judge: samples are votes, cast as a grader casts them, with its retries, limits,
+cache and costs. Nothing is ever run.
+"""
+
+from autorubric.strategy._code import extract_code
+from autorubric.strategy._criteria import QualitativeCriteria, QuantitativeCriteria
+from autorubric.strategy._evaluation import SampledEvaluation
+from autorubric.strategy._generators import LLM, Attempt
+from autorubric.strategy._hints import Hint
+from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
+from autorubric.strategy._rubrics import RubricEvaluation, RubricThreshold
+from autorubric.strategy._strategy import Strategy
+
+__all__ = [
+    "LLM",
+    "Attempt",
+    "Hint",
+    "QualitativeCriteria",
+    "QuantitativeCriteria",
+    "Reevaluation",
+    "RubricEvaluation",
+    "RubricThreshold",
+    "SampledEvaluation",
+    "StageError",
+    "Strategy",
+    "StrategyCandidate",
+    "StrategyResult",
+    "extract_code",
+]

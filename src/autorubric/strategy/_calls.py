@@ -1,0 +1,86 @@
+"""Functions that callers give, sync or async, of one or of two arguments."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autorubric._files import shortened
+from autorubric.errors import ArgumentError, AutorubricError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Called:
+    """A function with what it takes.
+
+    Attributes:
+        function: The function.
+        name: Its name.
+        both: Whether it takes the second argument too.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    both: bool
+
+    async def call(self, first: Any, second: Any) -> Any:
+        """What it gives; a sync one runs in a thread, so that it may block."""
+        arguments = (first, second) if self.both else (first,)
+        if inspect.iscoroutinefunction(self.function):
+            given = self.function(*arguments)
+        else:
+            given = await asyncio.to_thread(self._in_thread, arguments)
+        return await given if inspect.isawaitable(given) else given
+
+    def _in_thread(self, arguments: Sequence[Any]) -> Any:
+        try:
+            return self.function(*arguments)
+        # No future can carry this one out of a thread: whoever awaits it would wait for ever.
+        except StopIteration as error:
+            raise AutorubricError(f"{self.name} raised StopIteration: {error}") from error
+
+
+def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> Called:
+    """The function as it is called.
+
+    Args:
+        function: The function.
+        role: What it is given as.
+        arguments: Names of what it may take: the first, or both.
+
+    Raises:
+        ArgumentError: It yields, or takes something else.
+    """
+    name = name_of(function)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ArgumentError(f"{role}={name} yields; give a function that returns one value")
+    return Called(function=function, name=name, both=_takes_both(function, role, arguments))
+
+
+def name_of(given: Any) -> str:
+    """What a function or an object is called."""
+    own = getattr(given, "__name__", None)
+    return own if isinstance(own, str) else type(given).__name__
+
+
+def _takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        # Some functions written in C do not say what they take.
+        return False
+    placed = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = [one for one in placed if one.default is one.empty]
+    named = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    several = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    if len(needed) > 2 or named or not (placed or several):
+        first, second = arguments
+        raise ArgumentError(
+            f"{role}={shortened(function)} takes ({', '.join(map(str, parameters))}); it is called with "
+            f"({first}) or ({first}, {second})"
+        )
+    # A second parameter that has a default is the function's own business, unless it has the name of ours.
+    return len(needed) == 2 or (len(placed) > 1 and placed[1].name == arguments[1]) or several

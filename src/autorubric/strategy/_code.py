@@ -1,0 +1,87 @@
+"""Code out of a text that a model wrote around it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+_FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)")
+_SAME: Final[Mapping[str, str]] = {
+    "py": "python",
+    "python3": "python",
+    "js": "javascript",
+    "ts": "typescript",
+    "yml": "yaml",
+    "c++": "cpp",
+    "sh": "bash",
+}
+
+
+class _Block(NamedTuple):
+    language: str
+    code: str
+
+
+def extract_code(text: str, language: str | None = None) -> str:
+    """The first fenced block of a text, without its fences; the whole text where there is none.
+
+    A block that is not closed goes to the end of the text. Nothing is run.
+
+    Args:
+        text: What a model wrote.
+        language: Takes the first block of this language, as `"python"`; then one that names no language;
+            then the whole text. None takes the first block whatever its language.
+    """
+    blocks = _blocks(text)
+    if language is None:
+        first = next(blocks, None)
+        return text if first is None else first.code
+    wanted, unnamed = _canonical(language), None
+    for block in blocks:
+        if block.language == wanted:
+            return block.code
+        if not block.language and unnamed is None:
+            unnamed = block.code
+    return text if unnamed is None else unnamed
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    lines = iter(text.splitlines())
+    for line in lines:
+        opened = _opening(line)
+        if opened is None:
+            continue
+        indent, fence, told = opened
+        code = []
+        for inner in lines:
+            if _closes(inner, fence):
+                break
+            code.append(_without(inner, indent))
+        words = told.split()
+        yield _Block(language=_canonical(words[0]) if words else "", code="\n".join(code))
+
+
+def _opening(line: str) -> tuple[int, str, str] | None:
+    """Width of the indentation, the fence, and what stands behind it; None where the line opens no block."""
+    found = _FENCE.fullmatch(line)
+    # A line with backticks behind the fence is inline code.
+    if found is None or (found[2][0] == "`" and "`" in found[3]):
+        return None
+    return len(found[1]), found[2], found[3]
+
+
+def _closes(line: str, fence: str) -> bool:
+    mark = line.strip()
+    return len(mark) >= len(fence) and not mark.strip(fence[0])
+
+
+def _without(line: str, indent: int) -> str:
+    """A line of a block that is indented as a whole, as in a list."""
+    blanks = len(line) - len(line.lstrip(" \t"))
+    return line[min(indent, blanks) :]
+
+
+def _canonical(language: str) -> str:
+    name = language.strip("{}.").casefold()
+    return _SAME.get(name, name)

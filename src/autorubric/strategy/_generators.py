@@ -1,0 +1,126 @@
+"""Where candidates come from: models, and functions of the prompt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeAlias
+
+from autorubric._files import shortened
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.llm import LLMClient, LLMConfig, Message
+from autorubric.strategy._calls import Called, called
+from autorubric.strategy._hints import Hint
+from autorubric.values import TokenUsage
+
+GeneratorLike: TypeAlias = Any
+"""A model's name, an `LLMConfig` or `LLMClient`, or a sync or async function of `(prompt)` or
+`(prompt, attempt)`."""
+
+
+def LLM(model: str, **settings: Any) -> LLMConfig:
+    """A model by its name: `LLMConfig(model=model, **settings)`."""
+    return LLMConfig(model=model, **settings)
+
+
+class Attempt(int):
+    """An attempt at a candidate: its number, from 0 over all rounds, and what is known when it begins.
+
+    Attributes:
+        iteration: The round, from 1.
+        position: The place within the round, from 0.
+        hints: What the candidates of the round before failed in; empty in the first round.
+    """
+
+    iteration: int
+    position: int
+    hints: tuple[Hint, ...]
+
+    def __new__(cls, number: int, *, iteration: int, position: int, hints: tuple[Hint, ...] = ()) -> Self:
+        """The attempt of that number."""
+        made = super().__new__(cls, number)
+        made.iteration, made.position, made.hints = iteration, position, hints
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """A candidate as it comes.
+
+    Attributes:
+        content: What the generator gave.
+        usage: Tokens spent, where a model gave it.
+        spent: US dollars spent, where known.
+    """
+
+    content: Any
+    usage: TokenUsage | None = None
+    spent: float | None = None
+
+
+class Generator(Protocol):
+    """Gives candidates."""
+
+    async def generate(self, prompt: Any, attempt: Attempt) -> Generated: ...
+
+    async def aclose(self) -> None: ...
+
+
+def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
+    """The generator that a caller's argument stands for.
+
+    Raises:
+        ArgumentError: It stands for none, or cannot take the prompt.
+    """
+    if isinstance(given, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
+        raise ArgumentError(f"prompt is {shortened(prompt)}; a model takes a text")
+    if isinstance(given, str | LLMConfig):
+        return _Model(client=LLMClient(given), own=True)
+    if isinstance(given, LLMClient):
+        return _Model(client=given, own=False)
+    if callable(given):
+        return _Function(called(given, "generate", ("prompt", "attempt")))
+    raise ArgumentError(
+        f"generate is {shortened(given)}; give a model's name, LLM(name), or a function of (prompt) or "
+        "(prompt, attempt)"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Model:
+    """A model; each attempt is a sample of its own, so that a cache does not make them one."""
+
+    client: LLMClient
+    own: bool
+
+    async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
+        messages = [Message(role="user", content=prompt)]
+        exchange = await self.client.ask_text(messages, read=_text, sample=int(attempt))
+        if exchange.answer is None:
+            refused = ReplyError(f"{exchange.model} refused: {exchange.refusal}")
+            refused.usage, refused.cost = exchange.usage, exchange.cost
+            raise refused
+        return Generated(content=exchange.answer, usage=exchange.usage, spent=exchange.cost)
+
+    async def aclose(self) -> None:
+        if self.own:
+            await self.client.aclose()
+
+
+def _text(reply: str) -> str:
+    if not reply.strip():
+        raise ReplyError("the reply is empty", reply=reply)
+    return reply
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    function: Called
+
+    async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
+        content = await self.function.call(prompt, attempt)
+        if content is None:
+            raise ReplyError(f"{self.function.name} gave None; it is to give a candidate")
+        return Generated(content=content)
+
+    async def aclose(self) -> None:
+        """Nothing: what the caller's own function holds is the caller's."""

@@ -1,0 +1,66 @@
+"""What a candidate failed in, as data, and as the words that a generator reads after a failed round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from autorubric.prompts import neutralise
+
+HintStyle = Literal["counts", "reasons", "none"]
+"""What a prompt says of a failed round: which criteria were missed and by how many samples, the judges'
+reasons too, or nothing."""
+
+_HEAD: Final = "Earlier attempts did not pass. What they failed in:"
+_LONGEST: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """One thing that one candidate failed in.
+
+    Attributes:
+        candidate: The candidate's number.
+        criterion: The criterion: its expression, its name in a rubric, or the name of a function.
+        passed: Samples that passed; None where none were drawn.
+        samples: Samples drawn; None where none were.
+        needed: Samples that had to pass; None where there is no such number.
+        score: The score reached, for a rubric.
+        min_score: The score needed, for a rubric.
+        reasons: What the judges wrote; empty unless `hints="reasons"`.
+    """
+
+    candidate: int
+    criterion: str
+    passed: int | None = None
+    samples: int | None = None
+    needed: int | None = None
+    score: float | None = None
+    min_score: float | None = None
+    reasons: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        told = " ".join(self.criterion.split())
+        if self.samples is not None:
+            told += f" ({self.passed} of {self.samples} samples passed"
+            told += ")" if self.needed is None else f", {self.needed} needed)"
+        if self.score is not None:
+            told += f" (score {self.score:.2f}, {self.min_score:.2f} needed)"
+        return told
+
+
+def with_hints(prompt: str, hints: Sequence[Hint]) -> str:
+    """The prompt with what the last round failed in; the prompt itself where nothing is to be said."""
+    if not hints:
+        return prompt
+    lines = []
+    for hint in hints:
+        lines.append(f"- {hint}")
+        lines += [f"  - a judge wrote: {_quoted(reason)}" for reason in hint.reasons]
+    return "\n".join([prompt, "", _HEAD, *dict.fromkeys(lines)])
+
+
+def _quoted(reason: str) -> str:
+    text = " ".join(neutralise(reason).split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

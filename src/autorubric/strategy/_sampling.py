@@ -1,0 +1,199 @@
+"""A criterion with a sampled judge: what the two kinds of sampled criteria share."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias
+
+from autorubric._files import shortened
+from autorubric.criteria import BaseCriterion, NumericalRatingCriterion, PassFailCriterion
+from autorubric.errors import ArgumentError
+from autorubric.graders import JudgeCall, cast_all, derive_seed, warn_of_equal_samples
+from autorubric.judges import JudgeLike, JudgeRequest, JudgeSpec, Seat, seat_judges
+from autorubric.strategy._code import extract_code
+from autorubric.strategy._evaluation import SampledEvaluation, T
+from autorubric.strategy._ledger import current_ledger
+from autorubric.types import JudgeVote
+from autorubric.values import Submission
+
+Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
+"""What is judged of a candidate: its first block of code, what a function makes of it, or all of it."""
+
+
+class _Gate(PassFailCriterion):
+    takes_bare: ClassVar[bool] = True
+
+
+class _Rating(NumericalRatingCriterion):
+    takes_bare: ClassVar[bool] = True
+
+
+@lru_cache(maxsize=256)
+def gate(expression: str) -> BaseCriterion:
+    """The criterion that a text passes or fails."""
+    return _Gate(requirement=expression)
+
+
+@lru_cache(maxsize=256)
+def rating(expression: str, low: float, high: float) -> BaseCriterion:
+    """The criterion that rates a text in a range."""
+    return _Rating(requirement=expression, min_value=low, max_value=high)
+
+
+class SampledCriteria(ABC, Generic[T]):
+    """A judge asked several times whether, or how far, a text is as an expression says.
+
+    Attributes:
+        expression: What is asked.
+        llm: Who is asked.
+        num_samples: How often.
+        min_samples_for_aggregation: Samples that must count.
+        extract: What is judged of a candidate.
+    """
+
+    def __init__(
+        self,
+        expression: str,
+        llm: JudgeLike,
+        num_samples: int,
+        min_samples_for_aggregation: int,
+        extract: Extract,
+    ) -> None:
+        if not isinstance(expression, str) or not expression.strip():
+            raise ArgumentError(f"expression is {shortened(expression)}; say what is judged, as a text")
+        if extract is not None and extract != "code" and not callable(extract):
+            raise ArgumentError(
+                f"extract is {shortened(extract)}; give None, 'code', or a function of a text"
+            )
+        check_count("num_samples", num_samples)
+        check_count("min_samples_for_aggregation", min_samples_for_aggregation, most=num_samples)
+        self.expression = expression
+        self.llm = llm
+        self.num_samples = num_samples
+        self.min_samples_for_aggregation = min_samples_for_aggregation
+        self.extract = extract
+        self._seat: tuple[JudgeLike, Seat] | None = None
+        warn_of_equal_samples([self._seated()], stacklevel=4)
+
+    @abstractmethod
+    async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
+        """The full record of what the samples said of a candidate."""
+
+    @abstractmethod
+    def _criterion(self) -> BaseCriterion:
+        """What a judge is asked."""
+
+    @abstractmethod
+    def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[T]:
+        """What the votes come to."""
+
+    async def _evaluate(self, candidate: Any, context: Any) -> SampledEvaluation[T]:
+        ledger = current_ledger()
+        place = ledger.reserve()
+        evaluation = self._decide(await self._votes(candidate, context, fresh=ledger.fresh))
+        ledger.enter(place, evaluation)
+        return evaluation
+
+    async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
+        """The votes of all samples, asked at once; fresh ones have indices behind the ordinary ones."""
+        seat, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
+        first, count = (self.num_samples, fresh) if fresh else (0, self.num_samples)
+        calls = [
+            JudgeCall(
+                seat=seat,
+                request=JudgeRequest(
+                    criterion=criterion,
+                    submission=submission,
+                    query=context_text(context),
+                    sample=sample,
+                    seed=derive_seed(submission.text or "", self.expression, seat.judge_id, sample),
+                ),
+            )
+            for sample in range(first, first + count)
+        ]
+        votes = await cast_all(calls, per_request=1, listener=None, raises=False)
+        return tuple(votes[call.key] for call in calls)
+
+    def _enough(self, valid: int, asked: int) -> bool:
+        return valid >= min(self.min_samples_for_aggregation, asked)
+
+    def _submission(self, candidate: Any) -> Submission:
+        submission = submission_of(candidate)
+        if self.extract is None or submission.text is None:
+            return submission
+        take = extract_code if self.extract == "code" else self.extract
+        taken = take(submission.text)
+        if not isinstance(taken, str):
+            raise ArgumentError(f"extract gave {shortened(taken)}; it is to give a text")
+        return replace(submission, text=taken)
+
+    def _seated(self) -> Seat:
+        if self._seat is None or self._seat[0] is not self.llm:
+            given = self.llm if isinstance(self.llm, JudgeSpec) else JudgeSpec(self.llm)
+            if given.samples != 1:
+                raise ArgumentError(f"llm asks for {given.samples} samples; say num_samples={given.samples}")
+            (seat,) = seat_judges([replace(given, samples=self.num_samples)])
+            self._seat = (self.llm, seat)
+        return self._seat[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes: connections are opened anew by whoever copies or unpickles it."""
+        return {**self.__dict__, "_seat": None}
+
+    async def aclose(self) -> None:
+        """Closes the judge's connections; asking afterwards opens them anew."""
+        await self._seated().aclose()
+
+    async def __aenter__(self) -> Self:
+        """The criteria themselves."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the judge's connections."""
+        await self.aclose()
+
+
+def check_count(name: str, given: Any, *, least: int = 1, most: int | None = None) -> None:
+    """Refuses what is no count.
+
+    Raises:
+        ArgumentError: It is no whole number, or lies outside `least` to `most` (the number of samples).
+    """
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise ArgumentError(f"{name} is {given!r}; give a whole number from {least} up")
+    if most is not None and given > most:
+        raise ArgumentError(f"{name} is {given} and num_samples {most}; give at most as many as are drawn")
+
+
+def submission_of(candidate: Any) -> Submission:
+    """A candidate as judges take it: texts as they are, `{"thinking", "output"}` apart, other data as JSON.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+    if candidate is None:
+        raise ArgumentError("candidate is None; give what is to be judged")
+    if isinstance(candidate, str | Submission):
+        return Submission.parse(candidate)
+    if isinstance(candidate, Mapping) and "output" in candidate and set(candidate) <= {"thinking", "output"}:
+        return Submission.parse(candidate)
+    return Submission(text=_json(candidate) or str(candidate))
+
+
+def context_text(context: Any) -> str | None:
+    """What a judge is shown of a context: texts, and data as JSON; of other objects nothing."""
+    return context if isinstance(context, str) or context is None else _json(context)
+
+
+def _json(given: Any) -> str | None:
+    try:
+        return json.dumps(given, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError, RecursionError):
+        return None

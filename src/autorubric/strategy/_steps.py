@@ -1,0 +1,126 @@
+"""What candidates are verified with and chosen by: criteria, rubrics with a threshold, functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+
+from autorubric._files import shortened
+from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.rubric import Rubric
+from autorubric.strategy._calls import Called, called, name_of
+from autorubric.strategy._ledger import Evaluation, Ledger, kept_in
+
+StepLike: TypeAlias = Any
+"""An object with `verify(candidate, context)` or `compute(candidate, context)`, or a sync or async function
+of `(candidate)` or `(candidate, context)`; None for no such step."""
+
+Role = Literal["verify", "cost"]
+T = TypeVar("T")
+
+_METHODS: Final[dict[Role, str]] = {"verify": "verify", "cost": "compute"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome(Generic[T]):
+    """What a step said of one candidate.
+
+    Attributes:
+        value: The value; None where the step raised.
+        evaluations: The evaluations behind it, in the order in which they began.
+        error: What was raised.
+    """
+
+    value: T | None
+    evaluations: tuple[Evaluation, ...]
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Generic[T]):
+    """Verifies a candidate, or says what it costs.
+
+    Attributes:
+        function: What is called.
+        read: Makes the value of what it gives.
+    """
+
+    function: Called
+    read: Callable[[Any], T]
+
+    @property
+    def name(self) -> str:
+        """What the step is called."""
+        return self.function.name
+
+    async def ask(self, candidate: Any, context: Any, *, fresh: int = 0) -> Outcome[T]:
+        """What the step says of a candidate; what it raises is part of that.
+
+        Args:
+            candidate: The candidate.
+            context: The caller's own.
+            fresh: Votes that each evaluation draws anew; 0 for the ordinary ones.
+        """
+        ledger = Ledger(fresh=fresh)
+        try:
+            with kept_in(ledger):
+                value = self.read(await self.function.call(candidate, context))
+        # A step is its author's code: whatever it raises on one candidate does not lose the others.
+        except Exception as error:
+            return Outcome(value=None, evaluations=ledger.evaluations, error=error)
+        return Outcome(value=value, evaluations=ledger.evaluations)
+
+
+def verify_step(given: StepLike) -> Step[bool] | None:
+    """The step that verifies; None for none.
+
+    Raises:
+        ArgumentError: It cannot verify.
+    """
+    return None if given is None else Step(function=_function(given, "verify"), read=_passed)
+
+
+def cost_step(given: StepLike) -> Step[float] | None:
+    """The step that says what a candidate costs; None for none.
+
+    Raises:
+        ArgumentError: It has no cost to give.
+    """
+    return None if given is None else Step(function=_function(given, "cost"), read=_amount)
+
+
+def _function(given: StepLike, role: Role) -> Called:
+    if isinstance(given, Rubric):
+        raise ArgumentError(
+            f"{role} is a Rubric, which needs a grader and a threshold: RubricThreshold(rubric, grader, 0.8)"
+        )
+    if not isinstance(given, type):
+        method = getattr(given, _METHODS[role], None)
+        if callable(method):
+            return Called(function=method, name=name_of(given), both=True)
+        if callable(given):
+            return called(given, role, ("candidate", "context"))
+    wanted = "QualitativeCriteria" if role == "verify" else "QuantitativeCriteria"
+    raise ArgumentError(
+        f"{role} is {shortened(given)}, which has no {_METHODS[role]}(candidate, context); give "
+        f"{wanted}, a RubricThreshold, a function of (candidate) or (candidate, context), or None"
+    )
+
+
+def _passed(given: Any) -> bool:
+    # What is true because it is not empty, as (False, "why") or "no", was meant otherwise.
+    if isinstance(given, str | bytes | tuple | list | dict):
+        raise AutorubricError(f"verify gave {shortened(given)}; it is to give True or False")
+    return bool(given)
+
+
+def _amount(given: Any) -> float:
+    try:
+        amount = math.nan if given is None or isinstance(given, str | bool) else float(given)
+    except (TypeError, ValueError, OverflowError):
+        amount = math.nan
+    if not math.isfinite(amount):
+        raise AutorubricError(f"cost gave {shortened(given)}; it is to give a finite number")
+    return amount

@@ -1,0 +1,228 @@
+"""The strategy: candidates, verified, the cheapest chosen, failed rounds tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, TypeVar, get_args
+
+from autorubric.errors import ArgumentError, JudgeError
+from autorubric.strategy._generators import Attempt, Generator, GeneratorLike, generator_of
+from autorubric.strategy._hints import Hint, HintStyle, with_hints
+from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
+from autorubric.strategy._sampling import check_count
+from autorubric.strategy._steps import Outcome, Step, StepLike, cost_step, verify_step
+
+T = TypeVar("T")
+
+
+class Strategy:
+    """Makes candidates, keeps those that pass, and chooses the cheapest of them.
+
+    Nothing is ever run: what to do with the winner is the caller's.
+
+    Args:
+        verify: What a candidate must pass: `QualitativeCriteria`, a `RubricThreshold`, any object with
+            `verify(candidate, context)`, or a sync or async function of `(candidate)` or
+            `(candidate, context)`. None: all pass.
+        cost: What the cheapest is chosen by: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any
+            object with `compute(candidate, context)`, or a function likewise. None: the first that passes.
+        max_iterations: Most rounds; another follows only where the last has no winner.
+        num_candidates: Candidates of a round, made and judged at once.
+        hints: What the prompt of another round says of the last: `"counts"` which criteria were missed and
+            by how many samples, `"reasons"` what the judges wrote as well, `"none"` nothing.
+
+    Raises:
+        ArgumentError: The arguments cannot work.
+    """
+
+    def __init__(
+        self,
+        verify: StepLike = None,
+        cost: StepLike = None,
+        max_iterations: int = 3,
+        num_candidates: int = 3,
+        *,
+        hints: HintStyle = "counts",
+    ) -> None:
+        check_count("max_iterations", max_iterations)
+        check_count("num_candidates", num_candidates)
+        if hints not in get_args(HintStyle):
+            raise ArgumentError(f"hints is {hints!r}; give one of {', '.join(get_args(HintStyle))}")
+        self._verify, self._cost = verify_step(verify), cost_step(cost)
+        self.verify = verify
+        self.cost = cost
+        self.max_iterations = max_iterations
+        self.num_candidates = num_candidates
+        self.hints = hints
+
+    async def run(
+        self, generate: GeneratorLike, prompt: Any, *, context: Any = None, reevaluate: int = 0
+    ) -> StrategyResult:
+        """The winner, with every candidate that was tried.
+
+        What a generator, `verify` or `cost` raises on one candidate is recorded with it and loses no other.
+
+        Args:
+            generate: Makes candidates: a model's name, `LLM(name)`, or a sync or async function of `(prompt)`
+                or `(prompt, attempt)`; the `Attempt` is its number, and has the hints as data.
+            prompt: What is wanted. After a failed round a text has the hints at its end.
+            context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
+            reevaluate: Fresh votes, with sample indices of their own, on which each criterion judges the
+                winner again; a rubric is graded so often. 0 for none.
+
+        Raises:
+            ArgumentError: `generate` is no generator or cannot take the prompt, or `reevaluate` is no count.
+        """
+        check_count("reevaluate", reevaluate, least=0)
+        generator = generator_of(generate, prompt)
+        try:
+            result = await self._rounds(generator, prompt, context)
+        finally:
+            await generator.aclose()
+        if not reevaluate or result.winner_number is None:
+            return result
+        return replace(result, reevaluation=await self._again(result.winner, context, reevaluate))
+
+    async def _rounds(self, generator: Generator, prompt: Any, context: Any) -> StrategyResult:
+        tried: list[StrategyCandidate] = []
+        hints: tuple[Hint, ...] = ()
+        for iteration in range(1, self.max_iterations + 1):
+            told = _told(prompt, hints)
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._candidate(_Making(generator, told, attempt), context))
+                    for attempt in self._attempts(iteration, hints)
+                ]
+            made = [task.result() for task in tasks]
+            tried += made
+            best = self._cheapest(made)
+            if best is not None:
+                return StrategyResult(
+                    winner=best.content,
+                    cost=best.cost,
+                    iterations=iteration,
+                    candidates=tuple(tried),
+                    winner_number=best.number,
+                )
+            hints = self._hints_of(made)
+        return StrategyResult(winner=None, cost=None, iterations=self.max_iterations, candidates=tuple(tried))
+
+    def _attempts(self, iteration: int, hints: tuple[Hint, ...]) -> list[Attempt]:
+        first = (iteration - 1) * self.num_candidates
+        return [
+            Attempt(first + position, iteration=iteration, position=position, hints=hints)
+            for position in range(self.num_candidates)
+        ]
+
+    async def _candidate(self, making: _Making, context: Any) -> StrategyCandidate:
+        candidate = await making.candidate()
+        if candidate.errors:
+            return candidate
+        candidate = await self._verified(candidate, context)
+        if not candidate.verified or self._cost is None:
+            return candidate
+        outcome = await self._cost.ask(candidate.content, context)
+        return replace(
+            candidate,
+            cost=outcome.value,
+            costing=outcome.evaluations,
+            errors=_errors("cost", outcome.error),
+        )
+
+    async def _verified(self, candidate: StrategyCandidate, context: Any) -> StrategyCandidate:
+        if self._verify is None:
+            return replace(candidate, verified=True)
+        outcome = await self._verify.ask(candidate.content, context)
+        return replace(
+            candidate,
+            verified=outcome.value,
+            verification=outcome.evaluations,
+            hints=self._failed_in(candidate.number, self._verify, outcome),
+            errors=_errors("verify", outcome.error),
+        )
+
+    def _failed_in(self, number: int, step: Step[bool], outcome: Outcome[bool]) -> tuple[Hint, ...]:
+        if outcome.value is not False:
+            return ()
+        reasons = self.hints == "reasons"
+        found = [hint for one in outcome.evaluations for hint in one.hints(number, reasons=reasons)]
+        # Judges that could not be heard are no fault of the candidate.
+        unheard = any(one.fallback_used for one in outcome.evaluations)
+        return tuple(found) if found or unheard else (Hint(candidate=number, criterion=step.name),)
+
+    def _cheapest(self, made: Sequence[StrategyCandidate]) -> StrategyCandidate | None:
+        passed = [one for one in made if one.verified and not one.errors]
+        return min(passed, key=lambda one: one.cost or 0.0, default=None)
+
+    def _hints_of(self, made: Sequence[StrategyCandidate]) -> tuple[Hint, ...]:
+        return () if self.hints == "none" else tuple(hint for one in made for hint in one.hints)
+
+    async def _again(self, winner: Any, context: Any, votes: int) -> Reevaluation:
+        if self._cost is not None:
+            outcome = await _fresh(self._cost, winner, context, votes)
+            return replace(_reevaluation(outcome, votes), cost=_trusted(outcome))
+        if self._verify is not None:
+            checked = await _fresh(self._verify, winner, context, votes)
+            return replace(_reevaluation(checked, votes), verified=_trusted(checked))
+        return Reevaluation(votes=votes, error="the strategy has neither cost nor verify")
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """One candidate to be made."""
+
+    generator: Generator
+    prompt: Any
+    attempt: Attempt
+
+    async def candidate(self) -> StrategyCandidate:
+        """The candidate as it comes; what the generator raised is part of it."""
+        bare = StrategyCandidate(
+            number=int(self.attempt), iteration=self.attempt.iteration, prompt=self.prompt
+        )
+        try:
+            made = await self.generator.generate(self.prompt, self.attempt)
+        # A generator is its author's code: whatever it raises on one candidate does not lose the others.
+        except Exception as error:
+            usage, spent = (error.usage, error.cost) if isinstance(error, JudgeError) else (None, None)
+            return replace(
+                bare, errors=_errors("generate", error), generation_usage=usage, generation_spent=spent
+            )
+        return replace(bare, content=made.content, generation_usage=made.usage, generation_spent=made.spent)
+
+
+def _told(prompt: Any, hints: Sequence[Hint]) -> Any:
+    return with_hints(prompt, hints) if isinstance(prompt, str) else prompt
+
+
+def _errors(stage: Any, error: Exception | None) -> tuple[StageError, ...]:
+    return () if error is None else (StageError(stage=stage, error=f"{type(error).__name__}: {error}"),)
+
+
+async def _fresh(step: Step[T], winner: Any, context: Any, votes: int) -> Outcome[T]:
+    """The outcome of a step on fresh votes; a function without criteria is itself called once a vote."""
+    outcome = await step.ask(winner, context, fresh=votes)
+    if outcome.evaluations or outcome.error is not None or votes == 1:
+        return outcome
+    again = (step.ask(winner, context, fresh=votes) for _ in range(votes - 1))
+    outcomes: list[Outcome[T]] = [outcome, *await asyncio.gather(*again)]
+    error = next((one.error for one in outcomes if one.error is not None), None)
+    if error is not None:
+        return replace(outcome, value=None, error=error)
+    said: list[Any] = [one.value for one in outcomes]
+    value: Any = fmean(said) >= 0.5 if isinstance(outcome.value, bool) else fmean(said)
+    return replace(outcome, value=value)
+
+
+def _trusted(outcome: Outcome[T]) -> T | None:
+    return None if any(one.fallback_used for one in outcome.evaluations) else outcome.value
+
+
+def _reevaluation(outcome: Outcome[T], votes: int) -> Reevaluation:
+    error = None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
+    if error is None and any(one.fallback_used for one in outcome.evaluations):
+        error = "too few of the fresh votes count"
+    return Reevaluation(votes=votes, evaluations=outcome.evaluations, error=error)

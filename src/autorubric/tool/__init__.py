@@ -1,0 +1,60 @@
+"""`critique.evaluate`: agents, and people, have work critiqued by criteria before it is handed in.
+
+    response = await critique_evaluate({"content": code, "criteria": ["correctness", "security"]})
+    response.one_line()                                   # ✓ 8.5/10 · 3 issues · 2 suggestions
+
+Everything about a request that goes wrong comes back as `{"ok": false, "error": ...}`.
+"""
+
+from autorubric.tool._definitions import (
+    DESCRIPTION,
+    TITLE,
+    WIRE_NAME,
+    anthropic_definition,
+    input_schema,
+    openai_definition,
+    output_schema,
+)
+from autorubric.tool._evaluate import Progress, critique_evaluate, critique_evaluate_sync
+from autorubric.tool._providers import (
+    PROVIDERS_VARIABLE,
+    Provider,
+    Providers,
+    ProviderTable,
+    provider_table,
+)
+from autorubric.tool._refine import Refinement, RefineRound, refine_until, refine_until_sync
+from autorubric.tool._request import CritiqueRequest, read_request
+from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
+from autorubric.tool._standard import STANDARD, is_rubric_file
+from autorubric.tool._workspace import Workspace
+
+__all__ = [
+    "DESCRIPTION",
+    "PROVIDERS_VARIABLE",
+    "STANDARD",
+    "TITLE",
+    "WIRE_NAME",
+    "CriterionScore",
+    "CritiqueRequest",
+    "CritiqueResponse",
+    "Issue",
+    "Progress",
+    "Provider",
+    "ProviderTable",
+    "Providers",
+    "RefineRound",
+    "Refinement",
+    "Workspace",
+    "anthropic_definition",
+    "critique_evaluate",
+    "critique_evaluate_sync",
+    "input_schema",
+    "is_rubric_file",
+    "openai_definition",
+    "output_schema",
+    "provider_table",
+    "read_request",
+    "refine_until",
+    "refine_until_sync",
+]

@@ -1,0 +1,104 @@
+"""The audit log: a JSON line for each call, without what was evaluated unless that is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autorubric.tool._request import CritiqueRequest
+from autorubric.tool._response import CritiqueResponse
+from autorubric.values import Json, TokenUsage
+
+AUDIT_FORMAT = 1
+"""Number of the lines' format."""
+
+
+class AuditError(Exception):
+    """The audit log cannot be written."""
+
+
+@dataclass(kw_only=True)
+class Trace:
+    """What is known of a call while it goes on.
+
+    Attributes:
+        request: The request, once it is read.
+        content_type: What the content is.
+        failed: Providers that failed, each with the class of the error.
+        error_code: What kind of error the call ended with; None where with none.
+        model: The model that answered.
+        usage: Tokens spent.
+        cost: US dollars spent.
+    """
+
+    request: CritiqueRequest | None = None
+    content_type: str | None = None
+    failed: dict[str, str] = field(default_factory=dict)
+    error_code: str | None = None
+    model: str | None = None
+    usage: TokenUsage | None = None
+    cost: float | None = None
+
+
+def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, content: bool) -> dict[str, Json]:
+    """What is written down of a call.
+
+    An error stands there by its kind: its message may quote what was evaluated.
+    """
+    line: dict[str, Json] = {
+        "format": AUDIT_FORMAT,
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "tool": "critique.evaluate",
+        "ok": response.ok,
+        "provider": response.provider,
+        "failed_providers": trace.failed,
+        "error_code": trace.error_code,
+        "evaluation_time_ms": round(seconds * 1000),
+        "model": trace.model,
+        "tokens": trace.usage.total_tokens if trace.usage else None,
+        "cost": trace.cost,
+        "dry_run": response.dry_run,
+        "overall_score": response.overall_score,
+        "issues": len(response.issues),
+        "suggestions": len(response.suggestions),
+    }
+    return line if trace.request is None else {**line, **_asked(trace.request, trace.content_type, content)}
+
+
+def _asked(request: CritiqueRequest, content_type: str | None, content: bool) -> dict[str, Json]:
+    raw = request.content.encode("utf-8")
+    told = {
+        name: getattr(request, name)
+        for name in ("evaluation_mode", "scoring_scale", "workspace_root", "max_issues")
+    }
+    return {
+        "asked_provider": request.provider,
+        "content_type": content_type or request.content_type,
+        "content_bytes": len(raw),
+        "content_sha256": hashlib.sha256(raw).hexdigest(),
+        "criteria": list(request.criteria),
+        **told,
+        **({"content": request.content, "context": request.context} if content else {}),
+    }
+
+
+def append_line(path: Path, line: dict[str, Json] | None) -> None:
+    """Appends a line to the log, in one write; None only tries whether that can be done.
+
+    Raises:
+        AuditError: It cannot.
+    """
+    text = "" if line is None else json.dumps(line, ensure_ascii=True, separators=(",", ":")) + "\n"
+    try:
+        with path.open("ab+", buffering=0) as file:
+            if text and file.seek(0, os.SEEK_END) > 0:
+                file.seek(-1, os.SEEK_END)
+                # A line that was torn when a process was killed is ended, not removed.
+                text = text if file.read(1) == b"\n" else f"\n{text}"
+            file.write(text.encode("ascii"))
+    except OSError as error:
+        raise AuditError(f"the audit log {path} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,67 @@
+"""The tool as models are told of it: JSON schemas and function definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from autorubric.tool._request import CritiqueRequest
+from autorubric.tool._response import CritiqueResponse
+from autorubric.values import Json
+
+WIRE_NAME: Final = "critique_evaluate"
+"""The tool's name on wires: clients refuse dots."""
+
+TITLE: Final = "critique.evaluate"
+"""The tool's name for people."""
+
+DESCRIPTION: Final = (
+    "Evaluate code, text, a tool result or a session snapshot against criteria, and get scores, issues with "
+    "severity and location, and suggestions. Use it on your own work before you hand it in, revise by what "
+    "it says, and evaluate again. It only reads: it changes no file and runs nothing. Content may be sent "
+    "to an external model unless a local provider is named."
+)
+
+
+def input_schema() -> dict[str, Json]:
+    """The JSON schema of the tool's arguments."""
+    schema: dict[str, Json] = _plain(CritiqueRequest.model_json_schema())
+    schema.pop("description", None)
+    return schema
+
+
+def output_schema() -> dict[str, Json]:
+    """The JSON schema of the tool's answers."""
+    schema: dict[str, Json] = _plain(CritiqueResponse.model_json_schema(mode="validation"))
+    schema.pop("description", None)
+    return schema
+
+
+def openai_definition() -> dict[str, Json]:
+    """The tool as OpenAI-style chat APIs take it in `tools`."""
+    function = {"name": WIRE_NAME, "description": DESCRIPTION, "parameters": input_schema()}
+    return {"type": "function", "function": function}
+
+
+def anthropic_definition() -> dict[str, Json]:
+    """The tool as Anthropic-style message APIs take it in `tools`."""
+    return {"name": WIRE_NAME, "description": DESCRIPTION, "input_schema": input_schema()}
+
+
+def _plain(schema: Any) -> Any:
+    """A schema without the titles that pydantic makes, and without null where a key may be left out."""
+    if isinstance(schema, list):
+        return [_plain(one) for one in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = {
+        key: {name: _plain(one) for name, one in value.items()}
+        if key in ("properties", "$defs")
+        else _plain(value)
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
+    }
+    # Where classes stand for types, their docstrings list attributes for readers of the code.
+    if "properties" in kept:
+        kept.pop("description", None)
+    return kept

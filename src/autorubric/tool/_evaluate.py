@@ -1,0 +1,346 @@
+"""`critique_evaluate`: from a request to a critique; whatever goes wrong becomes an answer that says so."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import math
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from autorubric._sync import run_sync
+from autorubric.critic import Prompt
+from autorubric.errors import ArgumentError, AutorubricError, FileError, JudgeError, MissingDependencyError
+from autorubric.graders import CriterionGrader
+from autorubric.judges import Judge
+from autorubric.rubric import Rubric
+from autorubric.tool._audit import AuditError, Trace, append_line, audit_line
+from autorubric.tool._content import CALLED, FoundType, found_type, misfit_note
+from autorubric.tool._judge import CritiqueJudge
+from autorubric.tool._providers import Provider, Providers, ProviderTable, provider_table
+from autorubric.tool._request import CritiqueRequest, RequestLike, read_request
+from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
+from autorubric.tool._scales import label_of, shown
+from autorubric.tool._sheet import Findings, most_severe
+from autorubric.tool._standard import rubric_of
+from autorubric.tool._workspace import Workspace
+from autorubric.types import CriterionReport, EnsembleEvaluationReport
+
+Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
+"""Hears how far a call is: steps done, steps in all, and what is being done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """A request with all that follows from it.
+
+    Attributes:
+        request: The request.
+        rubric: Its criteria.
+        content_type: What the content is.
+        content_note: What the critic is told of the content.
+        workspace: What locations are confined to.
+        providers: Who is tried, in order.
+    """
+
+    request: CritiqueRequest
+    rubric: Rubric
+    content_type: FoundType
+    content_note: str
+    workspace: Workspace | None
+    providers: tuple[Provider, ...]
+
+
+async def critique_evaluate(
+    request: RequestLike,
+    *,
+    providers: Providers = None,
+    timeout: float = 30.0,  # noqa: ASYNC109 - the public contract
+    audit_path: str | Path | None = None,
+    audit_content: bool = False,
+    on_progress: Progress | None = None,
+) -> CritiqueResponse:
+    """A critique of some content by criteria. Never raises: what goes wrong is an answer with `ok` false.
+
+    Reads and writes no files but a rubric file named in `criteria`, the provider table and the audit log.
+
+    Args:
+        request: The request, or its arguments as a mapping.
+        providers: Evaluators by name, a `ProviderTable`, or the path of one; None: the one that the
+            environment variable `AUTORUBRIC_PROVIDERS` names.
+        timeout: Seconds that it may take, fallbacks included.
+        audit_path: Where a JSON line is appended for the call; None: where the provider table says.
+        audit_content: Whether that line holds the content and the context; or as the table says.
+        on_progress: Hears how far it is.
+    """
+    started = time.perf_counter()
+    trace = Trace()
+    log = Path(audit_path) if audit_path is not None else None
+    try:
+        table = provider_table(providers)
+        log, audit_content = log or table.audit_path, audit_content or table.audit_content
+        if log is not None:
+            append_line(log, None)
+        response = await _within(_answer(request, table, trace, on_progress, started), timeout)
+    except asyncio.CancelledError:
+        trace.error_code = "cancelled"
+        _logged(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
+        raise
+    # The contract is an answer in any case: a bug in an evaluator or here is one too.
+    except Exception as error:
+        trace.error_code, message = _told(error, timeout)
+        response = CritiqueResponse.failed(message)
+    return _logged(log, trace, response, started, audit_content)
+
+
+def _logged(
+    log: Path | None, trace: Trace, response: CritiqueResponse, started: float, content: bool
+) -> CritiqueResponse:
+    """The answer, once it is written down; an error where it cannot be."""
+    if log is None or trace.error_code == "audit":
+        return response
+    try:
+        seconds = time.perf_counter() - started
+        append_line(log, audit_line(trace, response, seconds=seconds, content=content))
+    except AuditError as error:
+        return CritiqueResponse.failed(str(error))
+    return response
+
+
+def critique_evaluate_sync(
+    request: RequestLike,
+    *,
+    providers: Providers = None,
+    timeout: float = 30.0,
+    audit_path: str | Path | None = None,
+    audit_content: bool = False,
+) -> CritiqueResponse:
+    """What `critique_evaluate` gives, from synchronous code; safe inside a running event loop.
+
+    A sync function as evaluator runs in a thread, which cannot be stopped: this waits for it to end.
+
+    Args:
+        request: The request, or its arguments as a mapping.
+        providers: Evaluators by name, a `ProviderTable`, or the path of one.
+        timeout: Seconds that it may take.
+        audit_path: Where a JSON line is appended for the call.
+        audit_content: Whether that line holds the content and the context.
+    """
+    return run_sync(
+        critique_evaluate(
+            request,
+            providers=providers,
+            timeout=timeout,
+            audit_path=audit_path,
+            audit_content=audit_content,
+        )
+    )
+
+
+class _TimedOutError(Exception):
+    pass
+
+
+class _ProvidersFailedError(Exception):
+    pass
+
+
+def _told(error: Exception, timeout: float) -> tuple[str, str]:
+    """What kind of error it is, and what the caller is told."""
+    match error:
+        case _TimedOutError():
+            return "timeout", f"Evaluation timed out after {timeout:g} s"
+        case _ProvidersFailedError():
+            return "provider", str(error)
+        case AuditError():
+            return "audit", str(error)
+        case ArgumentError() | FileError():
+            return "request", str(error)
+        case AutorubricError():
+            return "failed", f"{type(error).__name__}: {error}"
+        case _:
+            return "internal", f"Unexpected {type(error).__name__}: {error}"
+
+
+async def _within(work: Awaitable[CritiqueResponse], seconds: float) -> CritiqueResponse:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
+        if inspect.iscoroutine(work):
+            work.close()
+        raise ArgumentError(f"timeout {seconds!r}: give seconds above 0")
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            raise _TimedOutError from None
+        raise
+
+
+async def _answer(
+    request: RequestLike, table: ProviderTable, trace: Trace, on_progress: Progress | None, started: float
+) -> CritiqueResponse:
+    trace.request = read_request(request)
+    task = _task_of(trace.request, table)
+    trace.content_type = task.content_type
+    steps = len(task.providers) + 2
+    await _tell(on_progress, 1, steps, "the request is read")
+    if task.request.dry_run:
+        return await _dry_run(task)
+    failed: dict[str, str] = {}
+    for number, provider in enumerate(task.providers, 2):
+        await _tell(on_progress, number, steps, f"{provider.name} evaluates")
+        try:
+            response = await _evaluated(task, provider, trace, failed, started)
+        except (JudgeError, MissingDependencyError) as error:
+            failed[provider.name] = f"{type(error).__name__}: {error}"
+            trace.failed[provider.name] = type(error).__name__
+        else:
+            await _tell(on_progress, steps, steps, "done")
+            return response
+    raise _ProvidersFailedError(_all_failed(task.request.provider, failed))
+
+
+def _all_failed(asked: str, failed: dict[str, str]) -> str:
+    if asked != "auto":
+        return f"Provider {asked!r} is not available: {failed[asked]}"
+    told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+    return f"No provider could evaluate. {told}"
+
+
+def _task_of(request: CritiqueRequest, table: ProviderTable) -> _Task:
+    workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
+    rubric = rubric_of(request.criteria, workspace)
+    content_type = found_type(request.content, request.content_type)
+    notes = [f"The submission is {CALLED[content_type]}."]
+    if note := misfit_note(request.content, request.content_type):
+        notes.append(note)
+    if workspace is not None and (outside := workspace.named_outside(request.content)):
+        told = ", ".join(json.dumps(path) for path in outside)
+        notes.append(f"The submission names what seem to be paths outside the workspace: {told}.")
+    return _Task(
+        request=request,
+        rubric=rubric,
+        content_type=content_type,
+        content_note=" ".join(notes),
+        workspace=workspace,
+        providers=table.routed(request.provider, content_type, rubric.names),
+    )
+
+
+async def _tell(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
+    told = None if on_progress is None else on_progress(done, steps, what)
+    if told is not None:
+        await told
+
+
+async def _dry_run(task: _Task) -> CritiqueResponse:
+    """What would be asked, found by asking somebody who only measures the prompt."""
+    sizes: list[int] = []
+
+    async def measure(prompt: Prompt) -> None:
+        sizes.append(len(prompt.content.encode("utf-8")))
+        raise JudgeError("this is a dry run")
+
+    await _graded(
+        task,
+        CritiqueJudge(
+            judge_id="dry run", evaluator=measure, request=task.request, content_note=task.content_note
+        ),
+    )
+    return CritiqueResponse(
+        ok=True,
+        dry_run=True,
+        provider=task.providers[0].name,
+        criteria=task.rubric.names,
+        prompt_size=sum(sizes),
+    )
+
+
+async def _graded(task: _Task, judge: Judge) -> EnsembleEvaluationReport:
+    # A reply that cannot be read is no low score here: it counts as none.
+    grader = CriterionGrader(
+        judges=[judge], llm_calls="per_item", on_failure="exclude", shuffle_options=False
+    )
+    async with grader:
+        return await task.rubric.grade(task.request.content, grader)
+
+
+async def _evaluated(
+    task: _Task, provider: Provider, trace: Trace, failed: dict[str, str], started: float
+) -> CritiqueResponse:
+    """The critique of one provider.
+
+    Raises:
+        JudgeError: It gave none.
+    """
+    judge = provider.evaluator
+    if not isinstance(judge, Judge) or isinstance(judge, type):
+        judge = CritiqueJudge(
+            judge_id=provider.name,
+            evaluator=provider.evaluator,
+            request=task.request,
+            content_note=task.content_note,
+        )
+    report = await _graded(task, judge)
+    trace.usage, trace.cost = report.token_usage, report.completion_cost
+    trace.model = next((vote.model for one in report.report for vote in one.votes if vote.model), None)
+    if isinstance(judge, CritiqueJudge) and judge.failure is not None:
+        raise judge.failure
+    if all(one.status == "failed" for one in report.report):
+        raise JudgeError(report.error or "every judgment failed")
+    found = judge.findings if isinstance(judge, CritiqueJudge) else None
+    return _response(task, provider, report, found or _without_findings(report), failed, started)
+
+
+def _without_findings(report: EnsembleEvaluationReport) -> Findings:
+    """What a judge that only answers criteria says: its reasons."""
+    reasons = [f"{one.name}: {one.final_reason}" for one in report.report if one.final_reason]
+    return Findings(answers={}, summary="\n".join(reasons))
+
+
+def _response(
+    task: _Task,
+    provider: Provider,
+    report: EnsembleEvaluationReport,
+    found: Findings,
+    failed: dict[str, str],
+    started: float,
+) -> CritiqueResponse:
+    request, scale = task.request, task.request.scoring_scale
+    fields: dict[str, object] = {
+        "ok": True,
+        "provider": provider.name,
+        "overall_score": shown(report.score, scale),
+        "scoring_scale": scale,
+        "criteria_scores": tuple(
+            CriterionScore(criterion=one.name, score=shown(_good(one), scale), label=label_of(_good(one)))
+            for one in report.report
+        ),
+    }
+    if request.evaluation_mode == "detailed":
+        kept = most_severe(found.issues, request.max_issues)
+        fields["issues"] = tuple(_confined(issue, task.workspace) for issue in kept)
+    if request.evaluation_mode != "score_only":
+        fields["summary"] = found.summary
+    if request.evaluation_mode == "detailed":
+        fields["suggestions"] = found.suggestions
+    fields["evaluation_time_ms"] = round((time.perf_counter() - started) * 1000)
+    if failed:
+        fields["fallback_from"] = failed
+    return CritiqueResponse.model_validate(fields)
+
+
+def _good(report: CriterionReport) -> float | None:
+    """How good the content is by a criterion, on [0, 1]; a penalty that is met is bad."""
+    value = report.decision.value
+    return value if value is None or report.criterion.weight >= 0 else 1.0 - value
+
+
+def _confined(issue: Issue, workspace: Workspace | None) -> Issue:
+    if workspace is None:
+        return issue
+    return issue.model_copy(update={"location": workspace.confined(issue.location)})

@@ -1,0 +1,192 @@
+"""The provider table: who may evaluate, and in which order they are tried."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from pydantic import ValidationError
+
+from autorubric._files import Document, Faults, format_fault, nearest_key, read_structured, shortened
+from autorubric.errors import ArgumentError, FileError
+from autorubric.llm import LLMConfig
+from autorubric.tool._content import FoundType
+from autorubric.values import Json
+
+PROVIDERS_VARIABLE: Final = "AUTORUBRIC_PROVIDERS"
+"""The environment variable that names the provider table where none is given."""
+
+TABLE_FORMAT: Final = 1
+"""Number of the table's format. A reader takes its own and older ones, and refuses newer ones."""
+
+_NAME: Final = re.compile(r"local_fm|gpt4|claude|custom:[A-Za-z0-9][A-Za-z0-9_.-]*")
+_SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
+_KEYS: Final = ("format", "providers", "audit_path", "audit_content")
+_FLAGS: Final = ("local", "fast", "specialised")
+_GUARDED: Final = frozenset({"security", "safety"})
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Who evaluates, and what it is good for.
+
+    Attributes:
+        evaluator: A model's name, an `LLMConfig`, a judge, an object with `forward(prompt)`, or a sync or
+            async function of the prompt.
+        local: It runs on this machine; preferred for code.
+        fast: It is quick; preferred for all that is neither code nor a matter of security or safety.
+        specialised: It is made for security and safety, and preferred for these.
+        name: Its name in the table.
+    """
+
+    evaluator: Any
+    local: bool = False
+    fast: bool = False
+    specialised: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTable:
+    """Providers in the order in which they are tried, and what is written down of each call.
+
+    Attributes:
+        providers: The providers.
+        audit_path: Where a line is appended for each call; None for nowhere.
+        audit_content: Whether the line holds the content and the context.
+    """
+
+    providers: tuple[Provider, ...] = field(default=())
+    audit_path: Path | None = None
+    audit_content: bool = False
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> ProviderTable:
+        """The table in a YAML, TOML or JSON file.
+
+        Raises:
+            FileError: The file cannot be read, or has faults; all of them at once.
+        """
+        document = read_structured(path, suffixes=_SUFFIXES)
+        faults = document.faults()
+        table = _read_table(document, faults)
+        faults.raise_as(FileError)
+        return table
+
+    def named(self, name: str) -> Provider:
+        """The provider of that name.
+
+        Raises:
+            ArgumentError: There is none.
+        """
+        found = next((one for one in self.providers if one.name == name), None)
+        if found is None:
+            there = ", ".join(one.name for one in self.providers) or "none configured"
+            raise ArgumentError(f"Provider {name!r} is not available; there is {there}")
+        return found
+
+    def routed(self, name: str, content_type: FoundType, criteria: Iterable[str]) -> tuple[Provider, ...]:
+        """The providers to try, in order; one alone where it is named.
+
+        Raises:
+            ArgumentError: There is none, or none of that name.
+        """
+        if name != "auto":
+            return (self.named(name),)
+        if not self.providers:
+            raise ArgumentError(
+                "No provider is available: give providers, or name a provider table in the environment "
+                f"variable {PROVIDERS_VARIABLE}"
+            )
+        guarded = bool(_GUARDED & {one.casefold() for one in criteria})
+        return tuple(sorted(self.providers, key=lambda one: _rank(one, content_type == "code", guarded)))
+
+
+Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
+
+
+def provider_table(given: Providers) -> ProviderTable:
+    """The table that an argument stands for: itself, evaluators by name, a file, or the environment's.
+
+    Raises:
+        ArgumentError: It stands for none.
+        FileError: The file cannot be read, or has faults.
+    """
+    if given is None:
+        given = os.environ.get(PROVIDERS_VARIABLE) or {}
+    if isinstance(given, ProviderTable):
+        return given
+    if isinstance(given, str | Path):
+        return ProviderTable.from_file(given)
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"providers is {shortened(given)}; give a mapping of names to evaluators")
+    return ProviderTable(providers=tuple(_provider(str(name), one) for name, one in given.items()))
+
+
+def _provider(name: str, given: Any) -> Provider:
+    if name == "auto":
+        raise ArgumentError("no provider may be called 'auto'; that is the word for choosing one")
+    if isinstance(given, Provider):
+        return replace(given, name=name)
+    return Provider(evaluator=given, local=name == "local_fm", name=name)
+
+
+def _rank(provider: Provider, code: bool, guarded: bool) -> list[bool]:
+    # Code stays on the machine if it can, whatever it is to be looked at for.
+    wishes = (code and provider.local, guarded and provider.specialised, not code and provider.fast)
+    return [not wish for wish in wishes]
+
+
+def _read_table(document: Document, faults: Faults) -> ProviderTable:
+    given = document.data
+    if not isinstance(given, Mapping):
+        faults.add((), "a provider table is a mapping with 'providers'")
+        return ProviderTable()
+    for key in given:
+        if key not in _KEYS:
+            faults.add((key,), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
+    if fault := format_fault(given.get("format", 1), TABLE_FORMAT):
+        faults.add(("format",), fault)
+    audit_path, audit_content = given.get("audit_path"), given.get("audit_content", False)
+    if audit_path is not None and not (isinstance(audit_path, str) and audit_path):
+        faults.add(("audit_path",), f"the path of a file; got {shortened(audit_path)}")
+        audit_path = None
+    if not isinstance(audit_content, bool):
+        faults.add(("audit_content",), f"true or false; got {shortened(audit_content)}")
+    entries = given.get("providers")
+    if not isinstance(entries, Mapping) or not entries:
+        faults.add(("providers",), f"a mapping of names to models; got {shortened(entries)}")
+        entries = {}
+    read = [_read_provider(name, entry, faults) for name, entry in entries.items()]
+    return ProviderTable(
+        providers=tuple(one for one in read if one is not None),
+        audit_path=None if audit_path is None else Path(document.source).parent / audit_path,
+        audit_content=audit_content is True,
+    )
+
+
+def _read_provider(name: str, entry: Json, faults: Faults) -> Provider | None:
+    at = ("providers", name)
+    if not _NAME.fullmatch(name):
+        allowed = "local_fm, gpt4, claude or custom:<id>"
+        faults.add(at, f"{name!r} is no name of a provider; give {allowed}")
+    settings = {"model": entry} if isinstance(entry, str) else entry
+    if not isinstance(settings, Mapping):
+        faults.add(at, f"a model's name, or a mapping with 'model'; got {shortened(entry)}")
+        return None
+    flags = {flag: settings.get(flag, flag == "local" and name == "local_fm") for flag in _FLAGS}
+    for flag, value in flags.items():
+        if not isinstance(value, bool):
+            faults.add((*at, flag), f"true or false; got {shortened(value)}")
+    try:
+        config = LLMConfig.model_validate({k: v for k, v in settings.items() if k not in _FLAGS})
+    except ValidationError as error:
+        for fault in error.errors(include_url=False, include_context=False, include_input=False):
+            place = tuple(part for part in fault["loc"] if not str(part).startswith(":"))
+            faults.add((*at, *place), fault["msg"])
+        return None
+    return Provider(evaluator=config, name=name, **{flag: value is True for flag, value in flags.items()})

@@ -1,0 +1,149 @@
+"""Critique, revise, critique again: until it is good enough, or no longer worth it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from autorubric._sync import run_sync
+from autorubric.errors import ArgumentError
+from autorubric.tool._evaluate import critique_evaluate
+from autorubric.tool._providers import Providers
+from autorubric.tool._response import CritiqueResponse
+
+Revise: TypeAlias = Callable[[str, CritiqueResponse], str | Awaitable[str]]
+"""Makes the next content of one and its critique."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefineRound:
+    """One content and its critique.
+
+    Attributes:
+        content: The content.
+        response: Its critique, on the scale 0-10.
+    """
+
+    content: str
+    response: CritiqueResponse
+
+    @property
+    def score(self) -> float | None:
+        """The overall score, 0 to 10; None where there is none."""
+        score = self.response.overall_score
+        return None if score is None or isinstance(score, str) else float(score)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refinement:
+    """What refining came to.
+
+    Attributes:
+        rounds: Every content with its critique, in order.
+        stopped: Why it ended: the score was reached, the rounds were used up, the revision changed nothing
+            or came back to an earlier content, or a critique failed or had no score.
+    """
+
+    rounds: tuple[RefineRound, ...]
+    stopped: Literal["passed", "max_rounds", "unchanged", "oscillating", "failed"]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the score was reached."""
+        return self.stopped == "passed"
+
+    @property
+    def best(self) -> RefineRound:
+        """The round with the highest score, the first of equals; the first round where none has one."""
+        return max(self.rounds, key=lambda one: -1.0 if one.score is None else one.score)
+
+    @property
+    def content(self) -> str:
+        """The best content."""
+        return self.best.content
+
+    @property
+    def response(self) -> CritiqueResponse:
+        """The critique of the best content."""
+        return self.best.response
+
+
+async def refine_until(
+    content: str,
+    revise: Revise,
+    criteria: str | Sequence[str],
+    max_rounds: int = 3,
+    min_score: float = 8,
+    *,
+    providers: Providers = None,
+    **arguments: Any,
+) -> Refinement:
+    """What came of critiquing a content and revising it until its score is high enough.
+
+    Args:
+        content: The first content.
+        revise: Makes the next one of a content and its critique; sync or async. It is not called after the
+            last round, so that every content has a critique.
+        criteria: As in a request.
+        max_rounds: Most critiques, at least 1.
+        min_score: The overall score to reach, 0 to 10.
+        providers: As `critique_evaluate` takes them.
+        **arguments: Further arguments of the request, as `context`; and `timeout`, `audit_path`.
+
+    Raises:
+        ArgumentError: `max_rounds` or `min_score` cannot work, or `revise` gave no text. What `revise`
+            raises is the caller's.
+    """
+    _check(max_rounds, min_score)
+    options = {k: arguments.pop(k) for k in ("timeout", "audit_path", "audit_content") if k in arguments}
+    rounds: list[RefineRound] = []
+    while True:
+        request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
+        made = RefineRound(
+            content=content, response=await critique_evaluate(request, providers=providers, **options)
+        )
+        rounds.append(made)
+        if made.score is None:
+            return Refinement(rounds=tuple(rounds), stopped="failed")
+        if made.score >= min_score:
+            return Refinement(rounds=tuple(rounds), stopped="passed")
+        if len(rounds) == max_rounds:
+            return Refinement(rounds=tuple(rounds), stopped="max_rounds")
+        revised = await _revised(revise, made)
+        if revised in (one.content for one in rounds):
+            why: Literal["unchanged", "oscillating"] = "unchanged" if revised == content else "oscillating"
+            return Refinement(rounds=tuple(rounds), stopped=why)
+        content = revised
+
+
+def refine_until_sync(
+    content: str,
+    revise: Revise,
+    criteria: str | Sequence[str],
+    max_rounds: int = 3,
+    min_score: float = 8,
+    *,
+    providers: Providers = None,
+    **arguments: Any,
+) -> Refinement:
+    """What `refine_until` gives, from synchronous code; safe inside a running event loop."""
+    return run_sync(
+        refine_until(content, revise, criteria, max_rounds, min_score, providers=providers, **arguments)
+    )
+
+
+def _check(max_rounds: int, min_score: float) -> None:
+    if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
+        raise ArgumentError(f"max_rounds {max_rounds!r}: give a whole number from 1 up")
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not 0 <= min_score <= 10:
+        raise ArgumentError(f"min_score {min_score!r}: give a number from 0 to 10")
+
+
+async def _revised(revise: Revise, made: RefineRound) -> str:
+    given = revise(made.content, made.response)
+    revised = await given if inspect.isawaitable(given) else given
+    if not isinstance(revised, str):
+        raise ArgumentError(f"revise gave {type(revised).__name__}; it is to give the next content, a text")
+    return revised

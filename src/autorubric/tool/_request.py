@@ -1,0 +1,162 @@
+"""What is asked of the tool: the arguments of `critique.evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from autorubric._files import nearest_key, shortened
+from autorubric.errors import ArgumentError
+
+ContentType = Literal["auto", "code", "text", "markdown", "tool_result", "session_snapshot"]
+EvaluationMode = Literal["detailed", "summary", "score_only"]
+ScoringScale = Literal["0-10", "0-100", "letter", "pass-fail"]
+
+MOST_BYTES: Final = 512_000
+"""Most UTF-8 bytes of the content, and of the context."""
+
+_TOO_LONG: Final = "{what} exceeds maximum size (500KB)"
+_NAMES: Final = ("critique.evaluate", "critique_evaluate")
+_MOST_CRITERIA: Final = 50
+_LONGEST_NAME: Final = 200
+
+
+class CritiqueRequest(BaseModel):
+    """What is to be critiqued, and how.
+
+    Attributes:
+        content: What is evaluated, at most 512,000 UTF-8 bytes; data as a JSON text.
+        content_type: What it is; `auto` finds out.
+        criteria: Names of criteria, standard or your own, or the path of one rubric file.
+        provider: Who evaluates: `auto`, or a name of the provider table.
+        evaluation_mode: `detailed`; `summary` without issues and suggestions; `score_only` without a summary
+            as well.
+        scoring_scale: How scores are shown.
+        context: What else is to be known: goals, worries, related files.
+        workspace_root: The folder to which locations of issues, and a rubric file, are confined.
+        max_issues: Most issues of one criterion, 1 to 50.
+        dry_run: Check the request and say what would be asked, without asking.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    content: str = Field(description="The text, code or data to evaluate; data as a JSON string.")
+    content_type: ContentType = Field(default="auto", description="What the content is; auto finds out.")
+    criteria: tuple[str, ...] = Field(
+        description=(
+            "What to evaluate: correctness, completeness, quality, security, performance, style, safety, or "
+            "names of your own; or the path of one rubric file."
+        ),
+        min_length=1,
+        max_length=_MOST_CRITERIA,
+    )
+    provider: str = Field(
+        default="auto",
+        description=(
+            "Who evaluates: auto, local_fm, gpt4, claude or custom:<id>. A named provider is used or the "
+            "call fails; auto chooses, and falls back."
+        ),
+        min_length=1,
+        max_length=_LONGEST_NAME,
+    )
+    evaluation_mode: EvaluationMode = Field(
+        default="detailed",
+        description="detailed: scores, issues, suggestions; summary: scores, overview; score_only: scores.",
+    )
+    scoring_scale: ScoringScale = Field(default="0-10", description="How scores are shown.")
+    context: str | None = Field(
+        default=None, description="What else the critic should know: goals, worries, related files."
+    )
+    workspace_root: str | None = Field(
+        default=None, description="The folder that locations of issues must lie in."
+    )
+    max_issues: int = Field(default=10, ge=1, le=50, description="Most issues of one criterion.")
+    dry_run: bool = Field(default=False, description="Check the arguments and ask nobody.")
+
+    @field_validator("content", "context", mode="after")
+    @classmethod
+    def _check_text(cls, text: str | None) -> str | None:
+        try:
+            (text or "").encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(
+                "it holds half a character (an unpaired surrogate); give valid Unicode"
+            ) from None
+        return text
+
+    @field_validator("content")
+    @classmethod
+    def _check_content(cls, content: str) -> str:
+        if not content.strip():
+            raise ValueError("it is empty; give what is to be evaluated")
+        return content
+
+    @field_validator("criteria", mode="before")
+    @classmethod
+    def _one_or_several(cls, given: Any) -> Any:
+        return (str(given),) if isinstance(given, str | Path) else given
+
+    @field_validator("criteria")
+    @classmethod
+    def _check_criteria(cls, criteria: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(dict.fromkeys(name.strip() for name in criteria))
+        for name in names:
+            if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+                raise ValueError(
+                    f"{shortened(name)} is no name of a criterion; give one line of 1 to {_LONGEST_NAME} "
+                    "characters"
+                )
+        return names
+
+    @field_validator("workspace_root", mode="before")
+    @classmethod
+    def _path_as_text(cls, given: Any) -> Any:
+        return str(given) if isinstance(given, Path) else given
+
+
+RequestLike: TypeAlias = CritiqueRequest | Mapping[str, Any]
+
+
+def read_request(given: RequestLike) -> CritiqueRequest:
+    """The request that a caller's argument stands for.
+
+    Args:
+        given: A request, its arguments, or a tool call `{"tool": "critique.evaluate", "arguments": {...}}`.
+
+    Raises:
+        ArgumentError: It has faults; all of them are named.
+    """
+    arguments = given.model_dump() if isinstance(given, CritiqueRequest) else given
+    if isinstance(arguments, Mapping) and set(arguments) == {"tool", "arguments"}:
+        if arguments["tool"] not in _NAMES:
+            raise ArgumentError(f"no tool {shortened(arguments['tool'])}; there is {_NAMES[0]}")
+        arguments = arguments["arguments"]
+    if not isinstance(arguments, Mapping):
+        raise ArgumentError(f"the request is {shortened(arguments)}; give a mapping of arguments")
+    for name in ("content", "context"):
+        text = arguments.get(name)
+        if isinstance(text, str) and len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+            raise ArgumentError(_TOO_LONG.format(what=name.capitalize()))
+    if isinstance(given, CritiqueRequest):
+        return given
+    try:
+        return CritiqueRequest.model_validate(dict(arguments))
+    except ValidationError as error:
+        raise ArgumentError("; ".join(_fault(one) for one in error.errors(include_url=False))) from None
+
+
+def _fault(found: Any) -> str:
+    place = ".".join(map(str, found["loc"])) or "request"
+    match found["type"]:
+        case "missing":
+            return f"{place}: it is missing"
+        case "extra_forbidden":
+            return f"{place}: unknown argument; {nearest_key(place, CritiqueRequest.model_fields)}"
+        case _:
+            message = found["msg"].removeprefix("Value error, ")
+            # What was given is told where it is short: a content or a list is not.
+            shown = "" if found["type"] == "value_error" else f"; got {shortened(found['input'])}"
+            return f"{place}: {message}{shown}"

@@ -1,0 +1,136 @@
+"""What the tool answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
+
+from autorubric.tool._request import ScoringScale
+from autorubric.values import Json
+
+Severity = Literal["low", "medium", "high", "critical"]
+Label = Literal["Excellent", "Good", "Fair", "Poor"]
+Score: TypeAlias = int | float | str | None
+"""A number, `"A"` to `"F"`, `"pass"` or `"fail"`, as the scale says; None where it could not be assessed."""
+
+
+class CriterionScore(BaseModel):
+    """The score of one criterion.
+
+    Attributes:
+        criterion: Its name.
+        score: Its score on the scale asked for; None where it could not be assessed.
+        label: The score in a word; None likewise.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    criterion: str
+    score: Score
+    label: Label | None
+
+
+class Issue(BaseModel):
+    """One thing that is wrong.
+
+    Attributes:
+        criterion: The criterion that it counts against.
+        severity: How bad it is.
+        location: Where it is, in the critic's words; None where nowhere in particular.
+        description: What is wrong.
+        suggestion: What to do about it; None where nothing was suggested.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    criterion: str
+    severity: Severity
+    location: str | None = None
+    description: str
+    suggestion: str | None = None
+
+
+class CritiqueResponse(BaseModel):
+    """A critique, what a dry run found, or an error. Its JSON has the keys that it was made with.
+
+    Attributes:
+        ok: Whether there is what was asked for.
+        provider: Who evaluated, or would; None in an error.
+        overall_score: Weighted mean of the criteria, on the scale; None where none could be assessed.
+        scoring_scale: The scale.
+        criteria_scores: A score for each criterion, in the order asked.
+        issues: What is wrong; in `detailed` mode.
+        summary: The critique in a sentence or two; not in `score_only` mode.
+        suggestions: What to do next; in `detailed` mode.
+        evaluation_time_ms: Milliseconds that it took.
+        fallback_from: Providers that were chosen before and failed, each with why; where there were any.
+        error: What went wrong; in an error.
+        dry_run: Whether nothing was asked; in a dry run.
+        criteria: Names of what would be evaluated; in a dry run.
+        prompt_size: UTF-8 bytes of the prompt; in a dry run.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ok: bool
+    provider: str | None = None
+    overall_score: Score = None
+    scoring_scale: ScoringScale = "0-10"
+    criteria_scores: tuple[CriterionScore, ...] = ()
+    issues: tuple[Issue, ...] = ()
+    summary: str = ""
+    suggestions: tuple[str, ...] = ()
+    evaluation_time_ms: int = 0
+    fallback_from: Mapping[str, str] = Field(default_factory=dict)
+    error: str | None = None
+    dry_run: bool = False
+    criteria: tuple[str, ...] = ()
+    prompt_size: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _only_what_was_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        dumped: dict[str, Any] = handler(self)
+        return {name: value for name, value in dumped.items() if name in self.model_fields_set}
+
+    @classmethod
+    def failed(cls, error: str) -> CritiqueResponse:
+        """The answer that says what went wrong."""
+        return cls(ok=False, error=error, provider=None)
+
+    def to_dict(self) -> dict[str, Json]:
+        """The answer as JSON data, as it goes over a wire."""
+        return self.model_dump(mode="json")
+
+    def one_line(self) -> str:
+        """The answer in one line, as `✓ 8.5/10 · 3 issues · 2 suggestions`."""
+        if not self.ok:
+            return f"✗ {self.error}"
+        if self.dry_run:
+            return f"dry run · {self.provider} · {_counted(len(self.criteria), 'criterion', 'criteria')}"
+        parts = [_shown(self.overall_score, self.scoring_scale)]
+        for name, count in (("issue", len(self.issues)), ("suggestion", len(self.suggestions))):
+            if f"{name}s" in self.model_fields_set:
+                parts.append(_counted(count, name, f"{name}s"))
+        open_ones = sum(one.score is None for one in self.criteria_scores)
+        return " · ".join([*parts, *([f"{open_ones} not assessed"] if open_ones else [])])
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
+
+
+def _shown(score: Score, scale: ScoringScale) -> str:
+    if score is None:
+        return "? no score"
+    if not isinstance(score, str):
+        most = 10 if scale == "0-10" else 100
+        return f"{'✓' if score >= 0.7 * most else '✗'} {score:g}/{most}"
+    return f"{'✓' if score in ('A', 'B', 'C', 'pass') else '✗'} {score}"

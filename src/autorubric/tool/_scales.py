@@ -1,0 +1,45 @@
+"""A value on [0, 1] as it is shown, and in a word."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from autorubric.tool._request import ScoringScale
+from autorubric.tool._response import Label, Score
+
+PASSES_FROM: Final = 0.7
+
+_LABELS: Final[tuple[tuple[float, Label], ...]] = ((0.9, "Excellent"), (0.7, "Good"), (0.5, "Fair"))
+_LETTERS: Final = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"))
+_DIGITS: Final = 3
+"""Decimals of a value on [0, 1] that are told; what is said of it in words goes by the same number."""
+
+
+def shown(value: float | None, scale: ScoringScale) -> Score:
+    """The value on a scale; None where there is none."""
+    if value is None:
+        return None
+    value = round(value, _DIGITS)
+    match scale:
+        case "0-10":
+            return _plain(value * 10)
+        case "0-100":
+            return _plain(value * 100)
+        case "letter":
+            return next((letter for least, letter in _LETTERS if value >= least), "F")
+        case "pass-fail":
+            return "pass" if value >= PASSES_FROM else "fail"
+        case _:
+            assert_never(scale)
+
+
+def label_of(value: float | None) -> Label | None:
+    """The value in a word; None where there is none."""
+    if value is None:
+        return None
+    return next((label for least, label in _LABELS if round(value, _DIGITS) >= least), "Poor")
+
+
+def _plain(number: float) -> int | float:
+    number = round(number, _DIGITS)
+    return int(number) if number.is_integer() else number

@@ -1,0 +1,133 @@
+"""`autorubric critique` and `autorubric refine`: a gate on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.critique.teachers import critique, draft, read_lines, scored, write_lines
+from tests.servers.fixtures import OpenAIServer
+
+JUDGE = ("--judge", "openai/m")
+
+
+@pytest.fixture
+def drafts(tmp_path: Path) -> str:
+    """Three drafts in the folder of `cli`."""
+    write_lines(tmp_path / "drafts.jsonl", [draft(number) for number in range(3)])
+    return "drafts.jsonl"
+
+
+@pytest.fixture
+def server(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    """A server that passes every draft; the environment has a key for it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    openai_server.script({"do": "answer", "payload": scored(5, "pass")}, repeat="last")
+    return openai_server
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fail_on", "code"),
+    [
+        ("pass", None, 0),
+        ("pass", "revise", 0),
+        ("revise", "reject", 0),
+        ("revise", "revise", 1),
+        ("reject", "reject", 1),
+        ("reject", "revise", 1),
+        ("reject", None, 0),
+    ],
+)
+def test_it_is_a_gate(
+    verdict: str, fail_on: str | None, code: int, cli: Cli, drafts: str, server: OpenAIServer
+) -> None:
+    """The exit code is 1 where a verdict at the gate, or a worse one, occurs."""
+    server.script({"do": "answer", "payload": scored(3, verdict)}, contains="has the id draft_1.")
+    gate = () if fail_on is None else ("--fail-on", fail_on)
+    done = cli("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base, *gate, "--json")
+    assert done.code == code
+    assert done.json["records"] == 3
+    assert done.json["verdict_distribution"][verdict] >= 1
+
+
+def test_what_could_not_be_judged_does_not_pass(cli: Cli, drafts: str, server: OpenAIServer) -> None:
+    """A critique that cannot be used is 3; tried again with --resume --retry-errors it is 0."""
+    server.script({"do": "answer", "content": "no"}, contains="has the id draft_1.")
+    server.script(*[{"do": "answer", "content": "no"}] * 2, contains="could not be used")
+    call = ("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
+    done = cli(*call, "--fail-on", "reject")
+    assert done.code == 3 and "JSON_PARSE_ERROR" in done.out
+    assert cli(*call, "--resume").code == 3
+    assert cli(*call, "--resume", "--retry-errors").code == 0
+
+
+def test_lines_that_give_no_draft_are_told_of(
+    cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path
+) -> None:
+    """Faulty lines stand on stderr with their numbers; the rest is judged, and the code is 3."""
+    write_lines(tmp_path / "drafts.jsonl", [draft(0), "nope", draft(0)])
+    done = cli("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
+    assert done.code == 3
+    assert "line 2: no valid JSON" in done.err and "line 3: the id stands in line 1" in done.err
+
+
+def test_a_dry_run_asks_nobody(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
+    """A rehearsal says what would be asked, and writes nothing."""
+    done = cli("critique", drafts, "--out-dir", "out", *JUDGE, "--dry-run", "--limit", "2", "--json")
+    assert (done.code, done.json["pending"]) == (0, 2)
+    assert server.log() == [] and not (tmp_path / "out").exists()
+
+
+def test_own_schema_and_template(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
+    """A schema and a template are files."""
+    schema = {"type": "object", "required": ["verdict"], "properties": {"verdict": {"enum": ["pass", "no"]}}}
+    (tmp_path / "own.json").write_text(json.dumps(schema), encoding="utf-8")
+    (tmp_path / "own.txt").write_text("Own words: {material}", encoding="utf-8")
+    server.script({"do": "answer", "payload": {"verdict": "pass"}}, repeat="last")
+    files = ("--schema", "own.json", "--template", "own.txt")
+    done = cli("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base, *files)
+    assert done.code == 0
+    assert server.log()[0]["body"]["messages"][-1]["content"].startswith("Own words:")
+
+
+def test_a_rubric_needs_no_model(cli: Cli, drafts: str, rubric: str) -> None:
+    """With a rubric an offline judge will do; without one it is told why not."""
+    call = ("critique", drafts, "--out-dir", "out", "--judge", "lexical")
+    done = cli(*call, "--rubric", rubric, "--threshold", "0.9", "--fail-on", "revise", "--json")
+    assert done.code == 1 and set(done.json["avg_scores"]) == {"capital", "rude", "form"}
+    done = cli(*call)
+    assert done.code == 2 and "writes no critique" in done.err
+
+
+def test_faulty_calls(cli: Cli, drafts: str) -> None:
+    """A missing file, and an unknown verdict, are 2."""
+    assert cli("critique", "none.jsonl", "--out-dir", "out", *JUDGE).code == 2
+    assert cli("critique", drafts, "--out-dir", "out", *JUDGE, "--fail-on", "pass").code == 2
+
+
+def test_refine_rewrites_and_says_how_many_passed(
+    cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path
+) -> None:
+    """Drafts to revise are rewritten; with --json the statistics are one object."""
+    server.script({"do": "answer", "payload": critique()}, contains="has the id draft_1.")
+    cli("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
+    server.script(
+        {"do": "answer", "payload": {"payload": "new"}}, contains="Rewrite the draft", repeat="last"
+    )
+    call = ("refine", "out/critiques_v1.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE)
+    done = cli(*call, "--api-base", server.api_base, "--json")
+    assert (done.code, done.json["refined"], done.json["success_rate"]) == (0, 1, 100.0)
+    (record,) = read_lines(tmp_path / "out" / "refined_v1.jsonl")
+    assert (record["id"], record["output"]) == ("draft_1", {"payload": "new"})
+    done = cli(*call, "--api-base", server.api_base, "--resume", "--min-risk", "high")
+    assert done.code == 0 and "refined" in done.out
+
+
+def test_refine_with_an_error_is_three(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
+    """Where a draft could not be rewritten, the code is 3."""
+    write_lines(tmp_path / "critiques.jsonl", [{"id": "gone", "critique": critique()}])
+    done = cli("refine", "critiques.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE)
+    assert done.code == 3

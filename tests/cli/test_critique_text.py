@@ -1,0 +1,111 @@
+"""`autorubric critique-text`, `autorubric tools` and the usage of `autorubric mcp`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from autorubric.tool import anthropic_definition, openai_definition
+from tests.cli.conftest import Cli
+from tests.servers.fixtures import OpenAIServer
+from tests.tool.replies import REPLY, scored
+
+CALL = ("critique-text", "text.md", "--criteria", "correctness,completeness")
+
+
+@pytest.fixture
+def config(tmp_path: Path, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A text and a provider table in the folder of `cli`; two models, of which one is down."""
+    monkeypatch.delenv("AUTORUBRIC_PROVIDERS", raising=False)
+    openai_server.script({"do": "answer", "payload": REPLY}, model="m1", repeat="last")
+    openai_server.script({"do": "status", "status": 500}, model="down", repeat="last")
+    settings = {"api_base": openai_server.api_base, "max_retries": 0}
+    providers = {
+        "gpt4": {"model": "hosted_vllm/m1", **settings},
+        "claude": {"model": "hosted_vllm/down", "fast": True, **settings},
+    }
+    (tmp_path / "providers.json").write_text(json.dumps({"providers": providers}), encoding="utf-8")
+    (tmp_path / "text.md").write_text("# A guide\n\nIt explains.\n", encoding="utf-8")
+    return "providers.json"
+
+
+def test_a_text_is_critiqued(cli: Cli, config: str) -> None:
+    """Scores, issues and suggestions are shown; who failed before is told on stderr."""
+    done = cli(*CALL, "--config", config)
+    assert done.code == 0
+    assert done.out.startswith("✓ 8/10 · 1 issue · 2 suggestions · gpt4\n")
+    assert "line 45-52" in done.out and "- Test the timeout" in done.out
+    assert "claude could not evaluate" in done.err
+
+
+def test_json_is_the_answer_of_the_tool(cli: Cli, config: str) -> None:
+    """With --json stdout has the tool's own answer, on the scale and in the mode asked for."""
+    call = (*CALL, "--config", config, "--provider", "gpt4", "--json")
+    assert cli(*call).json["overall_score"] == 8
+    summary = cli(*call, "--mode", "summary", "--scale", "letter").json
+    assert summary["overall_score"] == "B" and "issues" not in summary
+
+
+@pytest.mark.parametrize(("threshold", "code"), [("8", 0), ("8.1", 1)])
+def test_it_is_a_gate(cli: Cli, config: str, threshold: str, code: int) -> None:
+    """Below --fail-under the exit code is 1."""
+    assert cli(*CALL, "--config", config, "--fail-under", threshold).code == code
+
+
+def test_standard_input_and_the_environment(cli: Cli, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content may come by a pipe, and the table by the environment."""
+    monkeypatch.setenv("AUTORUBRIC_PROVIDERS", config)
+    done = cli("critique-text", "-", "--criteria", "quality", "--dry-run", given="Some text.")
+    assert done.code == 0 and "dry run" in done.out and "quality" in done.out
+
+
+def test_what_could_not_be_judged_is_three(cli: Cli, config: str, openai_server: OpenAIServer) -> None:
+    """A provider that fails, and a criterion without a score, end with 3."""
+    named = cli(*CALL, "--config", config, "--provider", "claude")
+    assert named.code == 3 and "'claude' is not available" in named.err
+    openai_server.script({"do": "answer", "payload": scored(correctness=9, completeness=None)}, model="m1")
+    open_one = cli(*CALL, "--config", config, "--provider", "gpt4", "--fail-under", "1")
+    assert open_one.code == 3 and "not every criterion" in open_one.err
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--provider", "custom:none"), "is not available"),
+        (("--scale", "stars"), "scoring_scale"),
+        (("--max-issues", "99"), "max_issues"),
+        (("--scale", "letter", "--fail-under", "8"), "--fail-under is a number"),
+        (("--config", "none.yaml"), "none.yaml"),
+    ],
+)
+def test_usage_errors_are_two(cli: Cli, config: str, more: tuple[str, ...], told: str) -> None:
+    """A faulty command line or file ends with 2, and nobody is asked."""
+    done = cli(*CALL, "--config", config, *more)
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+
+
+def test_no_provider_is_a_usage_error(cli: Cli, config: str) -> None:
+    """Without a table the command says how to give one; a missing file is told."""
+    assert "AUTORUBRIC_PROVIDERS" in cli(*CALL).err
+    assert cli("critique-text", "none.md", "--criteria", "a", "--config", config).code == 2
+
+
+def test_tools_prints_definitions(cli: Cli) -> None:
+    """`tools` prints the function definition in either style, and refuses others."""
+    assert cli("tools").json == openai_definition()
+    assert cli("tools", "--format", "anthropic").json == anthropic_definition()
+    refused = cli("tools", "--format", "other")
+    assert refused.code == 2 and "openai or anthropic" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [(("--timeout", "0"), "--timeout"), (("--root", "none"), "is no folder"), (("--port", "70000"), "65535")],
+)
+def test_mcp_checks_its_arguments(cli: Cli, config: str, more: tuple[str, ...], told: str) -> None:
+    """What cannot be served is a usage error."""
+    done = cli("mcp", "--config", config, "--http", *more)
+    assert done.code == 2 and told in done.err

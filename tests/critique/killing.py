@@ -1,0 +1,135 @@
+"""Passes killed at random points and resumed: `python -m tests.critique.killing critique FOLDER 100 SEED`.
+
+Every pass is a process of its own, forked from this one, and ended by SIGKILL after a random time. After each
+kill the files are looked at, and once a folder is done they are compared with what they held before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from autorubric import TeacherPrompt, generate_critiques, refine
+from tests.critique.teachers import critique, draft, read_lines, scored, write_lines
+
+DRAFTS = 60
+OUTCOMES = ("refined", "rejected", "undecided", "errors")
+
+
+def kill_and_resume(kind: str, folder: Path, kills: int, seed: int) -> dict[str, Any]:
+    """What was seen: kills, folders finished, records kept, lost and doubled, torn lines."""
+    rng = random.Random(seed)
+    seen = {"kills": 0, "folders": 0, "lost": 0, "doubled": 0, "torn": 0, "kept": 0}
+    while seen["kills"] < kills:
+        _one_folder(kind, folder / f"{kind}-{seen['folders']}", kills, rng, seen)
+        seen["folders"] += 1
+    return seen
+
+
+def _one_folder(kind: str, folder: Path, kills: int, rng: random.Random, seen: dict[str, int]) -> None:
+    folder.mkdir(parents=True)
+    write_lines(folder / "drafts.jsonl", [draft(number, output=f"text {number}") for number in range(DRAFTS)])
+    rows = [{"id": f"draft_{n}", "critique": critique(id=f"draft_{n}")} for n in range(DRAFTS)]
+    write_lines(folder / "given.jsonl", rows)
+    work, names = KINDS[kind]
+    held: dict[str, dict[str, Any]] = {}
+    while True:
+        attempt = rng.randrange(1 << 30)
+        finished = _run_and_kill(partial(work, folder, attempt), rng.uniform(0.005, 0.09))
+        for name in names:
+            _note(folder / name, held, seen)
+        if finished:
+            break
+        seen["kills"] += 1
+        if seen["kills"] >= kills:
+            work(folder, 0)
+            break
+    work(folder, 0)
+    records = [record for name in names for record in read_lines(folder / name)]
+    ids = [record["id"] for record in records]
+    seen["doubled"] += len(ids) - len(set(ids))
+    seen["lost"] += DRAFTS - len(set(ids))
+    # What had come out well is still there as it was.
+    final = {record["id"]: record for record in records}
+    seen["lost"] += sum(final.get(key) != record for key, record in held.items())
+    seen["kept"] += len(held)
+
+
+def _run_and_kill(work: Callable[[], None], seconds: float) -> bool:
+    """Whether the work ended before it was killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.001)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _note(path: Path, held: dict[str, dict[str, Any]], seen: dict[str, int]) -> None:
+    """Notes every whole record of a file that came out well."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    seen["torn"] += bool(content) and not content.endswith(b"\n")
+    for line in content.split(b"\n")[:-1]:
+        record = json.loads(line)
+        if record["critique"] is not None and not record.get("error"):
+            seen["doubled"] += held.setdefault(record["id"], record) != record
+
+
+def _critique(folder: Path, attempt: int) -> None:
+    rng = random.Random(attempt)
+
+    async def teacher(prompt: TeacherPrompt) -> Any:
+        await asyncio.sleep(rng.uniform(0, 0.04))
+        failed = attempt and rng.random() < 0.2
+        return "nothing" if failed else critique(id=prompt.draft_id)
+
+    drafts = folder / "drafts.jsonl"
+    retry = attempt % 2 == 0
+    generate_critiques(drafts, folder, teacher, resume=True, retry_errors=retry)
+
+
+def _refine(folder: Path, attempt: int) -> None:
+    rng = random.Random(attempt)
+
+    async def teacher(prompt: TeacherPrompt) -> Any:
+        await asyncio.sleep(rng.uniform(0, 0.02))
+        if attempt and rng.random() < 0.1:
+            raise RuntimeError("it failed")
+        if prompt.task == "rewrite":
+            return f"better {rng.random()}"
+        return scored(5, "pass") if rng.random() < 0.7 else scored(1, "reject")
+
+    sources = folder / "given.jsonl", folder / "drafts.jsonl"
+    refine(*sources, folder, teacher, resume=True, retry_errors=attempt % 2 == 0)
+
+
+KINDS: dict[str, tuple[Callable[[Path, int], None], tuple[str, ...]]] = {
+    "critique": (_critique, ("critiques_v1.jsonl",)),
+    "refine": (_refine, tuple(f"{name}_v1.jsonl" for name in OUTCOMES)),
+}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    kind, folder, kills, seed = sys.argv[1:]
+    told = kill_and_resume(kind, Path(folder), int(kills), int(seed))
+    sys.stdout.write(json.dumps(told) + "\n")

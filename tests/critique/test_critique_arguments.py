@@ -1,0 +1,153 @@
+"""How a pass is asked for: limits, rehearsals, schemas and templates, and what cannot work."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import (
+    LexicalJudge,
+    LLMConfig,
+    TeacherPrompt,
+    generate_critiques,
+    generate_critiques_async,
+    load_critique_prompt_template,
+    load_critique_schema,
+)
+from autorubric.critique._teacher import model_config
+from autorubric.errors import ArgumentError, FileError
+from tests.critique.teachers import draft, good, read_lines, write_lines
+
+
+@pytest.fixture
+def drafts(tmp_path: Path) -> Path:
+    """Three drafts."""
+    return write_lines(tmp_path / "drafts.jsonl", [draft(number) for number in range(3)])
+
+
+def _records(folder: Path) -> dict[str, Any]:
+    return {record["id"]: record for record in read_lines(folder / "critiques_v1.jsonl")}
+
+
+async def _async_teacher(prompt: TeacherPrompt) -> str:
+    await asyncio.sleep(0.001)
+    return good(prompt)
+
+
+def test_limit_takes_the_first_drafts(drafts: Path, tmp_path: Path) -> None:
+    """With a limit, so many of the file's first drafts are critiqued."""
+    stats = generate_critiques(drafts, tmp_path, good, limit=2)
+    assert (stats["total"], set(_records(tmp_path))) == (2, {"draft_0", "draft_1"})
+    assert generate_critiques(drafts, tmp_path / "none", good, limit=0)["critique_parse_rate"] is None
+
+
+def test_a_rehearsal_asks_nobody_and_writes_nothing(drafts: Path, tmp_path: Path) -> None:
+    """A dry run says how many drafts there are and how long their prompts."""
+
+    def teacher(prompt: TeacherPrompt) -> str:
+        raise AssertionError("asked")
+
+    out = tmp_path / "out"
+    stats = generate_critiques(drafts, out, teacher, dry_run=True)
+    assert (stats["dry_run"], stats["total"], stats["pending"], stats["processed"]) == (True, 3, 3, 0)
+    assert stats["prompt_characters"] > 3 * 1000
+    assert not out.exists()
+
+
+def test_own_schema_and_template(drafts: Path, tmp_path: Path) -> None:
+    """A schema and a template of the caller's own are used; figures are of what such critiques have."""
+    schema = {"type": "object", "required": ["verdict"], "properties": {"verdict": {"enum": ["yes", "no"]}}}
+    seen: list[str] = []
+
+    def teacher(prompt: TeacherPrompt) -> str:
+        seen.append(prompt.content)
+        return '{"verdict": "yes", "scores": {"taste": 7}}'
+
+    stats = generate_critiques(drafts, tmp_path, teacher, schema=schema, template="Judge {id}: {output} {{}}")
+    assert stats["verdict_distribution"]["yes"] == 3
+    assert stats["avg_scores"] == {"taste": 7.0}
+    assert seen[0].startswith("Judge draft_0: <submission-") and seen[0].endswith("{}")
+    path = tmp_path / "template.txt"
+    path.write_text("Look: {material}", encoding="utf-8")
+    generate_critiques(drafts, tmp_path / "file", teacher, schema=schema, template=path)
+    assert seen[-1].startswith("Look: <query-")
+
+
+def test_schema_and_template_as_the_loaders_give_them(drafts: Path, tmp_path: Path) -> None:
+    """The loaders' results are what is used without them."""
+    schema, template = load_critique_schema(), load_critique_prompt_template()
+    generate_critiques(drafts, tmp_path, good, {}, schema, template, 50, False)
+    manifest = json.loads((tmp_path / "critiques_v1_manifest.json").read_text(encoding="utf-8"))
+    assert manifest["critique_schema"]["path"].endswith("critique_v1.schema.json")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"template": "Look at {outptu}"}, "unknown variable"),
+        ({"template": "Look."}, "does not show the output"),
+        ({"schema": {"type": "nothing"}}, "no JSON schema"),
+        ({"limit": -1}, "limit"),
+        ({"schema": {}, "rubric": "r.yaml"}, "leave out schema"),
+        ({"threshold": 0.5}, "threshold"),
+        ({"config": ["models"]}, "config"),
+        ({"teacher": 7}, "teacher is 7"),
+        ({"teacher": LexicalJudge()}, "writes no critique"),
+        ({"teacher": "openai/m", "config": {"generation": {"temprature": 1}}}, "temperature"),
+    ],
+)
+def test_arguments_that_cannot_work(
+    arguments: dict[str, Any], message: str, drafts: Path, tmp_path: Path
+) -> None:
+    """Faulty arguments are told before anything is asked or written."""
+    with pytest.raises(ArgumentError, match=message):
+        generate_critiques(drafts, tmp_path / "out", **{"teacher": good, **arguments})
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_drafts_are_a_file_error(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(FileError, match=r"none\.jsonl"):
+        generate_critiques(tmp_path / "none.jsonl", tmp_path, good)
+
+
+def test_settings_of_a_model_by_name_are_those_of_the_config(drafts: Path, tmp_path: Path) -> None:
+    """What the manifest says of a model's settings is what it is asked with."""
+    config = {"models": ["openai/a", "openai/b"], "generation": {"temperature": 0.25, "max_tokens": 10}}
+    made = model_config("openai/a", config)
+    assert made == LLMConfig(model="openai/a", temperature=0.25, max_tokens=10, fallbacks=("openai/b",))
+
+
+def test_it_is_safe_inside_a_running_loop(drafts: Path, tmp_path: Path) -> None:
+    """The blocking call may stand in a coroutine; the twin is awaited."""
+
+    async def both() -> tuple[dict[str, Any], dict[str, Any]]:
+        blocking = generate_critiques(drafts, tmp_path / "a", good)
+        return blocking, await generate_critiques_async(drafts, tmp_path / "b", _async_teacher)
+
+    one, other = asyncio.run(both())
+    assert one["records"] == other["records"] == 3
+
+
+def test_a_bounded_number_of_drafts_is_under_way(tmp_path: Path) -> None:
+    """An async teacher is asked about many at a time, within the window; a sync one in turn, in order."""
+    drafts = write_lines(tmp_path / "drafts.jsonl", [draft(number) for number in range(100)])
+    running = most = 0
+
+    async def teacher(prompt: TeacherPrompt) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.002)
+        running -= 1
+        return good(prompt)
+
+    generate_critiques(drafts, tmp_path / "a", teacher)
+    assert 1 < most <= 32
+    generate_critiques(drafts, tmp_path / "b", good)
+    ids = [record["id"] for record in read_lines(tmp_path / "b" / "critiques_v1.jsonl")]
+    assert ids == [f"draft_{number}" for number in range(100)]

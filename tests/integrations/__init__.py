@@ -1,0 +1,1 @@
+"""What joins the library to other products."""

@@ -1,0 +1,349 @@
+"""The tools over MCP, by the SDK's own client, on both transports."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
+from autorubric.errors import ArgumentError
+from autorubric.integrations import build_mcp_server, http_address
+from autorubric.integrations._mcp_tools import TOOLS, ToolServer
+from autorubric.tool import provider_table
+from tests.doubles import in_loop
+from tests.servers.fixtures import OpenAIServer
+from tests.tool.replies import REPLY, REQUEST, hang
+
+pytest.importorskip("mcp", reason="the package mcp is not installed (extra autorubric[mcp])")
+
+import httpx
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
+from mcp.shared.exceptions import McpError
+from mcp.shared.memory import create_connected_server_and_client_session
+from mcp.types import (
+    CallToolResult,
+    CancelledNotification,
+    CancelledNotificationParams,
+    ClientNotification,
+    TextContent,
+)
+
+MAIN = "from autorubric.cli import main; main()"
+TOKEN = "a-token-of-enough-characters"
+RUBRIC = "- {name: capital, requirement: The text names Paris.}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, openai_server: OpenAIServer) -> Path:
+    """A folder with a provider table, a rubric and a run; a file that nobody may read beside it."""
+    root = tmp_path / "root"
+    root.mkdir()
+    settings = {"api_base": openai_server.api_base, "max_retries": 0}
+    providers = {
+        "gpt4": {"model": "hosted_vllm/m1", **settings},
+        "claude": {"model": "hosted_vllm/slow", **settings},
+    }
+    (root / "providers.json").write_text(json.dumps({"providers": providers}), encoding="utf-8")
+    (root / "rubric.yaml").write_text(RUBRIC, encoding="utf-8")
+    (tmp_path / "secret.yaml").write_text(RUBRIC, encoding="utf-8")
+    (root / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    rubric = Rubric.from_file(root / "rubric.yaml")
+    items = [
+        DataItem(submission="Paris", description="a", ground_truth=["MET"]),
+        DataItem(submission="Lyon", description="b", ground_truth=["UNMET"]),
+    ]
+    dataset = RubricDataset(name="capitals", rubric=rubric, items=items)
+    judge = CriterionGrader(
+        judges=[lambda asked: "MET" if "Paris" in str(asked.submission.text) else "UNMET"]
+    )
+    evaluate_sync(dataset, judge, experiment_name="run", experiments_dir=root, show_progress=False)
+    return root
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a server, with this source tree in it."""
+    kept = ("PATH", "HOME", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
+    own = {k: v for k, v in os.environ.items() if k in kept or k.startswith("COVERAGE")}
+    return {**own, **more}
+
+
+@asynccontextmanager
+async def over_stdio(folder: Path, *arguments: str) -> AsyncIterator[ClientSession]:
+    """A session with the command line's own server on stdio."""
+    command = ["-c", MAIN, "mcp", "--config", "providers.json", *arguments]
+    started = StdioServerParameters(command=sys.executable, args=command, cwd=folder, env=environment())
+    async with stdio_client(started) as (incoming, outgoing), ClientSession(incoming, outgoing) as session:
+        await session.initialize()
+        yield session
+
+
+@contextmanager
+def http_server(folder: Path, *arguments: str, **more: str) -> Iterator[str]:
+    """The address of the command line's own server on a free port of the loopback."""
+    call = ["mcp", "--http", "--port", "0", "--config", "providers.json", *arguments]
+    command = [sys.executable, "-c", MAIN, *call]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(**more), stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stderr is not None
+        try:
+            yield process.stderr.readline().split()[-1]
+        finally:
+            process.terminate()
+            process.communicate(timeout=20)
+
+
+@asynccontextmanager
+async def over_http(folder: Path, *arguments: str) -> AsyncIterator[ClientSession]:
+    """A session with the command line's own server over streamable HTTP."""
+    with http_server(folder, *arguments) as url:
+        async with at(url) as session:
+            yield session
+
+
+@asynccontextmanager
+async def at(url: str, headers: dict[str, str] | None = None) -> AsyncIterator[ClientSession]:
+    """A session with the server at an address."""
+    async with (
+        streamablehttp_client(url, headers=headers) as (incoming, outgoing, _),
+        ClientSession(incoming, outgoing) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+SESSIONS = pytest.mark.parametrize("session_over", [over_stdio, over_http], ids=["stdio", "http"])
+
+
+def line(result: CallToolResult) -> str:
+    """The text of a result."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+async def cancelled(session: ClientSession, arguments: dict[str, Any]) -> None:
+    """Calls, as the first request after the session's own, and cancels."""
+    call = asyncio.create_task(session.call_tool("critique_evaluate", arguments))
+    await asyncio.sleep(0.4)
+    params = CancelledNotificationParams(requestId=1)
+    await session.send_notification(ClientNotification(CancelledNotification(params=params)))
+    await call
+
+
+def scripted(server: OpenAIServer) -> None:
+    """Has the model answer rightly, and the slow one never."""
+    server.script({"do": "answer", "payload": REPLY}, model="m1", repeat="last")
+    server.script({"do": "hang", "seconds": 60}, model="slow", repeat="last")
+
+
+@SESSIONS
+@in_loop
+async def test_a_session(session_over: Any, folder: Path, openai_server: OpenAIServer) -> None:
+    """List, call, error, oversize and progress, in one session; then it still answers."""
+    scripted(openai_server)
+    async with session_over(folder) as session:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert list(tools) == ["critique_evaluate", "grade", "compute_metrics"]
+        critique = tools["critique_evaluate"]
+        assert critique.title == "critique.evaluate" and critique.annotations.readOnlyHint
+        assert critique.inputSchema["required"] == ["content", "criteria"]
+
+        heard: list[tuple[float, float | None, str | None]] = []
+
+        async def hear(done: float, steps: float | None, what: str | None) -> None:
+            heard.append((done, steps, what))
+
+        asked = {**REQUEST, "provider": "gpt4"}
+        done = await session.call_tool("critique_evaluate", asked, progress_callback=hear)
+        assert not done.isError
+        assert line(done) == "✓ 8/10 · 1 issue · 2 suggestions"
+        assert done.structuredContent["overall_score"] == 8
+        jsonschema.validate(done.structuredContent, critique.outputSchema)
+        assert [one[:2] for one in heard] == [(1, 3), (2, 3), (3, 3)]
+        assert heard[1][2] == "gpt4 evaluates"
+
+        for wrong, told in (
+            ({**asked, "content": "x" * 512_001}, "Content exceeds maximum size (500KB)"),
+            ({**asked, "provider": "custom:none"}, "is not available"),
+            ({"content": "x"}, "criteria: it is missing"),
+        ):
+            failed = await session.call_tool("critique_evaluate", wrong)
+            assert failed.isError and told in line(failed)
+            assert failed.structuredContent == {"ok": False, "error": line(failed)[2:], "provider": None}
+        assert (await session.call_tool("nosuch", {})).isError
+        assert not (await session.call_tool("critique_evaluate", {**asked, "dry_run": True})).isError
+
+
+@SESSIONS
+@in_loop
+async def test_cancel_and_timeout(session_over: Any, folder: Path, openai_server: OpenAIServer) -> None:
+    """A call takes no longer than allowed, a client may give one up, and the session goes on."""
+    scripted(openai_server)
+    slow = {**REQUEST, "provider": "claude"}
+    async with session_over(folder, "--timeout", "1.5") as session:
+        with pytest.raises(McpError, match="cancelled"):
+            await cancelled(session, slow)
+        timed_out = await session.call_tool("critique_evaluate", slow)
+        assert line(timed_out) == "✗ Evaluation timed out after 1.5 s"
+        assert not (await session.call_tool("critique_evaluate", {**REQUEST, "provider": "gpt4"})).isError
+
+
+@SESSIONS
+@in_loop
+async def test_grade_and_metrics(session_over: Any, folder: Path, openai_server: OpenAIServer) -> None:
+    """A text is graded against a rubric, given or in a file; a stored run is measured."""
+    openai_server.script({"do": "answer", "payload": {"reason": "It does.", "verdict": "MET"}}, repeat="last")
+    async with session_over(folder) as session:
+        inline = [{"name": "short", "requirement": "It is short."}]
+        for rubric, name in (("rubric.yaml", "capital"), (inline, "short")):
+            graded = await session.call_tool("grade", {"text": "Paris.", "rubric": rubric})
+            assert line(graded) == "score 1 · 1 criteria"
+            (criterion,) = graded.structuredContent["criteria"]
+            assert (criterion["name"], criterion["answer"]) == (name, "MET")
+        measured = await session.call_tool("compute_metrics", {"run": "run"})
+        assert measured.structuredContent["metrics"]["criterion_accuracy"] == 1.0
+        for tool, wrong in (
+            ("grade", {"text": "x", "rubric": "none.yaml"}),
+            ("grade", {"text": "x", "rubric": 5}),
+            ("compute_metrics", {"run": "none"}),
+            ("compute_metrics", {}),
+        ):
+            failed = await session.call_tool(tool, wrong)
+            assert failed.isError and failed.structuredContent["ok"] is False
+
+
+@in_loop
+async def test_files_stay_below_the_root(folder: Path) -> None:
+    """No tool reads a file outside the server's folder, by whatever path or link."""
+    server = build_mcp_server(ToolServer(providers=provider_table(folder / "providers.json"), root=folder))
+    async with create_connected_server_and_client_session(server) as session:
+        for path in ("../secret.yaml", str(folder.parent / "secret.yaml"), "link.yaml"):
+            calls: list[tuple[str, dict[str, Any]]] = [
+                ("critique_evaluate", {"content": "x", "criteria": [path]}),
+                ("critique_evaluate", {"content": "x", "criteria": path}),
+                ("grade", {"text": "x", "rubric": path}),
+                ("compute_metrics", {"run": path}),
+                ("compute_metrics", {"run": "run", "dataset": path}),
+            ]
+            for tool, arguments in calls:
+                failed = await session.call_tool(tool, arguments)
+                assert failed.isError and "lies outside the workspace" in line(failed), (tool, arguments)
+        outer = {"content": "x", "criteria": ["secret.yaml"], "workspace_root": str(folder.parent)}
+        assert "lies outside" in line(await session.call_tool("critique_evaluate", outer))
+        dry = {"content": "x", "criteria": ["rubric.yaml"], "dry_run": True}
+        inside = await session.call_tool("critique_evaluate", dry)
+        assert inside.structuredContent is not None and inside.structuredContent["criteria"] == ["capital"]
+
+
+@in_loop
+async def test_a_cancelled_call_stops_the_work(folder: Path) -> None:
+    """A client's cancellation reaches whoever evaluates."""
+    ended = asyncio.Event()
+
+    async def critic(prompt: Any) -> None:
+        try:
+            await hang(prompt)
+        finally:
+            ended.set()
+
+    server = build_mcp_server(ToolServer(providers=provider_table({"gpt4": critic}), root=folder))
+    async with create_connected_server_and_client_session(server) as session:
+        with pytest.raises(McpError, match="cancelled"):
+            await cancelled(session, REQUEST)
+        await asyncio.wait_for(ended.wait(), 5)
+
+
+@in_loop
+async def test_a_function_cannot_grade(folder: Path) -> None:
+    """A provider that only reads prompts is refused by `grade`, and told."""
+    server = build_mcp_server(ToolServer(providers=provider_table({"gpt4": hang}), root=folder))
+    async with create_connected_server_and_client_session(server) as session:
+        failed = await session.call_tool("grade", {"text": "x", "rubric": "rubric.yaml"})
+        assert "is no model and no judge" in line(failed)
+
+
+def test_only_the_loopback_goes_without_a_token() -> None:
+    """Any other address needs a token, and a token has some length."""
+    for host in ("127.0.0.1", "localhost", "::1", "127.8.8.8"):
+        assert http_address(host, 0, None).is_loopback
+    for host in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
+        with pytest.raises(ArgumentError, match="there is no token"):
+            http_address(host, 0, None)
+        assert http_address(host, 0, TOKEN).token == TOKEN
+    for token in ("short", "é" * 20):
+        with pytest.raises(ArgumentError, match="at least 16 characters"):
+            http_address("127.0.0.1", 0, token)
+    assert TOKEN not in repr(http_address("127.0.0.1", 0, TOKEN))
+
+
+def test_a_token_is_asked_for(folder: Path) -> None:
+    """Where there is a token, nobody gets in without it; elsewhere nothing is served."""
+    with http_server(folder, AUTORUBRIC_MCP_TOKEN=TOKEN) as url:
+        given: tuple[dict[str, str], ...] = (
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": f"Basic {TOKEN}"},
+        )
+        for headers in given:
+            refused = httpx.post(url, headers=headers, json={}, trust_env=False)
+            assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert httpx.get(url.replace("/mcp", "/other"), trust_env=False).status_code == 404
+
+        async def listed() -> int:
+            async with at(url, {"Authorization": f"Bearer {TOKEN}"}) as session:
+                return len((await session.list_tools()).tools)
+
+        assert asyncio.run(asyncio.wait_for(listed(), 30)) == len(TOOLS)
+
+
+def test_a_web_page_gets_nothing(folder: Path) -> None:
+    """A request that names another host or comes from another origin is refused."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    accept = {"Accept": "application/json, text/event-stream"}
+    with http_server(folder) as url:
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+            refused = httpx.post(url, headers={**accept, **headers}, json=body, trust_env=False)
+            assert refused.status_code in (403, 421)
+
+
+def test_an_open_address_is_a_usage_error(folder: Path) -> None:
+    """The command refuses to listen elsewhere without a token, and says what to do."""
+    command = [sys.executable, "-c", MAIN, "mcp", "--http", "--host", "0.0.0.0", "--config", "providers.json"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, encoding="utf-8", timeout=60
+    )
+    assert done.returncode == 2 and "there is no token" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_the_package_it_says_how_to_get_it(folder: Path) -> None:
+    """Where mcp is absent the command names the extra; neither import nor help ever loads mcp."""
+    program = (
+        "import sys; sys.modules['mcp'] = None\n"
+        f"sys.argv = ['autorubric', 'mcp', '--config', 'providers.json']\n{MAIN}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment(), capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 2 and "autorubric[mcp]" in done.stderr
+    program = (
+        "import sys, atexit, autorubric\n"
+        "atexit.register(lambda: print('mcp' in sys.modules, file=sys.stderr))\n"
+        f"autorubric.critique_evaluate\nsys.argv = ['autorubric', '--help']\n{MAIN}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment(), capture_output=True, encoding="utf-8"
+    )
+    assert done.stderr.strip() == "False"

@@ -1,0 +1,1 @@
+"""`critique.evaluate`: request, routing, reply, scores, files, audit."""

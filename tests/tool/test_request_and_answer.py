@@ -1,0 +1,332 @@
+"""What is asked, what is answered, and what is answered where something is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, strategies as st
+
+import autorubric
+from autorubric.critic import Prompt
+from autorubric.errors import JudgeError
+from autorubric.judges import FunctionJudge, JudgeRequest
+from autorubric.tool import (
+    CritiqueRequest,
+    CritiqueResponse,
+    critique_evaluate,
+    critique_evaluate_sync,
+    input_schema,
+    output_schema,
+)
+from tests.doubles import in_loop
+from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask, failing, hang, scored
+
+SWIFT = (
+    'func fetchData() async throws -> Data {\n  let url = URL(string: "https://api.example.com")!\n'
+    "  let (data, _) = try await URLSession.shared.data(from: url)\n  return data\n}"
+)
+EXAMPLES: list[dict[str, Any]] = [
+    {"content": SWIFT, "content_type": "code", "criteria": ["correctness", "quality", "security"]},
+    {
+        "content": '{"session_id": "abc123", "messages": [...], "tool_calls": [...]}',
+        "content_type": "session_snapshot",
+        "criteria": ["completeness", "safety"],
+        "context": "The user asked for a refactoring. Check that all is done, inside the workspace.",
+        "provider": "local_fm",
+        "evaluation_mode": "detailed",
+    },
+    {
+        "content": "// ... git diff output ...",
+        "content_type": "code",
+        "criteria": ["correctness", "style", "security"],
+        "provider": "auto",
+        "evaluation_mode": "summary",
+        "scoring_scale": "pass-fail",
+        "max_issues": 5,
+    },
+    {
+        "content": "# New Feature Guide\n\nThis guide explains...",
+        "content_type": "markdown",
+        "criteria": ["completeness", "quality"],
+        "context": "A README. It should say what it is for, how it is used, and give examples.",
+        "evaluation_mode": "detailed",
+    },
+]
+SUCCESS = {
+    "ok", "provider", "overall_score", "scoring_scale", "criteria_scores", "issues", "summary",
+    "suggestions", "evaluation_time_ms",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", EXAMPLES)
+def test_the_examples_run(arguments: dict[str, Any]) -> None:
+    """The four examples of the tool's description are answered, as tool calls and as arguments."""
+    critic = Critical(8)
+    jsonschema.validate(arguments, input_schema())
+    for request in (arguments, {"tool": "critique.evaluate", "arguments": arguments}):
+        answer = ask(request, providers={"local_fm": critic})
+        assert answer.ok and answer.provider == "local_fm"
+        assert [one.criterion for one in answer.criteria_scores] == arguments["criteria"]
+        jsonschema.validate(answer.to_dict(), output_schema())
+    assert ("is no valid JSON" in critic.prompts[0]) == (arguments["content_type"] == "session_snapshot")
+    assert arguments.get("context", "") in critic.prompts[0]
+
+
+def test_the_answer_has_the_keys_of_its_description() -> None:
+    """A detailed answer has the described keys and no others; scores are whole numbers where they are."""
+    answer = ask(REQUEST, REPLY).to_dict()
+    assert set(answer) == SUCCESS
+    assert answer["criteria_scores"] == [
+        {"criterion": "correctness", "score": 9, "label": "Excellent"},
+        {"criterion": "completeness", "score": 7, "label": "Good"},
+    ]
+    assert answer["issues"] == [ISSUE]
+    assert (answer["overall_score"], answer["scoring_scale"]) == (8, "0-10")
+    assert isinstance(answer["overall_score"], int) and isinstance(answer["evaluation_time_ms"], int)
+    assert answer["summary"] and len(answer["suggestions"]) == 2
+    assert json.loads(json.dumps(answer)) == answer
+    assert CritiqueResponse.model_validate(answer).to_dict() == answer
+
+
+def test_the_described_record_is_an_answer() -> None:
+    """A record of the described shape is read and written back as it is, and told in one line."""
+    record = {**ask(REQUEST, REPLY).to_dict(), "overall_score": 8.5, "issues": [ISSUE] * 3}
+    answer = CritiqueResponse.model_validate(record)
+    assert answer.one_line() == "✓ 8.5/10 · 3 issues · 2 suggestions"
+    assert answer.to_dict() == record
+
+
+def test_the_described_error_is_an_answer() -> None:
+    """Content of more than 512,000 bytes is refused in the described words; of just as many it is not."""
+    too_long = {"ok": False, "error": "Content exceeds maximum size (500KB)", "provider": None}
+    assert ask({**REQUEST, "content": "x" * 512_001}, REPLY).to_dict() == too_long
+    assert ask({**REQUEST, "content": "é" * 256_001}, REPLY).to_dict() == too_long
+    assert ask({**REQUEST, "content": "é" * 256_000}, REPLY).ok
+    built = CritiqueRequest(content="x" * 600_000, criteria=("quality",))
+    assert ask(built, REPLY).to_dict() == too_long
+    assert "Context exceeds" in str(ask({**REQUEST, "context": "x" * 512_001}, REPLY).error)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"criteria": []}, "criteria"),
+        ({"criteria": ["a\nb"]}, "no name of a criterion"),
+        ({"content": " \n"}, "content: it is empty"),
+        ({"content": 5}, "content"),
+        ({"content": "\ud800"}, "half a character"),
+        ({"max_issues": 0}, "max_issues"),
+        ({"max_issues": 51}, "got 51"),
+        ({"scoring_scale": "stars"}, "scoring_scale"),
+        ({"evaluation_mode": "long"}, "evaluation_mode"),
+        ({"content_type": "poem"}, "content_type"),
+        ({"max_isues": 3}, "did you mean 'max_issues'?"),
+        ({"workspace_root": "/no/such/folder"}, "is no folder"),
+        ({"criteria": ["no-such.yaml"]}, "there is no such file"),
+        ({"criteria": ["rubric.yaml", "quality"]}, "stands alone"),
+    ],
+)
+def test_a_faulty_request_is_an_answer(change: dict[str, Any], told: str) -> None:
+    """Whatever is wrong with a request is told in the shape of an error, and nobody is asked."""
+    critic = Critical()
+    answer = ask({**REQUEST, **change}, critic)
+    assert set(answer.to_dict()) == {"ok", "error", "provider"}
+    assert told in str(answer.error)
+    assert critic.prompts == []
+
+
+@pytest.mark.parametrize("request_", [None, 5, [], {"tool": "other", "arguments": {}}, {}])
+def test_no_request_is_an_answer(request_: Any) -> None:
+    """What is no request at all does not raise either."""
+    assert ask(request_, REPLY).ok is False
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), True, "30"])
+def test_a_faulty_timeout_is_an_answer(timeout: Any) -> None:
+    """A timeout that is none is told."""
+    assert "timeout" in str(ask(REQUEST, REPLY, timeout=timeout).error)
+
+
+def test_modes_leave_out_what_is_not_asked() -> None:
+    """A summary has no issues and suggestions, bare scores no summary either; nobody is asked for them."""
+    seen: list[str] = []
+
+    def critic(prompt: Prompt) -> dict[str, Any]:
+        seen.append(prompt.content)
+        return REPLY
+
+    beside = {"issues", "suggestions"}
+    assert set(ask({**REQUEST, "evaluation_mode": "summary"}, critic).to_dict()) == SUCCESS - beside
+    bare = ask({**REQUEST, "evaluation_mode": "score_only"}, critic)
+    assert set(bare.to_dict()) == SUCCESS - beside - {"summary"}
+    assert bare.one_line() == "✓ 8/10"
+    assert not bare.issues and not bare.suggestions and not bare.summary
+    assert '"issues"' not in seen[0] and '"summary"' in seen[0] and '"summary"' not in seen[1]
+
+
+def test_what_could_not_be_assessed_has_no_number() -> None:
+    """Neither null nor an abstention becomes a number, and the whole is the mean of the rest."""
+    for entry in ({"score": None}, {"score": 0, "cannot_assess": True}):
+        reply = {"criteria_scores": [{"criterion": "correctness", **entry}, scored(completeness=6)]}
+        reply["criteria_scores"][1] = scored(completeness=6)["criteria_scores"][0]
+        answer = ask(REQUEST, reply)
+        assert [(one.score, one.label) for one in answer.criteria_scores] == [(None, None), (6, "Fair")]
+        assert answer.overall_score == 6
+        assert "1 not assessed" in answer.one_line()
+    nothing = ask(REQUEST, scored(correctness=None, completeness=None))
+    assert nothing.ok and nothing.overall_score is None and nothing.one_line().startswith("? no score")
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ({}, "criteria_scores has no 'correctness'"),
+        (scored(correctness=9), "criteria_scores has no 'completeness'"),
+        (scored(correctness=11, completeness=1), "less than or equal to 10"),
+        (scored(correctness="x", completeness=1), "correctness"),
+        (scored(correctness=1, completeness=1, wit=1), "'wit' is unknown"),
+        ({**REPLY, "issues": [{**ISSUE, "severity": "grave"}]}, "severity is one of"),
+        ({**REPLY, "issues": [{**ISSUE, "criterion": "wit"}]}, "'wit' is no criterion"),
+        ({**REPLY, "issues": [{**ISSUE, "description": ""}]}, "no description"),
+        ({**REPLY, "issues": "none"}, "give a list"),
+        ({"criteria_scores": [5]}, "entry 1"),
+    ],
+)
+def test_an_unreadable_reply_is_no_score(reply: dict[str, Any], told: str) -> None:
+    """A reply that is no critique makes an error, and never a number."""
+    answer = ask(REQUEST, reply)
+    assert not answer.ok and answer.overall_score is None
+    assert told in str(answer.error)
+
+
+def test_replies_may_come_in_other_clothes() -> None:
+    """JSON text with prose around it, an instance of the asked class, and a mapping of names are read."""
+
+    def instance(prompt: Prompt) -> Any:
+        return prompt.format_override.model_validate(REPLY)
+
+    mapping = {**REPLY, "criteria_scores": {"correctness": 9, "completeness": {"score": 7}}}
+    text = f"Here it is:\n```json\n{json.dumps(REPLY)}\n```"
+    for critic in (lambda _: text, instance, lambda _: mapping):
+        assert ask(REQUEST, critic).overall_score == 8
+
+
+def test_at_most_so_many_issues_of_a_criterion() -> None:
+    """The most severe issues of each criterion stay, in the order in which they were told."""
+    severities = ["low", "critical", "medium", "high"]
+    issues = [{**ISSUE, "severity": one, "description": one} for one in severities]
+    issues.append({**ISSUE, "criterion": "correctness", "severity": "low", "description": "other"})
+    answer = ask({**REQUEST, "max_issues": 2}, {**REPLY, "issues": issues})
+    assert [issue.description for issue in answer.issues] == ["critical", "high", "other"]
+
+
+def test_a_timeout_is_an_answer() -> None:
+    """A critic that hangs is given up after the seconds allowed."""
+    started = time.monotonic()
+    answer = ask(REQUEST, hang, timeout=0.2)
+    assert answer.to_dict() == {"ok": False, "error": "Evaluation timed out after 0.2 s", "provider": None}
+    assert time.monotonic() - started < 5
+
+
+@in_loop
+async def test_cancelling_is_no_answer(tmp_path: Path) -> None:
+    """A cancelled call ends as cancelled, and stands in the audit log as that."""
+    log = tmp_path / "audit.jsonl"
+    call = critique_evaluate(REQUEST, providers={"gpt4": hang}, audit_path=log)
+    task = asyncio.create_task(call)
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert json.loads(log.read_text(encoding="utf-8"))["error_code"] == "cancelled"
+
+
+def test_a_bug_in_a_critic_is_an_answer() -> None:
+    """Whatever a critic raises, or gives, is told as that provider's failure."""
+    for critic in (failing(RuntimeError("broken")), failing(StopIteration()), lambda _: object()):
+        answer = ask(REQUEST, critic)
+        assert not answer.ok and "gpt4" in str(answer.error)
+    assert "evaluator is 5" in str(ask(REQUEST, providers={"gpt4": 5}).error)
+
+
+@given(
+    st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
+)
+def test_any_reply_gives_an_answer(reply: Any) -> None:
+    """No reply raises; a score is there only with `ok`."""
+    answer = ask(REQUEST, lambda _: reply)
+    assert answer.ok or answer.overall_score is None
+
+
+@given(
+    st.dictionaries(st.sampled_from(sorted(CritiqueRequest.model_fields)) | st.text(), st.none() | st.text())
+)
+def test_any_request_gives_an_answer(request_: dict[str, Any]) -> None:
+    """No request raises."""
+    jsonschema.validate(ask(request_, REPLY).to_dict(), output_schema())
+
+
+def test_a_dry_run_asks_nobody() -> None:
+    """A dry run names provider and criteria and the size of the prompt that would be sent."""
+    critic = Critical()
+    dry = ask({**REQUEST, "dry_run": True, "criteria": ["quality", "wit"]}, critic)
+    assert critic.prompts == []
+    ask({**REQUEST, "criteria": ["quality", "wit"]}, critic)
+    assert dry.to_dict() == {
+        "ok": True,
+        "dry_run": True,
+        "provider": "gpt4",
+        "criteria": ["quality", "wit"],
+        "prompt_size": len(critic.prompts[0].encode("utf-8")),
+    }
+    assert dry.one_line() == "dry run · gpt4 · 2 criteria"
+    assert not ask({**REQUEST, "dry_run": True, "provider": "claude"}, critic).ok
+
+
+def test_a_judge_may_be_a_provider() -> None:
+    """A judge answers criterion by criterion in its own words; its reasons are the summary."""
+    judge = FunctionJudge(function=lambda request: {"score": 4, "explanation": "Short."}, judge_id="own")
+    answer = ask(REQUEST, judge)
+    assert (answer.overall_score, answer.issues) == (4, ())
+    assert answer.summary == "correctness: Short.\ncompleteness: Short."
+
+
+def test_a_judge_that_fails_is_no_score() -> None:
+    """A judge that answers nothing is a provider that failed; one that fails in part scores the rest."""
+
+    def half(request: JudgeRequest) -> Any:
+        if request.criterion.name == "correctness":
+            raise JudgeError("no idea")
+        return 6
+
+    def none(request: JudgeRequest) -> Any:
+        raise JudgeError("no idea")
+
+    answer = ask(REQUEST, FunctionJudge(function=half, judge_id="own"))
+    assert [one.score for one in answer.criteria_scores] == [None, 6] and answer.overall_score == 6
+    failed = ask(REQUEST, FunctionJudge(function=none, judge_id="own"))
+    assert not failed.ok and "no idea" in str(failed.error)
+
+
+def test_progress_grows_to_its_end() -> None:
+    """Whoever listens hears steps that grow, up to the last."""
+    heard: list[tuple[int, int]] = []
+    ask(REQUEST, REPLY, on_progress=lambda done, steps, what: heard.append((done, steps)))
+    assert heard == [(1, 3), (2, 3), (3, 3)]
+
+
+@in_loop
+async def test_the_sync_twin_works_inside_a_loop() -> None:
+    """The blocking form is safe where a loop runs."""
+    assert critique_evaluate_sync(REQUEST, providers={"gpt4": Critical(10)}).overall_score == 10
+
+
+def test_the_names_are_public() -> None:
+    """What the tool offers is importable from the package."""
+    assert autorubric.critique_evaluate is critique_evaluate
