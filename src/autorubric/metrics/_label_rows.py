@@ -20,7 +20,8 @@ human, judge or llm, panel, truth), `sample`, `order` and `status`."""
 _KINDS: Mapping[str, str] = {
     "human": "human", "judge": "judge", "llm": "judge", "panel": "panel", "truth": "truth", "gold": "truth",
 }  # fmt: skip
-_NEEDED = ("item_id", "criterion", "rater")
+NEEDED = ("item_id", "criterion", "rater")
+"""Columns without which no long table is one."""
 
 
 class LabelRow(NamedTuple):
@@ -74,7 +75,7 @@ def _mappings(table: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
-    missing = [name for name in _NEEDED if is_missing(row.get(name))]
+    missing = [name for name in NEEDED if is_missing(row.get(name))]
     if not ("label" in row or "value" in row):
         missing.append("label")
     if missing:
@@ -93,9 +94,17 @@ def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
         sample=_whole(number, row.get("sample")),
         order=None if is_missing(row.get("order")) else str(row["order"]),
         label=None if is_missing(label) or label == "" else label,
-        number=None if "label" not in row or is_missing(row.get("number")) else float(row["number"]),
+        number=_number(row) if "label" in row else None,
         status=None if is_missing(status) else str(status),
     )
+
+
+def _number(row: Mapping[str, Any]) -> float | None:
+    """The answer as a number: in its own units, or, where it has no label either, on [0, 1]."""
+    for name in ("number", "value") if is_missing(row["label"]) else ("number",):
+        if not is_missing(row.get(name)):
+            return float(row[name])
+    return None
 
 
 def _rater(number: int, row: Mapping[str, Any]) -> Rater:

@@ -14,7 +14,7 @@ from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._label_rows import LabelRow, label_rows
 from autorubric.metrics._read_votes import read_votes
 from autorubric.metrics._run_protocols import GradedRun, LabelledDataset, OwnedRun
-from autorubric.metrics._scales import Interval, Scale, infer_scale
+from autorubric.metrics._scales import Binary, Interval, Scale, infer_scale, is_missing
 from autorubric.metrics._table_rows import Cell, TableRows
 from autorubric.metrics._votes_table import DECIDED, MeasuredCriterion, VotesTable
 from autorubric.values import Answer, Level, Submission
@@ -54,7 +54,8 @@ def table_of(
         return read_votes(result, dataset if dataset is not None else dataset_of(result))
     rows = label_rows(result)
     if dataset is None:
-        return _assemble(rows, _homes_on_scales(rows, scales), list(dict.fromkeys(r.item_id for r in rows)))
+        homes, notes = _homes_on_scales(rows, scales)
+        return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), notes)
     if scales is not None:
         raise ArgumentError("scales come from the dataset's criteria; leave them out")
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
@@ -127,7 +128,8 @@ class _OnScale:
     def read(self, rows: TableRows, row: LabelRow) -> Answer | None:
         try:
             if not isinstance(self.scale, Interval):
-                return self.measured.answers[self.scale.code(row.label)]
+                code = self.scale.code(row.label)
+                return _abstention(row.label) if code < 0 else self.measured.answers[code]
             number = float(row.label if row.number is None else row.number)
             return Answer(code=number, value=_on_unit(number, self.scale), label=str(row.label))
         except (ArgumentError, TypeError, ValueError) as error:
@@ -151,20 +153,60 @@ def _on_unit(number: float, scale: Interval) -> float | None:
 
 def _homes_on_scales(
     rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
-) -> dict[tuple[str, str], _Home]:
+) -> tuple[dict[tuple[str, str], _Home], tuple[str, ...]]:
+    """The scale of each row's criterion, and a note on those that were inferred."""
     labels: dict[str, list[Any]] = {}
     for row in rows:
-        labels.setdefault(row.criterion, []).append(row.label)
+        answers = labels.setdefault(row.criterion, [])
+        if row.status in (None, "answered"):
+            answers.append(row.label if row.number is None or row.label is not None else row.number)
     homes: dict[str, _Home] = {}
+    inferred: dict[str, list[str]] = {}
     for name, seen in labels.items():
         scale = scales.get(name) if isinstance(scales, Mapping) else scales
         if scale is None:
-            scale = infer_scale(label for label in seen if label not in NO_ANSWER)
+            scale = _inferred(seen)
+            if not isinstance(scale, Binary | None):
+                inferred.setdefault(repr(scale), []).append(name)
         if scale is not None:
             homes[name] = _OnScale(_measured(name, scale), scale)
     if isinstance(scales, Mapping) and (unknown := [name for name in scales if name not in labels]):
         raise ArgumentError(f"scales names {unknown!r}; the table's criteria are {list(labels)!r}")
-    return {(row.item_id, row.criterion): homes[row.criterion] for row in rows if row.criterion in homes}
+    placed = {(row.item_id, row.criterion): homes[row.criterion] for row in rows if row.criterion in homes}
+    return placed, tuple(_note(scale, names) for scale, names in inferred.items())
+
+
+_MOST_CATEGORIES = 20
+
+
+def _inferred(labels: Sequence[Any]) -> Scale | None:
+    """The scale of the labels that occur; numbers that are many, or no whole ones, are an interval."""
+    answers = [label for label in labels if not _is_no_answer(label) and not is_missing(label)]
+    numbers = [one for one in answers if isinstance(one, int | float) and not isinstance(one, bool)]
+    if answers and len(numbers) == len(answers):
+        whole = all(float(one).is_integer() for one in numbers)
+        if not whole or len(set(numbers)) > _MOST_CATEGORIES:
+            return Interval()
+    return infer_scale(answers)
+
+
+def _note(scale: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        f"the scale of {', '.join(names[:3])}{more} was inferred from the labels that occur, {scale}: unused "
+        "options and their order are not known; give scales="
+    )
+
+
+def _is_no_answer(label: Any) -> bool:
+    return isinstance(label, str) and label.strip().upper() in NO_ANSWER
+
+
+def _abstention(label: Any) -> Answer:
+    """An abstention in the rater's words: NA where it says so or names what the scale does not."""
+    said = None if label is None else str(label)
+    cannot = said is None or said.strip().upper() == "CANNOT_ASSESS"
+    return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)
 
 
 def _measured(name: str, scale: Scale) -> MeasuredCriterion:
@@ -222,12 +264,14 @@ _Said: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
 """What one rater said on a criterion of an item: rows, the answers read and what became of them."""
 
 
-def _assemble(rows: Sequence[LabelRow], homes: _Homes, ids: Sequence[str]) -> VotesTable:
+def _assemble(
+    rows: Sequence[LabelRow], homes: _Homes, ids: Sequence[str], notes: tuple[str, ...] = ()
+) -> VotesTable:
     built = TableRows()
     said: dict[tuple[str, str], dict[Rater, _Said]] = {}
     for row in rows:
         home = homes.get((row.item_id, row.criterion))
-        if home is None or (row.label is None and row.status is None):
+        if home is None or (row.label is None and row.number is None and row.status is None):
             continue
         answer, status = _read(home, built, row)
         said.setdefault((row.item_id, row.criterion), {}).setdefault(row.rater, []).append(
@@ -236,23 +280,28 @@ def _assemble(rows: Sequence[LabelRow], homes: _Homes, ids: Sequence[str]) -> Vo
     places = {item_id: i for i, item_id in enumerate(ids)}
     for (item_id, name), by_rater in said.items():
         _add_cell(built, homes[item_id, name], places[item_id], by_rater)
-    return built.table(tuple(ids), scores={})
+    return built.table(tuple(ids), scores={}, notes=notes)
 
 
 def _read(home: _Home, built: TableRows, row: LabelRow) -> tuple[Answer | None, str]:
     if row.status is not None and row.status not in ("answered", "abstained"):
         return None, row.status
-    if isinstance(row.label, str) and row.label.upper() in NO_ANSWER and not _declares(home, row.label):
-        became = NO_ANSWER[row.label.upper()]
-        return (
-            Answer(code=row.label, label=row.label, cannot_assess=True) if became == "abstained" else None
-        ), became
+    option = _declared(home, row.label)
+    if row.status == "abstained":
+        return option if option is not None and option.na else _abstention(row.label), "abstained"
+    if option is None and _is_no_answer(row.label):
+        became = NO_ANSWER[row.label.strip().upper()]
+        return (_abstention(row.label) if became == "abstained" else None), became
     answer = home.read(built, row)
     return answer, "abstained" if answer is not None and answer.abstains else "answered"
 
 
-def _declares(home: _Home, label: str) -> bool:
-    return any((answer.label or "").casefold() == label.casefold() for answer in home.declared())
+def _declared(home: _Home, label: Any) -> Answer | None:
+    """The declared answer that is called so; None where none is."""
+    if not isinstance(label, str):
+        return None
+    folded = label.strip().casefold()
+    return next((one for one in home.declared() if (one.label or "").strip().casefold() == folded), None)
 
 
 def _add_cell(built: TableRows, home: _Home, item: int, by_rater: Mapping[Rater, _Said]) -> None:
@@ -274,7 +323,8 @@ def _add_cell(built: TableRows, home: _Home, item: int, by_rater: Mapping[Rater,
     if PANEL not in decided and judges:
         decided[PANEL] = _decision(home, judges, nearest=True)
     for rater, (answer, status) in decided.items():
-        if status != "undecided":
+        # A label that people do not agree on is none.
+        if status != "undecided" or rater != TRUTH:
             home.add(built, _At(item, rater, DECIDED), answer, status)
 
 

@@ -82,6 +82,7 @@ class NaStats:
         failed: The judge failed, or gave unreadable replies alone.
         not_asked: The judge was not asked or has no vote.
         not_applicable: A condition left the criterion out.
+        undecided: Several of its answers lead, as those of a panel in a label table may.
         truth_rate: `truth_abstained / n_cells`; None without cells.
         judge_rate: `judge_abstained / n_cells`.
         kappa: Cohen's kappa of abstaining at all, over cells with a vote; None where undefined.
@@ -95,6 +96,7 @@ class NaStats:
     failed: int
     not_asked: int
     not_applicable: int
+    undecided: int
     truth_rate: float | None
     judge_rate: float | None
     kappa: float | None

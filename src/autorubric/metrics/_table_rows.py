@@ -184,7 +184,9 @@ class TableRows:
             answer = criterion.parse_truth(vote.answer)
             self.add_parts(item, criterion, rater, answer, vote.status, sample=vote.sample)
 
-    def table(self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array]) -> VotesTable:
+    def table(
+        self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array], notes: tuple[str, ...] = ()
+    ) -> VotesTable:
         """The rows as columns."""
         columns: list[Iterable[Any]] = list(zip(*self.rows, strict=True)) or [()] * len(_COLUMNS)
         arrays: dict[str, Array] = {
@@ -196,6 +198,7 @@ class TableRows:
             raters=tuple(self.raters),
             item_ids=item_ids,
             scores=scores,
+            notes=notes,
             outcomes={place: tuple(known) for place, known in self.outcomes.items()},
             **arrays,
         )
