@@ -286,3 +286,39 @@ def _said(name: str, step: int) -> FunctionJudge:
         return ("MET", "UNMET")[number % 2] if request.criterion.name == "c" else f"g{number % 3}"
 
     return FunctionJudge(judge_id=name, function=answer)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"item_id": None}, "row 2 .* has no item_id"),
+        ({"rater_kind": "robot"}, "row 2 .*'robot'"),
+        ({"status": "asleep"}, "row 2 .*'asleep'"),
+        ({"sample": "first"}, "row 2 .*'first'"),
+    ],
+)
+def test_a_frame_says_which_row_is_wrong(wrong: dict[str, Any], told: str) -> None:
+    """Frames are read by columns; what is wrong in one is told as for a list of rows."""
+    rows = [row("1", "a", "yes", status="answered", sample=0), row("2", "a", "no", status=None, sample=0)]
+    rows.append(row("3", "a", "no", status=None, sample=0) | wrong)
+    for table in (rows, pd.DataFrame(rows)):
+        with pytest.raises(ArgumentError, match=told):
+            table_of(table)
+
+
+@pytest.mark.parametrize("kind", [object, "string", "category"])
+def test_the_kind_of_column_does_not_matter(kind: Any) -> None:
+    """Columns of objects, texts and categories read as the rows do, what is missing included."""
+    rows = [
+        row(str(i % 9), f"j{i // 9 % 3}", ["yes", "no", None, ""][i * 7 % 4], sample=i // 27)
+        for i in range(81)
+    ]
+    rows += [row(str(i), "ann", ["yes", "no"][i % 2], "human", sample=None) for i in range(9)]
+    wanted = table_of(rows)
+    frame = pd.DataFrame(rows)
+    names = ["item_id", "criterion", "rater", "label", "rater_kind"]
+    found = table_of(frame.astype(dict.fromkeys(names, kind)))
+    assert (found.raters, found.item_ids, found.criteria) == (wanted.raters, wanted.item_ids, wanted.criteria)
+    for column in ("item", "criterion", "rater", "sample", "code", "status"):
+        assert getattr(found, column).tolist() == getattr(wanted, column).tolist()
+    assert found.label.tolist() == wanted.label.tolist()

@@ -121,7 +121,8 @@ class RaterMetrics:
         defined: (criteria on which a macro figure is defined, criteria that could have it), by name.
         per_criterion: Figures of each criterion, in the rubric's order.
         pooled: All cells at once.
-        pooled_by_scale: The cells of each scale at once, by its labels.
+        pooled_by_scale: The cells of each scale at once, by its labels; the chance of kappa is that of all of
+            them, which mixes base rates (`judge_report` takes that of each criterion).
         score_rmse: Of item scores without length penalty, on [0, 1].
         score_mae: Likewise.
         score_spearman: Likewise.
