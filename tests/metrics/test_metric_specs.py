@@ -126,7 +126,7 @@ def test_sides_may_be_exchanged_where_symmetric(one):
 
 
 def test_equal_sides_reach_the_bound(one):
-    """Agreement on everything gives the perfect value; an interval holds it and has width, or is not there."""
+    """Agreement on everything gives the perfect value; an interval, if any, has width and holds it."""
     columns, keywords = _equal(one)
     found = one.function(*columns, **keywords, n_resamples=50)
     assert found == pytest.approx(one.perfect)
