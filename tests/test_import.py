@@ -93,3 +93,12 @@ def test_public_modules_import_by_themselves(module: str) -> None:
 def test_the_package_says_that_it_is_typed() -> None:
     """Type checkers find the marker beside the package."""
     assert (Path(autorubric.__file__).parent / "py.typed").exists()
+
+
+def test_every_name_of_the_metrics_is_there_too() -> None:
+    """What `autorubric.metrics` has can be imported from the package as well, and is the same object."""
+    from autorubric import metrics
+
+    assert set(metrics.__all__) <= set(dir(autorubric))
+    assert set(metrics.__all__) <= set(autorubric.__all__)
+    assert [name for name in metrics.__all__ if getattr(autorubric, name) is not getattr(metrics, name)] == []

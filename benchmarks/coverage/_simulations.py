@@ -10,13 +10,25 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta
 
-from autorubric.metrics import Estimate, accuracy, cohen_kappa, corrected_rate
+from autorubric.metrics import (
+    Binary,
+    Estimate,
+    accuracy,
+    cohen_kappa,
+    corrected_rate,
+    fleiss_kappa,
+    judge_report,
+    krippendorff_alpha,
+    percent_agreement,
+)
 from autorubric.metrics._options import CiMethod
 
 SENSITIVITY, SPECIFICITY = 0.9, 0.85
 CRITERIA_PER_ITEM = 10
 ITEM_CORRELATION = 0.3
 N_TESTED = 1000
+GOOD = 0.97
+HEADLINE_RESAMPLES = 400
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 
@@ -90,6 +102,35 @@ def _true_kappa(prevalence: float) -> float:
     return (float(np.trace(shares)) - expected) / (1 - expected)
 
 
+def _raters(figure: Literal["fleiss", "alpha", "percent"], n_raters: int, ci: CiMethod = "auto") -> Estimator:
+    """Raters of one item err like the judge, each for themselves."""
+    functions: dict[str, Callable[..., Estimate]] = {
+        "fleiss": fleiss_kappa,
+        "alpha": krippendorff_alpha,
+        "percent": percent_agreement,
+    }
+
+    def estimate(cell: Cell, rng: np.random.Generator) -> Estimate:
+        items = _labels(cell.n, cell.prevalence, rng)
+        ratings = _judged(np.repeat(items[:, None], n_raters, axis=1), rng)
+        return functions[figure](ratings, labels=2, ci=ci, rng=_seed(rng))
+
+    return estimate
+
+
+def _true_percent(prevalence: float) -> float:
+    """How often two such raters agree."""
+    apart = [1 - SPECIFICITY, SENSITIVITY]
+    alike = [p * p + (1 - p) * (1 - p) for p in apart]
+    return (1 - prevalence) * alike[0] + prevalence * alike[1]
+
+
+def _true_fleiss(prevalence: float) -> float:
+    met = prevalence * SENSITIVITY + (1 - prevalence) * (1 - SPECIFICITY)
+    expected = met * met + (1 - met) * (1 - met)
+    return (_true_percent(prevalence) - expected) / (1 - expected)
+
+
 def _item_effects(mean: float, ranks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """A probability for each item: Beta with this mean, at the item's ranks in (0, 1)."""
     strength = 1 / ITEM_CORRELATION - 1
@@ -115,10 +156,45 @@ def _true_accuracy(prevalence: float) -> float:
     return float(np.trace(_population(prevalence)))
 
 
+def _headline(part: Literal["macro", "micro"], figure: str, n_criteria: int) -> Estimator:
+    """A judge right on `GOOD` of the cells: of few items often on all of them."""
+
+    def estimate(cell: Cell, rng: np.random.Generator) -> Estimate:
+        rows: list[dict[str, object]] = []
+        for at in range(n_criteria):
+            met, right = rng.random(cell.n) < cell.prevalence, rng.random(cell.n) < GOOD
+            for kind, said in (("truth", met), ("judge", met == right)):
+                rows += [
+                    {
+                        "item_id": item,
+                        "criterion": f"c{at}",
+                        "rater": kind,
+                        "rater_kind": kind,
+                        "label": label,
+                    }
+                    for item, label in enumerate(np.where(said, "MET", "UNMET").tolist())
+                ]
+        report = judge_report(rows, scales=Binary(), n_resamples=HEADLINE_RESAMPLES, rng=_seed(rng))
+        found: Estimate = getattr(getattr(report, part), figure)
+        return found
+
+    return estimate
+
+
+def _good_kappa(prevalence: float) -> float:
+    passed = prevalence * GOOD + (1 - prevalence) * (1 - GOOD)
+    expected = prevalence * passed + (1 - prevalence) * (1 - passed)
+    return (GOOD - expected) / (1 - expected)
+
+
+def _good(prevalence: float) -> float:
+    return GOOD
+
+
 def _rogan_gladen(cell: Cell, rng: np.random.Generator) -> Estimate:
     labelled = _labels(cell.n, cell.prevalence, rng)
     tested = _judged(_labels(N_TESTED, cell.prevalence, rng), rng)
-    return corrected_rate(tested, labelled, _judged(labelled, rng), method="rogan-gladen").rate
+    return corrected_rate(tested, labelled, _judged(labelled, rng), method="rogan-gladen")
 
 
 def _rogan_gladen_by_label(cell: Cell, rng: np.random.Generator) -> Estimate:
@@ -126,7 +202,7 @@ def _rogan_gladen_by_label(cell: Cell, rng: np.random.Generator) -> Estimate:
     labelled = np.arange(cell.n) % 2
     tested = _judged(_labels(N_TESTED, cell.prevalence, rng), rng)
     calibration = _judged(labelled, rng)
-    return corrected_rate(tested, labelled, calibration, method="rogan-gladen", sampled="chosen").rate
+    return corrected_rate(tested, labelled, calibration, method="rogan-gladen", sampled="chosen")
 
 
 def _ppi(ci: Literal["auto", "bootstrap-t"]) -> Estimator:
@@ -134,8 +210,7 @@ def _ppi(ci: Literal["auto", "bootstrap-t"]) -> Estimator:
         labelled = _labels(cell.n, cell.prevalence, rng)
         tested = _judged(_labels(N_TESTED, cell.prevalence, rng), rng)
         calibration = _judged(labelled, rng)
-        found = corrected_rate(tested, labelled, calibration, method="ppi++", ci=ci, rng=_seed(rng))
-        return found.rate
+        return corrected_rate(tested, labelled, calibration, method="ppi++", ci=ci, rng=_seed(rng))
 
     return estimate
 
@@ -151,6 +226,13 @@ SIMULATIONS: dict[str, Simulation] = {
         _accuracy(clustered=True),
         _true_accuracy,
     ),
+    "fleiss": Simulation("Fleiss' kappa of n items, 2 raters", _raters("fleiss", 2), _true_fleiss),
+    "fleiss of 3": Simulation("Fleiss' kappa of n items, 3 raters", _raters("fleiss", 3), _true_fleiss),
+    "alpha": Simulation("Krippendorff's alpha of n items, 2 raters", _raters("alpha", 2), _true_fleiss),
+    "alpha of 3": Simulation("Krippendorff's alpha of n items, 3 raters", _raters("alpha", 3), _true_fleiss),
+    "percent agreement": Simulation(
+        "Percent agreement of n items, 3 raters, logit-t", _raters("percent", 3), _true_percent
+    ),
     "rogan-gladen": Simulation("Rogan–Gladen rate, n random labels", _rogan_gladen, _itself),
     "rogan-gladen by label": Simulation(
         "Rogan–Gladen rate, n labels, half of them MET", _rogan_gladen_by_label, _itself
@@ -159,6 +241,24 @@ SIMULATIONS: dict[str, Simulation] = {
     "ppi++ bootstrap-t": Simulation(
         "ppi++ rate, bootstrap-t, n random labels", _ppi("bootstrap-t"), _itself, sizes=(30, 50)
     ),
+    "headline kappa": Simulation(
+        "Mean kappa of one criterion, a good judge",
+        _headline("macro", "kappa", 1),
+        _good_kappa,
+        sizes=(40, 100),
+    ),
+    "headline kappa of 3": Simulation(
+        "Mean kappa of 3 criteria, a good judge", _headline("macro", "kappa", 3), _good_kappa, sizes=(40, 100)
+    ),
+    "headline accuracy of 3": Simulation(
+        "Mean accuracy of 3 criteria, a good judge", _headline("macro", "accuracy", 3), _good, sizes=(40, 100)
+    ),
+    "pooled kappa of 3": Simulation(
+        "Pooled kappa of 3 criteria, a good judge",
+        _headline("micro", "kappa", 3),
+        _good_kappa,
+        sizes=(40, 100),
+    ),
 }
 """The defaults, and what stands in for a default that refuses; by name, in the order of the table."""
 
@@ -166,6 +266,14 @@ COMPARED: dict[str, Simulation] = {
     "kappa analytic": Simulation("Cohen's kappa, closed form", _kappa("analytic"), _true_kappa),
     "kappa percentile": Simulation("Cohen's kappa, percentile bootstrap", _kappa("percentile"), _true_kappa),
     "kappa bca": Simulation("Cohen's kappa, BCa bootstrap", _kappa("bca"), _true_kappa),
+    "fleiss percentile": Simulation(
+        "Fleiss' kappa, 2 raters, percentile bootstrap", _raters("fleiss", 2, "percentile"), _true_fleiss
+    ),
+    "alpha percentile": Simulation(
+        "Krippendorff's alpha, 2 raters, percentile bootstrap",
+        _raters("alpha", 2, "percentile"),
+        _true_fleiss,
+    ),
     "accuracy by pair": Simulation(
         "Accuracy of all pairs, items ignored, Wilson", _accuracy(clustered=False), _true_accuracy
     ),

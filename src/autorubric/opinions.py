@@ -321,7 +321,9 @@ def _interval(method: str, scores: Any, weights: Any, members: Any) -> tuple[flo
         return None
     if method == "mean":
         found = clustered_se(scores, members)
-        assert found.low is not None and found.high is not None
+        if found.low is None or found.high is None:
+            # Groups that do not differ.
+            return float(found), float(found)
         return found.low, found.high
     return _bootstrap(_METHODS[method], scores, weights, members)
 

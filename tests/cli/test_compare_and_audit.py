@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.conftest import LABELS, TEXTS, Cli
+from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
+from autorubric.judges import RecordedJudge
+from tests.cli.conftest import LABELS, TEXTS, Cli, write_votes
 
 
 @pytest.fixture
@@ -42,15 +45,149 @@ def test_the_audit_says_what_to_look_at_first(cli: Cli, graded: str) -> None:
         assert title in shown.out, title
 
 
+PARTS = {
+    "report",
+    "reliability",
+    "panel",
+    "bias",
+    "self_consistency",
+    "item_analysis",
+    "variance_components",
+    "corrected_score",
+    "alt_test",
+}
+
+
 def test_the_audit_as_json(cli: Cli, graded: str) -> None:
-    """One object with the report's headline and both audits; criteria are left to Python."""
+    """One object with every part, null and a reason for those that cannot be computed."""
     done = cli("judges", "audit", graded, "--json")
-    assert (done.code, set(done.json)) == (0, {"run", "report", "panel", "bias"})
+    assert (done.code, set(done.json)) == (0, {"run", "not_computed"} | PARTS)
     report = done.json["report"]
     assert set(report["per_judge"]) == {"right", "wrong"}
     assert report["per_judge"]["right"]["macro"]["accuracy"]["value"] == 1.0
     assert "per_criterion" not in report["panel"] and "reliability" not in report
     assert done.json["panel"]["judges"] == ["right", "wrong"]
+    assert set(done.json["reliability"]) == {"capital", "rude", "form"}
+    assert [one["name"] for one in done.json["item_analysis"]["criteria"]] == ["capital", "rude", "form"]
+    assert done.json["variance_components"]["score"]["n_judges"] == 2
+    lacking = done.json["not_computed"]
+    assert set(lacking) == {"self_consistency", "corrected_score", "alt_test"}
+    assert all(done.json[name] is None for name in lacking)
+    assert "asked twice" in lacking["self_consistency"] and "two people" in lacking["alt_test"]
+
+
+def test_parts_that_cannot_be_computed_say_why(cli: Cli, graded: str) -> None:
+    """The last lines name each part that is not there, with its reason."""
+    shown = cli("judges", "audit", graded).out
+    after = shown.split("Not computed\n")[1]
+    assert [line.split(":")[0] for line in after.splitlines()] == [
+        "- self_consistency",
+        "- corrected_score",
+        "- alt_test",
+    ]
+
+
+def test_parts_may_be_chosen(cli: Cli, graded: str) -> None:
+    """`--only` gives the named parts alone, in the audit's order; another name is refused."""
+    some = ("--only", "variance_components", "--only", "panel")
+    assert list(cli("judges", "audit", graded, "--json", *some).json) == [
+        "run",
+        "panel",
+        "variance_components",
+        "not_computed",
+    ]
+    assert cli("judges", "audit", graded, "--only", "panel").out.startswith("The panel is right to ")
+    refused = cli("judges", "audit", graded, "--only", "everything")
+    assert refused.code == 2 and "variance_components" in refused.err
+
+
+def test_families_are_passed(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
+    """`--family` says which judge and which generator belong together."""
+    content = json.loads((tmp_path / dataset).read_text(encoding="utf-8"))
+    for item, generator in zip(content["items"], ("gen-1", "gen-1", "other", "other"), strict=True):
+        item["metadata"] = {"generator": generator}
+    (tmp_path / "written.json").write_text(json.dumps(content), encoding="utf-8")
+    judges = ("--judge", f"recorded:{votes}#right", "--judge", f"recorded:{votes}#wrong")
+    cli("eval", "written.json", *judges, "--name", "written")
+    bias = ("judges", "audit", "experiments/written", "--only", "bias", "--json")
+    alone = cli(*bias).json["bias"]["per_judge"]["wrong"]
+    assert (alone["family"], alone["n_own_items"]) == ("wrong", 0)
+    kin = cli(*bias, "--family", "wrong=acme", "--family", "gen-1=acme").json["bias"]["per_judge"]["wrong"]
+    assert (kin["family"], kin["n_own_items"]) == ("acme", 2)
+    # Against `right`, capital is -1 and +1 on the own a and b, +1 and -1 on c and d: no favour.
+    assert kin["self_preference"]["effect"]["value"] == pytest.approx(0.0)
+    refused = cli(*bias, "--family", "acme")
+    assert (refused.code, refused.out) == (2, "")
+    assert "NAME=FAMILY" in refused.err
+
+
+def test_labels_of_a_part_correct_the_whole(cli: Cli, rubric: str) -> None:
+    """Half of the items labelled: the mean score is corrected by the errors that they show."""
+    items: list[dict[str, Any]] = []
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for at in range(60):
+        name, truth = f"i{at:02}", {**LABELS["abcd"[at % 4]]}
+        items.append({"id": name, "submission": TEXTS["abcd"[at % 4]]})
+        if at < 40:
+            items[-1]["ground_truth"] = truth
+        said = {**truth, "capital": "MET"} if at % 8 == 1 else truth
+        rows["mild", name] = said
+    content = {"name": "capitals", "rubric": rubric, "items": items}
+    Path("half.json").write_text(json.dumps(content), encoding="utf-8")
+    write_votes(Path("mild.csv"), rows)
+    cli("eval", "half.json", "--judge", "recorded:mild.csv#mild", "--name", "half")
+    done = cli("judges", "audit", "experiments/half", "--only", "corrected_score", "--json")
+    found = done.json["corrected_score"]
+    assert (found["n_items"], found["n_labelled"]) == (60, 40)
+    capital = found["per_criterion"]["capital"]
+    assert capital["raw"]["value"] > capital["value"]["value"] == pytest.approx(0.5, abs=0.03)
+    shown = cli("judges", "audit", "experiments/half", "--only", "corrected_score").out
+    assert "40 labelled of 60 items" in shown
+
+
+def test_people_let_the_panel_stand_in_or_not(cli: Cli, rubric: str) -> None:
+    """Three people, who agree, on 32 items: a judge that says as they do passes on each criterion."""
+    names = [f"i{at:02}" for at in range(32)]
+    of = {name: LABELS["abcd"[at % 4]] for at, name in enumerate(names)}
+    items = [
+        {
+            "id": name,
+            "submission": f"{name} says so.",
+            "ratings": dict.fromkeys(("ann", "bo", "cy"), of[name]),
+        }
+        for name in names
+    ]
+    Path("rated.json").write_text(
+        json.dumps({"name": "capitals", "rubric": rubric, "items": items}), encoding="utf-8"
+    )
+    write_votes(Path("says.csv"), {("same", name): of[name] for name in names})
+    cli("eval", "rated.json", "--judge", "recorded:says.csv#same", "--name", "rated")
+    tests = cli("judges", "audit", "experiments/rated", "--only", "alt_test", "--json").json["alt_test"]
+    assert set(tests["per_criterion"]) == {"capital", "rude", "form"}
+    for one in tests["per_criterion"].values():
+        assert one["passed"] is True and set(one["per_annotator"]) == {"ann", "bo", "cy"}
+    shown = cli("judges", "audit", "experiments/rated", "--only", "alt_test").out
+    assert shown.startswith("The panel may stand in for a person on 3 of 3 criteria tested.")
+
+
+def test_one_item_is_decided(cli: Cli, graded: str) -> None:
+    """`--item` with `--threshold` says PASS, FAIL or UNDECIDED, and nothing else."""
+    decided = cli("judges", "audit", graded, "--item", "a", "--threshold", "0.1", "--json")
+    assert (decided.code, set(decided.json)) == (0, {"run", "item", "decision"})
+    made = decided.json["decision"]
+    assert made["verdict"] in ("PASS", "FAIL", "UNDECIDED")
+    assert "judges" in made["sources"] and made["score"]["low"] <= made["score"]["value"]
+    # A threshold at 0 is always reached: scores lie on [0, 1].
+    assert (
+        cli("judges", "audit", graded, "--item", "a", "--threshold", "0", "--json").json["decision"][
+            "verdict"
+        ]
+        == "PASS"
+    )
+    assert "Decision on a" in cli("judges", "audit", graded, "--item", "a", "--threshold", "0.5").out
+    for wrong in (("--item", "a"), ("--threshold", "0.5"), ("--item", "zz", "--threshold", "0.5")):
+        refused = cli("judges", "audit", graded, *wrong)
+        assert (refused.code, refused.out) == (2, "") and "--item" in refused.err
 
 
 def test_people_stand_beside_the_judges(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
@@ -76,19 +213,62 @@ def test_the_same_seed_the_same_figures(cli: Cli, graded: str) -> None:
         assert first == again
 
 
-@pytest.mark.parametrize("command", ["compare", "audit"])
-def test_a_run_without_labels_needs_a_dataset(cli: Cli, votes: str, rubric: str, command: str) -> None:
-    """Unlabelled runs are refused, and measured with the labels that `--dataset` brings."""
+def test_an_item_is_decided_as_its_run_scored_it(cli: Cli, votes: str, rubric: str) -> None:
+    """A run whose scores were not brought to [0, 1] is decided on its own scale."""
+    items = [DataItem(id=name, submission=text) for name, text in TEXTS.items()]
+    dataset = RubricDataset(rubric=Rubric.from_file(rubric), items=items)
+    judge = RecordedJudge.from_csv(votes, rater="right")
+    evaluate_sync(
+        dataset, CriterionGrader(judges=[judge], normalize=False), experiment_name="raw", show_progress=False
+    )
+    asked = ("--item", "a", "--threshold", "5", "--json")
+    made = cli("judges", "audit", "experiments/raw", *asked).json["decision"]
+    # MET × 4, no penalty, long × 2.
+    assert (made["score"]["value"], made["hard_low"], made["hard_high"]) == (6.0, 6.0, 6.0)
+
+
+@pytest.fixture
+def unlabelled(cli: Cli, votes: str, rubric: str) -> str:
+    """A run of two judges without a label; `labelled.json` has the labels."""
     items = [{"id": name, "submission": text} for name, text in TEXTS.items()]
     plain = {"name": "capitals", "rubric": rubric, "items": items}
     Path("plain.json").write_text(json.dumps(plain), encoding="utf-8")
     labelled = [item | {"ground_truth": LABELS[str(item["id"])]} for item in items]
     Path("labelled.json").write_text(json.dumps(plain | {"items": labelled}), encoding="utf-8")
-    cli("eval", "plain.json", "--judge", f"recorded:{votes}#right", "--name", "plain")
-    refused = cli("judges", command, "experiments/plain")
-    assert (refused.code, refused.out) == (2, "")
-    assert "--dataset" in refused.err
-    assert cli("judges", command, "experiments/plain", "--dataset", "labelled.json").code == 0
+    judges = ("--judge", f"recorded:{votes}#right", "--judge", f"recorded:{votes}#wrong")
+    cli("eval", "plain.json", *judges, "--name", "plain")
+    return "experiments/plain"
+
+
+def test_without_labels_the_audit_says_what_can_be_said(cli: Cli, unlabelled: str) -> None:
+    """Agreement among judges, components of variance and leanings need no label; a notice says what does."""
+    done = cli("judges", "audit", unlabelled, "--json")
+    assert done.code == 0 and "no labels" in done.err and "--dataset" in done.err
+    assert set(done.json["not_computed"]) == {
+        "report",
+        "panel",
+        "self_consistency",
+        "corrected_score",
+        "alt_test",
+    }
+    assert "--dataset" in done.json["not_computed"]["report"]
+    # `wrong` turns capital round on every item and agrees on the rest.
+    agreement = {name: one["percent_agreement"]["value"] for name, one in done.json["reliability"].items()}
+    assert agreement == {"capital": 0.0, "rude": 1.0, "form": 1.0}
+    shown = cli("judges", "audit", unlabelled)
+    assert shown.code == 0 and "Judges among themselves" in shown.out and "Shares of variance" in shown.out
+    report = cli("judges", "audit", unlabelled, "--dataset", "labelled.json", "--json").json["report"]
+    assert report["n_items"] == 4
+
+
+def test_without_labels_nothing_is_compared(cli: Cli, unlabelled: str) -> None:
+    """A notice, an empty list and 0, for the command line is not at fault; with labels there are pairs."""
+    done = cli("judges", "compare", unlabelled, "--json")
+    assert done.code == 0 and "no labels" in done.err
+    assert (done.json["comparison"]["judges"], done.json["comparison"]["panel"]) == ([], None)
+    assert cli("judges", "compare", unlabelled).out == ""
+    with_labels = cli("judges", "compare", unlabelled, "--dataset", "labelled.json", "--json")
+    assert len(with_labels.json["comparison"]["judges"]) == 1
 
 
 @pytest.mark.parametrize("command", ["compare", "audit"])

@@ -11,11 +11,23 @@ import pytest
 
 from autorubric import Criterion, CriterionOption, RubricDataset
 from autorubric.errors import ArgumentError
+from autorubric.eval import evaluate_sync
 from autorubric.graders import CriterionGrader
-from autorubric.metrics import Binary, Interval, Ordinal
+from autorubric.judges import FunctionJudge
+from autorubric.metrics import (
+    Binary,
+    Interval,
+    Nominal,
+    Ordinal,
+    bias_report,
+    judge_report,
+    panel_audit,
+    variance_components,
+)
 from autorubric.metrics._cells import Modes, cells_of
 from autorubric.metrics._item_scores import PANEL, TRUTH
 from autorubric.metrics._label_table import table_of
+from autorubric.metrics._votes_table import UNDECIDED
 from autorubric.rubric import Rubric
 
 
@@ -26,7 +38,8 @@ def row(item: str, rater: str, label: Any, kind: str = "judge", **more: Any) -> 
 
 def said(table: Any, rater: Any) -> dict[str, Any]:
     """The decisions or labels of a rater, by item."""
-    return {table.item_ids[table.item[i]]: table.label[i] for i in table.rows_of(rater)}
+    rows = [i for i in table.rows_of(rater) if table.status[i] != UNDECIDED]
+    return {table.item_ids[table.item[i]]: table.label[i] for i in rows}
 
 
 def test_people_stand_for_the_truth_and_judges_for_the_panel() -> None:
@@ -38,6 +51,8 @@ def test_people_stand_for_the_truth_and_judges_for_the_panel() -> None:
     table = table_of(rows, scales=Binary())
     assert said(table, TRUTH) == {"1": "MET"}
     assert said(table, PANEL) == {"1": "UNMET"}
+    [undecided] = [i for i in table.rows_of(PANEL) if table.status[i] == UNDECIDED]
+    assert table.item_ids[table.item[undecided]] == "2"
     assert said(table, ("judge", "a")) == {"1": "UNMET", "2": "UNMET"}
     assert said(table, ("human", "z")) == {"1": "UNMET"}
 
@@ -126,8 +141,6 @@ def test_a_dataset_says_scales_and_truth() -> None:
 
 def test_the_frame_of_a_run_reads_back(tmp_path: Path) -> None:
     """The frame of `votes_table` gives the decisions and labels that the run has."""
-    from autorubric.eval import evaluate_sync
-
     data = dataset()
     result = evaluate_sync(
         data, CriterionGrader(judges=[_pick]), show_progress=False, experiments_dir=tmp_path
@@ -190,3 +203,122 @@ def test_frames_and_mappings_are_one() -> None:
     rows = [row("1", "a", "yes", sample=None), row("2", "a", float("nan"), sample=None)]
     table = table_of(pd.DataFrame(rows))
     assert said(table, ("judge", "a")) == {"1": "MET"}
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", " Cannot_Assess ", None, float("nan")])
+def test_an_abstention_is_no_answer_whatever_it_says(word: Any) -> None:
+    """Not on a declared scale, not on one that is inferred, and not where the status says so."""
+    rows = [row(str(i), "t", "no", "truth", status="answered") for i in range(5)]
+    given = [
+        ("yes", "answered"),
+        ("no", "answered"),
+        (word, "abstained"),
+        (word, "abstained"),
+        ("no", "answered"),
+    ]
+    rows += [row(str(i), "a", label, status=status) for i, (label, status) in enumerate(given)]
+    for scales in (None, Binary(), Nominal(["no", "yes", "other"])):
+        report = judge_report(rows, scales=scales, n_resamples=20)
+        agreed = report.per_judge["a"].per_criterion["c"]
+        assert agreed.n == 3
+        assert agreed.accuracy.value == pytest.approx(2 / 3)
+        assert report.failures["a"].abstention_rate.value == pytest.approx(0.4)
+
+
+def test_words_for_no_answer_are_read_in_any_case() -> None:
+    """They make no category of an inferred scale."""
+    rows = [row("1", "a", "yes"), row("2", "a", "n/a"), row("3", "a", "Invalid"), row("4", "a", "no")]
+    table = table_of(rows)
+    assert table.criteria[0].level == "binary"
+    column = cells_of(table, Modes()).raters["judge", "a"]
+    assert column.status.tolist() == [1, 2, 3, 1]
+
+
+def test_inferred_scales_are_told() -> None:
+    """What is not declared is said; numbers that are no whole ones are an interval and no categories."""
+    table = table_of([row("1", "a", "low"), row("2", "a", "high")])
+    assert table.notes == (
+        "the scale of c was inferred from the labels that occur, Nominal(labels=('high', 'low')): unused "
+        "options and their order are not known; give scales=",
+    )
+    assert table_of([row("1", "a", 0.5), row("2", "a", 1.5)]).criteria[0].level == "interval"
+    assert table_of([row("1", "a", 1), row("2", "a", 2)]).criteria[0].level == "ordinal"
+    assert table_of([row("1", "a", "low")], scales=Nominal(["low", "high"])).notes == ()
+
+
+def test_every_function_reads_a_run_and_its_frame_alike(tmp_path: Path) -> None:
+    """With abstentions in the data: the run, its frame, and its frame beside the dataset.
+
+    A frame alone does not know the order of the options, which leaves that criterion out of means.
+    """
+    data = RubricDataset(prompt="Write.", rubric=RUBRIC)
+    for i in range(12):
+        labels = {"c": ("MET", "UNMET", "CANNOT_ASSESS")[i % 3], "how": f"g{i % 3}"}
+        data.add_item(submission=f"text {i}", ground_truth=labels)
+    judges = [_said("a", 2), _said("b", 5)]
+    result = evaluate_sync(
+        data, CriterionGrader(judges=judges), show_progress=False, experiments_dir=tmp_path
+    )
+    frame = result.votes_table()
+    found = [
+        (
+            bias_report(*given, n_resamples=20).to_dict()["per_judge"]["a"]["leniency"],
+            variance_components(*given, n_resamples=20).to_dict()["per_criterion"],
+            panel_audit(*given, n_resamples=20).to_dict()["n_complete"],
+            {
+                name: agreed.table
+                for name, agreed in judge_report(*given, n_resamples=20).per_judge["a"].per_criterion.items()
+            },
+        )
+        for given in ((result,), (frame,), (frame, data))
+    ]
+    assert found[0] == found[2]
+    assert found[0][2] == found[1][2]
+    assert found[0][3]["c"] == found[1][3]["c"]
+    assert found[0][1]["c"] == found[1][1]["c"]
+
+
+def _said(name: str, step: int) -> FunctionJudge:
+    def answer(request: Any) -> str | None:
+        number = int((request.submission.text or "0").split()[-1])
+        if number % step == 0:
+            return None
+        return ("MET", "UNMET")[number % 2] if request.criterion.name == "c" else f"g{number % 3}"
+
+    return FunctionJudge(judge_id=name, function=answer)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"item_id": None}, "row 2 .* has no item_id"),
+        ({"rater_kind": "robot"}, "row 2 .*'robot'"),
+        ({"status": "asleep"}, "row 2 .*'asleep'"),
+        ({"sample": "first"}, "row 2 .*'first'"),
+    ],
+)
+def test_a_frame_says_which_row_is_wrong(wrong: dict[str, Any], told: str) -> None:
+    """Frames are read by columns; what is wrong in one is told as for a list of rows."""
+    rows = [row("1", "a", "yes", status="answered", sample=0), row("2", "a", "no", status=None, sample=0)]
+    rows.append(row("3", "a", "no", status=None, sample=0) | wrong)
+    for table in (rows, pd.DataFrame(rows)):
+        with pytest.raises(ArgumentError, match=told):
+            table_of(table)
+
+
+@pytest.mark.parametrize("kind", [object, "string", "category"])
+def test_the_kind_of_column_does_not_matter(kind: Any) -> None:
+    """Columns of objects, texts and categories read as the rows do, what is missing included."""
+    rows = [
+        row(str(i % 9), f"j{i // 9 % 3}", ["yes", "no", None, ""][i * 7 % 4], sample=i // 27)
+        for i in range(81)
+    ]
+    rows += [row(str(i), "ann", ["yes", "no"][i % 2], "human", sample=None) for i in range(9)]
+    wanted = table_of(rows)
+    frame = pd.DataFrame(rows)
+    names = ["item_id", "criterion", "rater", "label", "rater_kind"]
+    found = table_of(frame.astype(dict.fromkeys(names, kind)))
+    assert (found.raters, found.item_ids, found.criteria) == (wanted.raters, wanted.item_ids, wanted.criteria)
+    for column in ("item", "criterion", "rater", "sample", "code", "status"):
+        assert getattr(found, column).tolist() == getattr(wanted, column).tolist()
+    assert found.label.tolist() == wanted.label.tolist()

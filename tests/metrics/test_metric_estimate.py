@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import statistics
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -97,3 +99,31 @@ def test_maps_through_a_monotone_function():
     assert (mapped.value, mapped.low, mapped.high, mapped.se) == (-0.5, -0.75, -0.25, None)
     assert UNDEFINED.map(lambda x: x) is UNDEFINED
     assert Estimate(0.5).map(lambda x: 2 * x) == 1.0
+
+
+def test_is_a_real_number_in_every_operation():
+    """Whatever a real number takes part in gives what the plain number gives, on either side."""
+    number, e = 2.5, Estimate(2.5)
+    assert (int(e), math.trunc(e), math.floor(e), math.ceil(e)) == (2, 2, 2, 3)
+    assert (complex(e), e.conjugate(), e.real, e.imag) == (2.5 + 0j, 2.5, 2.5, 0.0)
+    for other in (2, 0.1, Fraction(3, 4), Estimate(1.5)):
+        plain = float(other)
+        assert (e**other, other**e) == (number**plain, plain**number)
+        assert (e // other, other // e) == (number // plain, plain // number)
+        assert (e % other, other % e) == (number % plain, plain % number)
+        assert (divmod(e, other), divmod(other, e)) == (divmod(number, plain), divmod(plain, number))
+
+
+@pytest.mark.parametrize("name", sorted(numbers.Real.__abstractmethods__))
+def test_has_every_method_that_a_real_number_must_have(name):
+    """The class is registered as a real number, so that no method of one may be missing."""
+    assert callable(getattr(Estimate, name, None)) or isinstance(getattr(Estimate, name), property)
+
+
+@pytest.mark.parametrize(
+    "operation", [int, math.floor, math.ceil, lambda e: 2**e, lambda e: e // 2, lambda e: e % 2, complex]
+)
+def test_an_undefined_one_raises_in_these_too(operation):
+    """No integer, power or remainder comes of an estimate without a value."""
+    with pytest.raises(ArgumentError):
+        operation(UNDEFINED)

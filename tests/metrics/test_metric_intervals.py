@@ -49,6 +49,35 @@ def test_clustered_se_is_millers_formula():
     assert clustered_se([]).reason == "no_values"
 
 
+def test_wilson_takes_the_interval_arguments():
+    """None leaves out the interval; two counts have neither clusters nor resamples."""
+    assert wilson(3, 10, ci="analytic", n_resamples=5, rng=1).to_dict() == wilson(3, 10).to_dict()
+    alone = wilson(3, 10, ci=None)
+    assert (alone.value, alone.low, alone.se, alone.reason) == (0.3, None, None, None)
+    for arguments in ({"ci": "percentile"}, {"cluster": [1]}, {"ci": "bca"}, {"ci": "never"}):
+        with pytest.raises(ArgumentError):
+            wilson(3, 10, **arguments)
+
+
+def test_clustered_se_takes_the_interval_arguments():
+    """The error is Miller's whatever the interval; the bootstrap of many clusters is near the t interval."""
+    values = np.random.default_rng(5).normal(size=1200) + np.repeat(
+        np.random.default_rng(6).normal(size=300), 4
+    )
+    cluster = np.repeat(np.arange(300), 4)
+    closed = clustered_se(values, cluster)
+    drawn = clustered_se(values, cluster, ci="percentile", n_resamples=2000, rng=1)
+    assert (drawn.value, drawn.se) == (closed.value, closed.se)
+    assert (drawn.low, drawn.high) == pytest.approx((closed.low, closed.high), abs=0.02)
+    again = clustered_se(values, cluster, ci="percentile", n_resamples=2000, rng=1)
+    assert again.to_dict() == drawn.to_dict()
+    alone = clustered_se(values, cluster, ci=None)
+    assert (alone.value, alone.se, alone.low, alone.reason) == (closed.value, closed.se, None, None)
+    for arguments in ({"ci": "bca"}, {"ci": "smoothed"}, {"n_resamples": 0}, {"confidence_level": 1.0}):
+        with pytest.raises(ArgumentError):
+            clustered_se(values, cluster, **arguments)
+
+
 def test_accuracy_uses_wilson_and_precision_its_own_denominator():
     """Unclustered shares have Wilson's interval on their own trials."""
     hits = int((TRUTH == PRED).sum())

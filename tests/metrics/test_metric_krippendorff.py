@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -136,9 +137,72 @@ def test_continuous_scores_need_no_table_of_values():
     rng = np.random.default_rng(7)
     truth = rng.normal(size=4000)
     ratings = np.abs(truth[:, None] + rng.normal(scale=0.5, size=(4000, 3)))
-    for level in ("ordinal", "interval"):
+    for level in ("ordinal", "interval", "ratio"):
         found = krippendorff_alpha(ratings, level=level, ci=None)
         assert 0.2 < float(found) < 0.9
+
+
+def ratio_alpha(ratings):
+    """Alpha on the ratio level with every value set against every other; NaN is missing."""
+    there = ~np.isnan(ratings)
+    kept = ratings[there.sum(1) >= 2]
+
+    def over_pairs(values):
+        total = values[:, None] + values
+        return (((values[:, None] - values) / np.where(total == 0, 1.0, total)) ** 2).sum()
+
+    units = [row[~np.isnan(row)] for row in kept]
+    observed = sum(over_pairs(row) / (len(row) - 1) for row in units)
+    return 1 - (sum(map(len, units)) - 1) * observed / over_pairs(np.concatenate(units))
+
+
+@pytest.mark.parametrize("spread", [1e-4, 0.1, 1.0, 20.0, 100.0])
+def test_many_values_on_a_ratio_scale_against_the_definition(spread):
+    """However close or far apart the values, zeros and gaps among them."""
+    rng = np.random.default_rng(11)
+    ratings = np.exp(spread * (rng.normal(size=(400, 1)) + 0.4 * rng.normal(size=(400, 3))))
+    ratings[:30, 0] = np.nan
+    if spread >= 1:
+        ratings[20:40] = 0.0
+        ratings[40:60, 1] = 0.0
+    assert krippendorff_alpha(ratings, level="ratio", ci=None) == pytest.approx(
+        ratio_alpha(ratings), abs=1e-12
+    )
+
+
+def test_the_bootstrap_of_many_values_is_that_of_the_definition():
+    """Standard errors on the ratio level, and nominal with many categories, from resamples by hand."""
+    rng = np.random.default_rng(12)
+    ratio = np.exp(rng.normal(size=(200, 1)) + 0.6 * rng.normal(size=(200, 3)))
+    by_hand = [ratio_alpha(ratio[rng.integers(0, 200, 200)]) for _ in range(150)]
+    assert krippendorff_alpha(ratio, level="ratio").se == pytest.approx(np.std(by_hand), rel=0.2)
+    truth = rng.integers(0, 500, (9000, 1))
+    names = np.where(rng.random((9000, 3)) < 0.8, truth, rng.integers(0, 500, (9000, 3)))
+    one, two, three = names.T
+    unequal = (one != two) * 1.0 + (one != three) + (two != three)
+    draws = [rng.integers(0, 9000, 9000) for _ in range(150)]
+
+    def nominal(rows):
+        margins = np.bincount(names[rows].reshape(-1))
+        n = margins.sum()
+        return 1 - (n - 1) * unequal[rows].sum() / (n * n - (margins.astype(float) ** 2).sum())
+
+    found = krippendorff_alpha(names, ci="percentile")
+    assert found == pytest.approx(nominal(np.arange(9000)))
+    assert found.se == pytest.approx(np.std([nominal(rows) for rows in draws]), rel=0.2)
+
+
+@pytest.mark.parametrize("level", ["nominal", "ratio"])
+def test_values_are_not_laid_out_against_each_other(level):
+    """Nine thousand different values: a table of all pairs would take 648 MB."""
+    values = np.random.default_rng(13).permutation(9000).reshape(3000, 3) + 1.0
+    tracemalloc.start()
+    try:
+        krippendorff_alpha(values, level=level, n_resamples=20)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 250e6
 
 
 @pytest.mark.parametrize(

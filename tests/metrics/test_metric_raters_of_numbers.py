@@ -106,9 +106,10 @@ def test_units_that_lack_a_rating_are_left_out_and_counted():
 
 @pytest.mark.parametrize("function", [icc, cronbach_alpha, kendall_w])
 def test_undefined(function):
-    """No unit, one rater, one unit, nothing that varies: None with the reason."""
+    """No rating, one rater, one complete unit or none, nothing that varies: None with the reason."""
     assert function([]).reason == "no_ratings"
-    assert function([[None, 1]]).reason == "no_ratings"
+    assert function([[None, None]]).reason == "no_ratings"
+    assert function([[None, 1], [2, None]]).reason == "too_few_units"
     assert function([[1], [2]]).reason == "no_pairs"
     assert function([[1, 2]]).reason == "too_few_units"
     assert function([[3, 3], [3, 3]]).reason == "no_variance"
@@ -116,11 +117,12 @@ def test_undefined(function):
 
 
 def test_negative_and_degenerate_correlations():
-    """Negative values stand; where the variance cancels there is none; equal raters are a point at 1."""
+    """Negative values stand; where the variance cancels there is none; equal raters have no interval."""
     assert icc([[0, 1], [1, 0], [0, 1], [1, 0]], form="ICC(1,1)") == -1.0
     assert icc([[0, 1], [1, 0]]).reason == "no_variance"
     assert icc([[0, 1], [1, 0]], form="ICC(1,k)").reason == "no_variance"
-    assert (icc([[1, 1], [2, 2]]).low, icc([[1, 1], [2, 2]]).high) == (1.0, 1.0)
+    equal = icc([[1, 1], [2, 2]])
+    assert (equal.value, equal.low, equal.reason) == (1.0, None, "no_variance")
     no_units = icc([[1, 2], [1, 2], [1, 2]])
     assert no_units.value == 0.0
     unstable = icc([[0, 1], [1, 0], [0.5, 0.5]], form="ICC(2,k)")

@@ -172,3 +172,10 @@ def test_scale_of_other_levels():
     assert scale_of(ChecklistCriterion(name="c", requirement="r", items={"a": "has a"})) == Interval()
     with pytest.raises(ArgumentError, match="ranking"):
         scale_of(_Level("ranking"))
+
+
+@pytest.mark.parametrize("given", [None, 3, "met", {"a": 1}, pd.DataFrame({"a": [1], "b": [0]})])
+def test_a_column_is_one_sequence(given):
+    """What is none is refused, a frame among it, whose names are no labels."""
+    with pytest.raises(ArgumentError, match="give"):
+        cohen_kappa(given, [1])

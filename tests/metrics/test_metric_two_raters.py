@@ -225,6 +225,15 @@ def test_adjacent_accuracy():
             adjacent_accuracy(list("aabd"), list("abda"), **arguments)
 
 
+def test_adjacent_accuracy_of_binary_labels_needs_no_scale():
+    """Two categories are always next to each other; any other labels leave open what lies between them."""
+    assert adjacent_accuracy([1, 0, None], [0, 1, 1]) == 1.0
+    assert adjacent_accuracy(["MET", "UNMET"], ["UNMET", "UNMET"], k=0) == 0.5
+    assert adjacent_accuracy([None], [None]).reason == "no_pairs"
+    with pytest.raises(ArgumentError, match=r"labels seen are \[0, 1, 2\]"):
+        adjacent_accuracy([0, 2], [1, 0])
+
+
 def test_input_is_checked():
     """Missing, double, ragged and impossible input raises with what to give."""
     for arguments in (

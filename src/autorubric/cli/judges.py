@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import autorubric
+from autorubric._blocks import Block, ScalarBlock, TextBlock
+from autorubric.cli._audit_parts import Audit, Part, Told
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import LabelledFile, RunFolder
@@ -16,12 +19,41 @@ from autorubric.errors import ArgumentError
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult
-    from autorubric.metrics import JudgeReport
 
 Seed = Annotated[
     int,
     typer.Option(
         "--seed", metavar="N", min=0, help="Seed of the resampling.  [default: 0]", show_default=False
+    ),
+]
+Families = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--family",
+        metavar="NAME=FAMILY",
+        help="Family of a judge or of what wrote the texts; repeat it. Who is not named is its own family.",
+        show_default=False,
+    ),
+]
+Only = Annotated[
+    list[Part] | None,
+    typer.Option(
+        "--only", metavar="PART", help="Give this part alone; repeat it for several.", show_default=False
+    ),
+]
+ItemId = Annotated[
+    str | None,
+    typer.Option(
+        "--item",
+        metavar="ID",
+        help="Decide instead whether this item's score passes --threshold.",
+        show_default=False,
+    ),
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option(
+        "--threshold", metavar="X", help="The least score that passes, for --item.", show_default=False
     ),
 ]
 
@@ -35,7 +67,8 @@ def compare(run: RunFolder, dataset: LabelledFile = None, seed: Seed = 0, as_jso
 
     Each pair on the cells that both answered: the difference of their shares of right answers (without
     criteria of categories, of their mean errors), with an interval over items and p-values adjusted for their
-    number (Holm).
+    number (Holm). Without labels there is nothing to be right against: a notice says so, and nothing is
+    compared.
 
     With --json the object has: run, and comparison, the figures as `RunComparison.to_dict` names them.
 
@@ -51,46 +84,113 @@ def compare(run: RunFolder, dataset: LabelledFile = None, seed: Seed = 0, as_jso
     result, labelled = _read(run, dataset)
     found = compare_run(result, labelled, rng=seed)
     if not found.n_items:
-        raise _without_labels(run)
+        notice(f"{run} has no labels, so judges cannot be compared; give the labelled dataset with --dataset")
+        found = replace(found, judges=(), panel=None)
     if as_json:
         print_json({"run": str(run), "comparison": found.to_dict()})
-    else:
+    elif found.n_items:
         print_blocks(found.blocks())
     return Exit.DONE
 
 
 @judges_app.command("audit")
 @guarded
-def audit(run: RunFolder, dataset: LabelledFile = None, seed: Seed = 0, as_json: JsonFlag = False) -> Exit:
+def audit(  # noqa: PLR0913 - one parameter an option
+    run: RunFolder,
+    dataset: LabelledFile = None,
+    only: Only = None,
+    family: Families = None,
+    item: ItemId = None,
+    threshold: Threshold = None,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
     """Audit the judges of a run: how far to trust them, what each adds, where they lean.
 
-    First the headline of the judge report: means over criteria with intervals over items, beside what people
-    reach among each other where several labelled an item, and cells without an answer. Then the panel:
-    whether judges err together, what each of them adds, and how few would do. Then leanings: leniency,
-    length, position, and favour of texts of one's own family.
+    \b
+    The parts, in this order:
+      report               the headline of the judge report, beside people
+      reliability          how far the judges agree among themselves
+      panel                whether they err together, and what each of them adds
+      bias                 leniency, length, position, texts of one's own family
+      self_consistency     whether a judge that is asked again answers alike
+      item_analysis        whether the criteria do their work
+      variance_components  how reliable scores are, and how many votes would do
+      corrected_score      the mean score, corrected by the items with labels
+      alt_test             whether the panel may stand in for a person
 
-    With --json the object has: run; report, the judge report without single criteria; panel and bias, as
-    `PanelAudit.to_dict` and `BiasReport.to_dict` name them.
+    A part that cannot be computed is named with the reason. Without labels, what needs them is left out.
+    With --item and --threshold the parts give way to one item's decision: PASS, FAIL or UNDECIDED.
+
+    With --json the object has: run; each part by its name, the figures as the `to_dict` of its result
+    names them (report without single criteria; reliability and alt_test by criterion), null where it
+    cannot be computed; and not_computed, reasons by name. With --item it has: run, item, and decision.
 
     \b
-    Example:
+    Examples:
       autorubric judges audit experiments/essays-1
+      autorubric judges audit experiments/essays-1 --only bias \\
+          --family gpt-4.1-mini=openai --family gpt-4o=openai
+      autorubric judges audit experiments/essays-1 --item essay-7 --threshold 0.6
 
     Exit codes: 0 done, 2 faulty command line, file or run folder.
     """
-    # Late, since it loads numpy, and `--help` need not wait for it.
-    from autorubric.metrics import bias_report, judge_report, panel_audit
-
+    families = _families(family or [])
+    if (item is None) != (threshold is None):
+        raise ArgumentError("--item and --threshold go together: give both, or neither")
     result, labelled = _read(run, dataset)
-    report = judge_report(result, labelled, rng=seed)
-    if not report.n_cells:
-        raise _without_labels(run)
-    panel, bias = panel_audit(result, labelled, rng=seed), bias_report(result, labelled, rng=seed)
+    audited = Audit(result, labelled, families, seed)
+    if item is not None and threshold is not None:
+        from autorubric.eval._reopen import stored_policy  # late, as all that reads runs
+
+        return _decide(run, audited.decision(item, threshold, stored_policy(run)), item, as_json=as_json)
+    if not audited.has_labels:
+        notice(f"{run} has no labels; what needs them is left out. Give the labelled dataset with --dataset")
+    told = {name: audited.part(name) for name in Part if only is None or name in only}
     if as_json:
-        told = {"report": _headline(report), "panel": panel.to_dict(), "bias": bias.to_dict()}
-        print_json({"run": str(run), **told})
+        print_json({"run": str(run), **_content(told)})
     else:
-        print_blocks([*report.headline_blocks(), *panel.blocks(), *bias.blocks()])
+        print_blocks(_blocks(told))
+    return Exit.DONE
+
+
+def _content(told: dict[Part, Told]) -> dict[str, Any]:
+    content = {str(name): one.content for name, one in told.items()}
+    return content | {"not_computed": {str(name): one.reason for name, one in told.items() if one.reason}}
+
+
+def _blocks(told: dict[Part, Told]) -> list[Block]:
+    blocks = [block for one in told.values() for block in one.blocks]
+    reasons = [f"- {name}: {one.reason}" for name, one in told.items() if one.reason]
+    return [*blocks, TextBlock(title="Not computed", text="\n".join(reasons))] if reasons else blocks
+
+
+def _families(given: list[str]) -> dict[str, str]:
+    families = {}
+    for one in given:
+        name, equals, kin = one.rpartition("=")
+        if not (name and equals and kin):
+            raise ArgumentError(f"--family {one!r}; give NAME=FAMILY, as gpt-4.1-mini=openai")
+        families[name] = kin
+    return families
+
+
+def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exit:
+    if as_json:
+        print_json({"run": str(run), "item": item, "decision": made})
+        return Exit.DONE
+    figures = (
+        ("verdict", made["verdict"]),
+        ("threshold", made["threshold"]),
+        ("score", made["score"]["value"]),
+        ("low", made["low"]),
+        ("high", made["high"]),
+        ("lowest, open criteria at worst", made["hard_low"]),
+        ("highest, open criteria at best", made["hard_high"]),
+        ("open criteria", made["n_open"]),
+        ("sources of spread", ", ".join(made["sources"]) or f"none ({made['score']['reason']})"),
+    )
+    print_blocks([ScalarBlock(title=f"Decision on {item}", figures=figures)])
     return Exit.DONE
 
 
@@ -99,18 +199,3 @@ def _read(run: Path, dataset: Path | None) -> tuple[EvalResult, RubricDataset | 
     for text in result.notices:
         notice(text)
     return result, autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
-
-
-def _without_labels(run: Path) -> ArgumentError:
-    return ArgumentError(f"{run} has no labels to measure against; give the labelled dataset with --dataset")
-
-
-def _headline(report: JudgeReport) -> dict[str, Any]:
-    """The report without what it says of single criteria and people."""
-    found = report.to_dict()
-    for one in (found["panel"], *found["per_judge"].values()):
-        del one["per_criterion"]
-    del found["reliability"]
-    if found["human_ceiling"] is not None:
-        del found["human_ceiling"]["per_criterion"], found["human_ceiling"]["per_human"]
-    return found

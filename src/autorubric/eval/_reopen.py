@@ -106,6 +106,15 @@ def stored_dataset(path: Path) -> RubricDataset:
         raise RunFormatError(f"{path}: the copy of the dataset is damaged: {error}") from error
 
 
+def stored_policy(path: Path) -> GradingPolicy:
+    """How a stored run's votes become decisions and scores; its length penalty stands beside each item.
+
+    Raises:
+        RunFormatError: The folder holds no run, or it is damaged.
+    """
+    return _policy(path, read_run(path).manifest)
+
+
 def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
     """What is graded for one item of a dataset."""
     return GradingTask(

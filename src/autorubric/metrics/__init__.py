@@ -51,6 +51,7 @@ from autorubric.metrics._criterion_results import (
 )
 from autorubric.metrics._errors import mae, rmse
 from autorubric.metrics._estimate import Estimate, UndefinedEstimateError
+from autorubric.metrics._fleiss_by_category import fleiss_kappa_by_category
 from autorubric.metrics._icc import cronbach_alpha, icc
 from autorubric.metrics._intervals import clustered_se, wilson
 from autorubric.metrics._judge_comparison import JudgeComparison, adjust_pvalues, compare_judges
@@ -219,6 +220,7 @@ __all__ = [
     "elo",
     "f1",
     "fleiss_kappa",
+    "fleiss_kappa_by_category",
     "gwet_ac",
     "human_ceiling",
     "icc",

@@ -17,6 +17,7 @@ from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._paired_tests import FEWEST_FLIPS, PMethod, sign_flip, wilcoxon
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._rounding import RELATIVE_ZERO, is_rounding
 from autorubric.metrics._scales import as_sequence
 
 _LIMIT = 1.96
@@ -151,8 +152,27 @@ def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
     """`bias` of pairs that are read already, without Wilcoxon's test and that of random signs."""
     if not pairs.n:
         return BiasResult(mean_bias=None, n_missing=pairs.n_missing, reason="no_pairs")
+    # A power of two, which rounds nothing: squares of the greatest numbers would overflow.
+    unit = 2.0 ** int(np.frexp(max(float(np.abs(side).max()) for side in (pairs.truth, pairs.pred)))[1])
+    if not 2.0**-300 < unit < 2.0**300:
+        scaled = replace(pairs, truth=pairs.truth / unit, pred=pairs.pred / unit)
+        return _in_units(_bias_of(scaled, options), unit)
+    return _bias_of(pairs, options)
+
+
+def _in_units(found: BiasResult, unit: float) -> BiasResult:
+    """The same of numbers `unit` times as large."""
+    names = ("mean_bias", "std_bias", "lower_limit", "upper_limit")
+    moved: dict[str, Any] = {
+        name: None if (one := getattr(found, name)) is None else one * unit for name in names
+    }
+    ends = found.ci and replace(found.ci, lower=found.ci.lower * unit, upper=found.ci.upper * unit)
+    return replace(found, **moved, ci=ends)
+
+
+def _bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
     differences = pairs.pred - pairs.truth
-    if np.ptp(differences) <= 1e-12 * float(np.abs(differences).max()):
+    if np.ptp(differences) <= RELATIVE_ZERO * float(np.abs(differences).max()):
         # The mean of equal numbers may miss them by rounding, and their spread would not be 0.
         differences = np.full(pairs.n, differences[0])
     mean = float(differences[0]) if np.ptp(differences) == 0 else float(differences.mean())
@@ -197,7 +217,7 @@ def _paired_t(
     if n_units < 2:
         return None, None, "too_few_units"
     se = math.sqrt(float((sums**2).sum()) * n_units / (n_units - 1)) / pairs.n
-    if se == 0.0:
+    if is_rounding(se, float(np.abs(differences).max())):
         return None, None, "no_variance"
     half = t_quantile(confidence_level, n_units - 1) * se
     method = "t" if pairs.cluster is None else "t over clusters"

@@ -16,7 +16,7 @@ from autorubric.metrics._contingency import TableInput, read_pair
 from autorubric.metrics._counts import CountCoefficient, ac_chance, bp_chance, ratings_estimate
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, delta, estimate
-from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Scale
 from autorubric.metrics._weights import Weights, describe, weight_matrix
@@ -155,7 +155,7 @@ def cohen_kappa(
         [3] J. L. Fleiss, J. Cohen, B. S. Everitt (1969), Large sample standard errors of kappa and weighted
             kappa, Psychological Bulletin 72(5), 323-327.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
     return _pair_estimate("Cohen's kappa", pair, weights, _cohen, options)
 
@@ -171,13 +171,14 @@ def scott_pi(
 ) -> Estimate:
     """Scott's pi: as Cohen's kappa with pe from the mean of the two margins [1].
 
-    Undefined where only one category occurs at all (`single_class`). Arguments as in `cohen_kappa`.
+    Undefined where only one category occurs at all (`single_class`). Both raters constant and different:
+    -1.0, where Cohen's kappa is 0.0, for the margins are pooled here. Arguments as in `cohen_kappa`.
 
     References:
         [1] W. A. Scott (1955), Reliability of content analysis: the case of nominal scale coding, Public
             Opinion Quarterly 19(3), 321-325.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
     return _pair_estimate("Scott's pi", pair, weights, _scott, options)
 
@@ -212,7 +213,7 @@ def gwet_ac(
             agreement, British Journal of Mathematical and Statistical Psychology 61, 29-48.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 4-5.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     name = "Gwet's AC1" if weights is None else "Gwet's AC2"
     if ratings is not None:
         _alone(truth, pred, table)
@@ -243,7 +244,7 @@ def brennan_prediger(
         [2] T. Byrt, J. Bishop, J. B. Carlin (1993), Bias, prevalence and kappa, Journal of Clinical
             Epidemiology 46(5), 423-429.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     name = "Brennan-Prediger"
     if ratings is not None:
         _alone(truth, pred, table)

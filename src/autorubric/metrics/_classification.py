@@ -13,9 +13,9 @@ from autorubric.metrics._contingency import read_pair
 from autorubric.metrics._contingency_figures import share_figure, smooth_figure
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import Figure, estimate
-from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._options import CodedArguments, CodedOptions
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._scales import Binary, Ordinal, Scale
+from autorubric.metrics._scales import Binary, Interval, Nominal, Scale
 
 
 def accuracy(
@@ -40,7 +40,7 @@ def accuracy(
     References:
         [1] E. B. Wilson (1927), JASA 22(158), 209-212.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
     return estimate(accuracy_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
 
@@ -66,7 +66,7 @@ def balanced_accuracy(
         [1] K. H. Brodersen, C. S. Ong, K. E. Stephan, J. M. Buhmann (2010), The balanced accuracy and its
             posterior distribution, ICPR, 3121-3124.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
     return estimate(balanced_accuracy_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
 
@@ -89,7 +89,7 @@ def macro_f1(
     Classes of the scale that occur on neither side are skipped; `method` counts them. Arguments as in
     `accuracy`.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
     figure, note = macro_f1_figure(pair.size), classes_note(pair.table)
     return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
@@ -124,7 +124,7 @@ def mcc(
         [2] J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient,
             Computational Biology and Chemistry 28, 367-374.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
     return estimate(mcc_figure(pair.size), pair.units, options, n_missing=pair.n_missing)
 
@@ -150,7 +150,7 @@ def adjacent_accuracy(
     Args:
         truth: True labels; None and NaN are missing, and drop the pair.
         pred: Judged labels.
-        scale: `Ordinal(labels)`, or `labels=K` for codes.
+        scale: `Ordinal(labels)`, or `labels=K` for codes; binary labels need none.
         k: Places apart that still count.
         table: Counts, K × K, rows truth, instead of labels.
         **interval: See `CodedArguments`.
@@ -158,14 +158,17 @@ def adjacent_accuracy(
     Raises:
         ArgumentError: The scale is not declared or has no order.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     if k < 0:
         raise ArgumentError(f"k={k!r}; give a number of places, from 0")
-    if not isinstance(scale, Ordinal | Binary) and (
-        scale is not None or (options.labels is None and table is None)
-    ):
-        raise ArgumentError(f"adjacent accuracy needs a declared order: scale=Ordinal(labels); got {scale!r}")
+    if isinstance(scale, Nominal | Interval):
+        raise ArgumentError(f"{scale} has no order of categories; give scale=Ordinal(labels)")
     pair = read_pair(truth, pred, table, scale, options)
+    if not pair.declared and not (pair.scale is None or isinstance(pair.scale, Binary)):
+        raise ArgumentError(
+            f"adjacent accuracy needs a declared order, for unused categories lie between others; the labels "
+            f"seen are {list(pair.scale.labels)!r}: give scale=Ordinal(labels)"
+        )
     figure, note = adjacent_figure(pair.size, k), adjacent_note(pair.table, k)
     return estimate(figure, pair.units, options, n_missing=pair.n_missing, note=note)
 

@@ -19,9 +19,9 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
 
     S is the sum of squares of the units' rank sums about their mean, T_j = Σ (t³ - t) over the ties of rater
     j; midranks. It is the mean Spearman correlation r̄ of the raters, moved to [0, 1]: W = (r̄ (m-1) + 1) / m
-    (without ties). Units that lack a rating are left out and counted. No unit: undefined (`no_ratings`); one
-    rater: `no_pairs`; one unit: `too_few_units`; every rater constant: `no_variance`. The interval resamples
-    units; resamples have ties, which widen it.
+    (without ties). Units that lack a rating are left out and counted. No rating: undefined (`no_ratings`);
+    one rater: `no_pairs`; one complete unit or none: `too_few_units`; every rater constant: `no_variance`.
+    The interval resamples units; resamples have ties, which widen it.
 
     Args:
         ratings: Numbers, `(n_units, n_raters)`; only their order within a rater counts. None is missing.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._options import CodedOptions
 from autorubric.metrics._resampling import Array, Units
 from autorubric.metrics._scales import (
     MISSING,
@@ -19,6 +20,7 @@ from autorubric.metrics._scales import (
     Scale,
     as_sequence,
     infer_scale,
+    is_missing,
 )
 
 
@@ -89,11 +91,14 @@ def _place(codes: Codes, where: Codes | None) -> Codes:
 def _bare_codes(column: Any, size: int) -> Codes:
     codes = np.asarray(column)
     if codes.dtype.kind not in "iu":
-        filled = [MISSING if code is None or code != code else code for code in codes.tolist()]
-        numbers = np.array(filled, dtype=float)
-        codes = numbers.astype(np.int64)
-        if not np.array_equal(codes, numbers):
-            raise ArgumentError(f"with labels={size} the labels are integer codes; got {filled[:5]!r}…")
+        filled = [MISSING if is_missing(code) else code for code in codes.tolist()]
+        wrong = [code for code in filled if not isinstance(code, Real) or not float(code).is_integer()]
+        if wrong:
+            raise ArgumentError(
+                f"with labels={size} the labels are integer codes 0..{size - 1}, -1 or None where missing; "
+                f"got {wrong[0]!r}; give scale= for labels of other kinds"
+            )
+        codes = np.array(filled, dtype=np.int64)
     if codes.size and (codes.min() < MISSING or codes.max() >= size):
         wrong = codes[(codes < MISSING) | (codes >= size)][0]
         raise ArgumentError(f"code {int(wrong)} is outside 0..{size - 1} (-1 is missing)")
@@ -115,9 +120,16 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
         return np.unique(ids, return_inverse=True)[1].reshape(-1)
     numbers: dict[Any, int] = {}
     try:
-        return np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
+        codes = np.array([numbers.setdefault(one, len(numbers)) for one in ids], dtype=np.int64)
     except TypeError as error:
         raise ArgumentError(f"cluster ids must be hashable: {error}") from None
+    for one, number in numbers.items():
+        if is_missing(one):
+            raise ArgumentError(
+                f"cluster has no id at position {int(np.argmax(codes == number))} ({one!r}); give each unit "
+                "one, its own where it stands alone"
+            )
+    return codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +161,7 @@ def read_pair(
     pred: Iterable[Any] | None,
     table: Any,
     scale: Scale | None,
-    options: IntervalOptions,
+    options: CodedOptions,
 ) -> TableInput:
     """The table of two raters, from their labels or from the counts themselves.
 

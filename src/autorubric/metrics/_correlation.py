@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
 
+import numpy as np
 from scipy.special import betainc, ndtr
 
 from autorubric.metrics._columns import NumberPairs, number_pairs
@@ -15,7 +17,8 @@ from autorubric.metrics._estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics._moments import ccc_of, moments_of, pearson_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._ranks import Ranked, kendall_of, margins, rank_pairs, spearman_of
-from autorubric.metrics._resampling import Compute
+from autorubric.metrics._resampling import Array, Compute
+from autorubric.metrics._rounding import RELATIVE_ZERO
 from autorubric.metrics._scales import as_sequence
 
 Variance: TypeAlias = Callable[[float, int], float | None]
@@ -69,7 +72,19 @@ def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
         analytic=fisher_z(_pearson_variance),
         on_table=False,
     )
-    return estimate(figure, moments_of(pairs).units, options, n_missing=pairs.n_missing)
+    # Each side in units of its own, or squares of the lesser one could vanish beside the other's.
+    sides = replace(pairs, truth=_standard(pairs.truth), pred=_standard(pairs.pred))
+    return estimate(figure, moments_of(sides).units, options, n_missing=pairs.n_missing)
+
+
+def _standard(values: Array) -> Array:
+    """Values about their mean, at most 1 away from it."""
+    if not values.size or np.ptp(values) == 0:
+        return np.zeros_like(values)
+    centred = values - values.mean()
+    scaled = centred / np.abs(centred).max()
+    # What is left of a spread beside a far mean is rounding, as it is in the sums of squares.
+    return scaled if np.ptp(values) > RELATIVE_ZERO * np.abs(values).max() else np.zeros_like(values)
 
 
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:

@@ -18,11 +18,13 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics._contingency import Coded, cluster_codes, encode
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._estimation import Figure, delta, estimate
-from autorubric.metrics._options import IntervalOptions
-from autorubric.metrics._rater_tables import CountedRows, dense, row_units
+from autorubric.metrics._estimation import Figure, delta, estimate, logit_t
+from autorubric.metrics._options import CodedOptions, IntervalOptions
+from autorubric.metrics._pseudo_units import is_smoothed, pseudo_counts
+from autorubric.metrics._rater_tables import CountedRows, dense, row_units, with_pseudo_rows
 from autorubric.metrics._resampling import Array, Units
-from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence
+from autorubric.metrics._rows import read_rows
+from autorubric.metrics._scales import Binary, Codes, Interval, Scale
 from autorubric.metrics._weights import Weights, describe, weight_matrix
 
 Chance: TypeAlias = Callable[[Array, Array], Array]
@@ -70,7 +72,7 @@ def ratings_estimate(
     ratings: Any,
     scale: Scale | None,
     weights: Weights,
-    options: IntervalOptions,
+    options: CodedOptions,
 ) -> Estimate:
     """The coefficient of `(n_units, n_raters)` labels.
 
@@ -83,27 +85,28 @@ def ratings_estimate(
             f"{coefficient.name} depends on the number of categories, used or not; give "
             "scale=Nominal(labels) or Ordinal(labels)"
         )
-    counts = np.zeros((len(codes), coded.size))
-    unit, rater = np.nonzero(codes >= 0)
-    np.add.at(counts, (unit, codes[unit, rater]), 1.0)
+    counts = units_by_category(codes, coded.size)
     note = "" if coded.declared else "categories seen"
     matrix = weight_matrix(weights, coded.scale, coded.size)
     note = ", ".join(word for word in (describe(weights), note) if word)
     return counts_estimate(coefficient, counts, matrix, options, note)
 
 
+def units_by_category(codes: Codes, size: int) -> Array:
+    """How often each unit was given each category, shape `(n_units, K)`."""
+    unit, rater = np.nonzero(codes >= 0)
+    flat = np.bincount(unit * size + codes[unit, rater], minlength=len(codes) * size)
+    return flat.reshape(len(codes), size).astype(float)
+
+
 def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[Coded, Any]:
     """A units × raters table of labels as codes, shape `(n_units, n_raters)`, -1 where missing."""
-    if isinstance(ratings, np.ndarray):
-        if ratings.ndim != 2:
-            raise ArgumentError(f"ratings has shape {ratings.shape}; give (n_units, n_raters)")
-        n_units, n_raters = ratings.shape
-        coded = encode([ratings.reshape(-1)], scale, labels)
+    rows = read_rows(ratings, "ratings")
+    if isinstance(rows, np.ndarray):
+        n_units, n_raters = rows.shape
+        coded = encode([rows.reshape(-1)], scale, labels)
     else:
-        rows = [as_sequence(row, "a row of ratings") for row in ratings]
         n_units, n_raters = len(rows), len(rows[0]) if rows else 0
-        if any(len(row) != n_raters for row in rows):
-            raise ArgumentError("ratings has rows of different lengths; give None where a rating is missing")
         coded = encode([[label for row in rows for label in row]], scale, labels)
     return coded, coded.codes[0].reshape(n_units, n_raters)
 
@@ -114,7 +117,11 @@ def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Arr
     Raises:
         ArgumentError: They are no counts, or do not fit the scale.
     """
-    table = np.asarray(counts, dtype=float)
+    rows = read_rows(counts, "counts", "units × K")
+    try:
+        table = np.asarray(rows, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"counts holds something else than whole numbers from 0: {error}") from None
     if table.ndim != 2:
         raise ArgumentError(f"counts has shape {table.shape}; give units × K")
     if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
@@ -130,7 +137,9 @@ def counts_estimate(
 ) -> Estimate:
     """The coefficient of units × K counts; units without a rating are left out and counted as missing."""
     rated = counts.sum(1) > 0
-    units = _units(counts[rated], weights, options.cluster, rated)
+    plain = coefficient.chance is no_chance
+    smoothed = is_smoothed(options) and not plain and len(weights) > 0
+    units = _units(counts[rated], weights, options.cluster, rated, smoothed=smoothed)
     n_missing = int(rated.size - units.n)
     if not units.n:
         return Estimate.undefined("no_ratings", method=coefficient.name, n_missing=n_missing)
@@ -141,11 +150,17 @@ def counts_estimate(
     return estimate(_figure(coefficient, weights), units, options, n_missing=n_missing, note=note)
 
 
-def _units(counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array) -> Units:
+def _units(
+    counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array, *, smoothed: bool
+) -> Units:
     """Sums of the units, equal ones kept once with their count, or of the clusters of units."""
     members = dense(cluster_codes(cluster, len(rated)), rated)
     table = CountedRows.of(counts.astype(np.int64), int(counts.max(initial=0)) + 1, members)
-    return row_units(_unit_sums(table.rows, weights), members, table.counts)
+    units = row_units(_unit_sums(table.rows, weights), members, table.counts)
+    if not smoothed or not units.n:
+        return units
+    pseudo = pseudo_counts(table.rows.sum(1), table.counts, len(weights))
+    return with_pseudo_rows(units, _unit_sums(pseudo.rows, weights), pseudo.chances)
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
@@ -173,14 +188,17 @@ def _figure(coefficient: CountCoefficient, weights: Array) -> Figure:
             return "no_pairs"
         return "single_class" if np.count_nonzero(sums[2:-1]) == 1 else "no_variance"
 
-    plain = coefficient.chance is no_chance
-    return Figure(
-        name=coefficient.name,
-        compute=compute,
-        reason=reason,
-        bounds=(0.0 if plain else -1.0, 1.0),
-        auto="percentile",
-        auto_clustered="percentile",
-        analytic=delta,
-        on_table=False,
-    )
+    if coefficient.chance is no_chance:
+        # A mean of shares of pairs, one of each unit that has a pair.
+        return Figure(
+            name=coefficient.name,
+            compute=compute,
+            reason=reason,
+            bounds=(0.0, 1.0),
+            auto="analytic",
+            auto_clustered="analytic",
+            analytic=logit_t,
+            trials=lambda sums: sums[..., 1],
+            on_table=False,
+        )
+    return Figure(name=coefficient.name, compute=compute, reason=reason, analytic=delta)

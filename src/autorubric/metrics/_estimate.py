@@ -44,6 +44,8 @@ Reason = Literal[
     "unattainable",
     "not_on_scale",
     "not_requested",
+    "no_interval",
+    "errors_cancel",
 ]
 """Why a figure, or the interval of a figure that is there, is undefined."""
 

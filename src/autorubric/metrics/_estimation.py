@@ -22,6 +22,7 @@ from autorubric.metrics._resampling import (
     jackknife,
     replicates,
 )
+from autorubric.metrics._rounding import is_rounding
 
 DEGENERATE_SHARE = 0.5
 """With more than this share of resamples undefined, a bootstrap gives no interval."""
@@ -43,7 +44,7 @@ class Figure:
         auto_clustered: Method of `ci="auto"` where units are clusters.
         analytic: Interval in closed form.
         trials: Denominator of a proportion at these sums; None for other figures.
-        on_table: Whether the sums are the cells of a table, which can be smoothed.
+        on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is given.
     """
 
     name: str
@@ -126,7 +127,7 @@ def _method(figure: Figure, units: Units, options: IntervalOptions) -> CiMethod:
     method: CiMethod = auto if options.ci in ("auto", None) else options.ci
     if method == "smoothed" and not figure.on_table:
         raise ArgumentError(
-            f"ci='smoothed' works on contingency tables, not on {figure.name}; take 'percentile'"
+            f"ci='smoothed' needs a finite number of categories, which {figure.name} lacks; take 'percentile'"
         )
     return method
 
@@ -141,36 +142,50 @@ def _estimate(
     if options.ci is None:
         return Estimate(value, n=units.n, method=name, n_missing=n_missing)
     what = f"{units.size} clusters" if units.clustered else f"{units.size} units"
+    undefined = 0
     if method == "analytic":
         ends = figure.analytic(figure, units, value, options.confidence_level)
         text = f"{name}; analytic, {options.confidence_level:.0%}, {what}"
-        reason = "too_few_units" if ends.low is None else None
-        return Estimate(value, *ends, units.n, text, reason, n_missing)
-    ends, undefined = _bootstrap(figure, units, options, found)
-    text = (
-        f"{name}; {method} bootstrap, {options.confidence_level:.0%}, {what}, {options.n_resamples} resamples"
-    )
+    else:
+        ends, undefined = _bootstrap(figure, units, options, found)
+        text = (
+            f"{name}; {method} bootstrap, {options.confidence_level:.0%}, {what}, "
+            f"{options.n_resamples} resamples"
+        )
     if undefined:
         text += f", {undefined} of them undefined"
-    reason = None if ends.low is not None else "degenerate_resamples" if undefined else "too_few_units"
+    reason = None
+    if ends.low is None:
+        reason = "degenerate_resamples" if undefined else "too_few_units"
+    elif _certain(ends, value):
+        # Units that are all alike say nothing of those that were not seen.
+        ends, reason = _NOTHING, "no_variance"
     return Estimate(value, *ends, units.n, text, reason, n_missing)
 
 
+_NOTHING = Ends(None, None, None)
+
+
+def _certain(ends: Ends, value: float) -> bool:
+    """Whether an interval has no width but rounding."""
+    assert ends.low is not None and ends.high is not None
+    return is_rounding(ends.high - ends.low, max(abs(value), 1.0))
+
+
 def _bootstrap(figure: Figure, units: Units, options: IntervalOptions, found: _Found) -> tuple[Ends, int]:
-    nothing = Ends(None, None, None)
     drawn = found.drawn
     if drawn is None:
-        return nothing, 0
+        return _NOTHING, 0
     defined = drawn[~np.isnan(drawn)]
     undefined = len(drawn) - len(defined)
     if undefined > DEGENERATE_SHARE * len(drawn):
-        return nothing, undefined
+        return _NOTHING, undefined
     tails = (1 - options.confidence_level) / 2
     quantiles: tuple[float, float] | None = (tails, 1 - tails)
     if found.method == "bca":
         quantiles = bca_quantiles(defined, found.value, units, figure.compute, options.confidence_level)
     if quantiles is None:
-        return nothing, undefined
+        return _NOTHING, undefined
     low, high = np.quantile(defined, quantiles)
     se = float(defined.std(ddof=1)) if len(defined) > 1 else None
     return Ends(float(low), float(high), se), undefined
@@ -219,7 +234,7 @@ def delta(figure: Figure, units: Units, value: float, confidence_level: float) -
     """
     se = _delta_se(figure, units)
     if se is None:
-        return Ends(None, None, None)
+        return _NOTHING
     quantile = (
         t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)
     )
@@ -233,10 +248,20 @@ def proportion(figure: Figure, units: Units, value: float, confidence_level: flo
         trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
         low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
         return Ends(low, high, math.sqrt(value * (1 - value) / trials))
-    se = _delta_se(figure, units)
-    if se is None:
-        return Ends(None, None, None)
-    return Ends(*logit_t_ends(value, se, units.size, confidence_level), se)
+    return logit_t(figure, units, value, confidence_level)
+
+
+def logit_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
+    """Logit-t interval of a share over the units that hold any of its denominator, none below two of them."""
+    held = units.counts
+    if figure.trials is not None and units.sums is not None:
+        held = np.where(figure.trials(units.sums) > 0, units.counts, 0)
+    size = int(held.sum())
+    if size < 2:
+        return _NOTHING
+    effects = influence(units, figure.compute)
+    se = math.sqrt(float((units.counts * effects**2).sum()) * size / (size - 1))
+    return Ends(*logit_t_ends(value, se, size, confidence_level), se)
 
 
 def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
@@ -247,7 +272,7 @@ def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
             raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")
         of_z = variance(value, units.n)
         if of_z is None:
-            return Ends(None, None, None)
+            return _NOTHING
         return z_ends(value, math.sqrt(of_z), normal_quantile(confidence_level))
 
     return ends
@@ -255,7 +280,7 @@ def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
 
 def z_ends(value: float, se_z: float, quantile: float) -> Ends:
     """Interval of a correlation from its standard error on Fisher's z scale; a point at -1 and 1."""
-    if abs(value) >= 1.0:
+    if is_rounding(1 - abs(value)):
         return Ends(value, value, 0.0)
     centre = math.atanh(value)
     se = se_z * (1 - value * value)
@@ -266,8 +291,8 @@ def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -
     """Interval on Fisher's z scale with the delta-method error, which clusters respect."""
     se = _delta_se(figure, units)
     if se is None:
-        return Ends(None, None, None)
-    if abs(value) >= 1.0:
+        return _NOTHING
+    if is_rounding(1 - abs(value)):
         return Ends(value, value, 0.0)
     quantile = (
         t_quantile(confidence_level, units.size - 1) if units.clustered else normal_quantile(confidence_level)

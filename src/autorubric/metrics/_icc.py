@@ -26,6 +26,7 @@ from autorubric.metrics._intervals import Ends
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._rater_tables import complete_table, row_units, unclustered
 from autorubric.metrics._resampling import Array, Units
+from autorubric.metrics._rounding import RELATIVE_ZERO
 
 IccForm: TypeAlias = Literal["ICC(1,1)", "ICC(2,1)", "ICC(3,1)", "ICC(1,k)", "ICC(2,k)", "ICC(3,k)"]
 
@@ -43,7 +44,6 @@ _FORMS: dict[str, tuple[_Model, bool]] = {
     "ICC(A,k)": ("agreement", True),
     "ICC(C,k)": ("consistency", True),
 }
-_RELATIVE_ZERO = 1e-12
 
 
 class _Squares(NamedTuple):
@@ -64,9 +64,9 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
     `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE), these very raters, whose levels do not count (consistency,
     `ICC(C,1)`). `…,k)` is that of the mean of all k raters, k ρ / (1 + (k-1) ρ). Negative values stand.
 
-    Units that lack a rating are left out and counted. No unit: undefined (`no_ratings`); one rater:
-    `no_pairs`; one unit: `too_few_units`; nothing varies: `no_variance`. The interval is that of [2],
-    table 7; over clusters the percentile bootstrap.
+    Units that lack a rating are left out and counted. No rating: undefined (`no_ratings`); one rater:
+    `no_pairs`; one complete unit or none: `too_few_units`; nothing varies: `no_variance`. The interval is
+    that of [2], table 7; over clusters the percentile bootstrap; none where raters agree throughout.
 
     Args:
         ratings: Numbers, `(n_units, n_raters)`; None and NaN are missing.
@@ -138,7 +138,7 @@ def _squares(totals: Array, k: int) -> _Squares:
 
 def _or_zero(square: Array, scale: Array) -> Array:
     """Exactly 0 where rounding is all that is left of a sum of squares."""
-    return np.where(square <= _RELATIVE_ZERO * scale, 0.0, square)
+    return np.where(square <= RELATIVE_ZERO * scale, 0.0, square)
 
 
 def _coefficient(squares: _Squares, k: int, model: _Model, *, mean: bool) -> Array:
@@ -148,7 +148,7 @@ def _coefficient(squares: _Squares, k: int, model: _Model, *, mean: bool) -> Arr
         # k ρ / (1 + (k-1) ρ) on the fraction itself.
         numerator, denominator = k * numerator, denominator + (k - 1) * numerator
     with np.errstate(invalid="ignore", divide="ignore"):
-        none = np.abs(denominator) <= _RELATIVE_ZERO * (squares.units + squares.within)
+        none = np.abs(denominator) <= RELATIVE_ZERO * (squares.units + squares.within)
         return np.where(none, np.nan, numerator / denominator)
 
 

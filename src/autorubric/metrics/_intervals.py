@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -12,7 +12,10 @@ from scipy.special import ndtri, stdtrit
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes
-from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import CiMethod, IntervalArguments, IntervalOptions
+from autorubric.metrics._resampling import Units, replicates
+from autorubric.metrics._rounding import is_rounding
 
 
 class Ends(NamedTuple):
@@ -43,14 +46,16 @@ def wilson_ends(proportion: float, n: float, quantile: float) -> tuple[float, fl
     return low, high
 
 
-def logit_t_ends(proportion: float, se: float, n_units: int, confidence_level: float) -> tuple[float, float]:
+def logit_t_ends(
+    proportion: float, se: float, n_units: float, confidence_level: float
+) -> tuple[float, float]:
     """Ends of a t interval on the logit scale with `n_units - 1` degrees of freedom.
 
-    At 0 and 1, or with no spread between units, where the logit breaks down, the score interval with one
-    observation a unit stands in.
+    At 0 and 1, or with no spread between units but rounding, where the logit breaks down, the score interval
+    with one observation a unit stands in.
     """
     quantile = t_quantile(confidence_level, n_units - 1)
-    if proportion in (0.0, 1.0) or se == 0.0:
+    if proportion in (0.0, 1.0) or is_rounding(se):
         return wilson_ends(proportion, n_units, quantile)
     centre = math.log(proportion / (1 - proportion))
     half = quantile * se / (proportion * (1 - proportion))
@@ -61,7 +66,7 @@ def _bounded(logit: float) -> float:
     return max(-700.0, min(700.0, logit))
 
 
-def wilson(successes: int, n: int, *, confidence_level: float = 0.95) -> Estimate:
+def wilson(successes: int, n: int, **interval: Unpack[IntervalArguments]) -> Estimate:
     """A proportion with the score interval of Wilson [1].
 
     `(p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)`; it stays inside [0, 1] and has width at 0 and 1 [2].
@@ -69,7 +74,11 @@ def wilson(successes: int, n: int, *, confidence_level: float = 0.95) -> Estimat
     Args:
         successes: Successes, from 0 to `n`.
         n: Trials; with none the proportion is undefined (`no_values`).
-        confidence_level: Level of the interval.
+        **interval: See `IntervalArguments`. Two counts know no clusters and are not resampled: `cluster` and
+            the bootstraps are refused, `n_resamples` and `rng` are without effect.
+
+    Raises:
+        ArgumentError: The counts are none, or clusters or a bootstrap are asked for.
 
     References:
         [1] E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference, JASA
@@ -79,69 +88,109 @@ def wilson(successes: int, n: int, *, confidence_level: float = 0.95) -> Estimat
     """
     if not 0 <= successes <= n:
         raise ArgumentError(f"successes={successes!r} of n={n!r}; give 0 <= successes <= n")
-    if not 0.0 < confidence_level < 1.0:
-        raise ArgumentError(f"confidence_level={confidence_level!r}; give a level between 0 and 1")
-    method = f"proportion; Wilson, {confidence_level:.0%}"
+    options = IntervalOptions(**interval)
+    if options.cluster is not None or options.ci not in ("auto", "analytic", None):
+        raise ArgumentError(
+            "wilson is the interval of two counts, without clusters or a bootstrap; give ci='auto', or the "
+            "values themselves to clustered_se"
+        )
+    method = "proportion" if options.ci is None else f"proportion; Wilson, {options.confidence_level:.0%}"
     if n == 0:
         return Estimate.undefined("no_values", method=method)
     share = successes / n
-    low, high = wilson_ends(share, n, normal_quantile(confidence_level))
+    if options.ci is None:
+        return Estimate(share, n=int(n), method=method)
+    low, high = wilson_ends(share, n, normal_quantile(options.confidence_level))
     return Estimate(share, low, high, math.sqrt(share * (1 - share) / n), int(n), method)
 
 
-def resampled_t_ends(
-    value: float, se: float, n_units: int, confidence_level: float, *, most: float = 1.0
-) -> tuple[float, float]:
-    """Ends of a t interval from a bootstrap's standard error, n_units - 1 degrees of freedom, in ±`most`.
-
-    For means of kappas over criteria: a kappa of few items is biased, its resamples twice so, and with many
-    criteria the percentiles of their mean lie beside the mean itself.
-    """
-    half = t_quantile(confidence_level, n_units - 1) * se
-    return max(-most, value - half), min(most, value + half)
-
-
 def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
-    """Interval of a mean over clusters: t with C - 1 degrees of freedom; no ends with one cluster."""
+    """Interval of a mean over clusters: t with C - 1 degrees of freedom.
+
+    No ends with one cluster; none where clusters do not differ but by rounding, whose `se` is 0.
+    """
     n = len(values)
     sums = np.bincount(members, weights=values - values.mean())
     n_clusters = int(np.count_nonzero(np.bincount(members)))
     if n_clusters < 2:
         return Ends(None, None, None)
     se = math.sqrt(float((sums**2).sum()) * n_clusters / (n_clusters - 1)) / n
+    if is_rounding(se, float(np.abs(values).max())):
+        return Ends(None, None, 0.0)
     half = t_quantile(confidence_level, n_clusters - 1) * se
     return Ends(float(values.mean()) - half, float(values.mean()) + half, se)
 
 
 def clustered_se(
-    values: Iterable[Any], cluster: Iterable[Any] | None = None, *, confidence_level: float = 0.95
+    values: Iterable[Any],
+    cluster: Iterable[Any] | None = None,
+    *,
+    ci: CiMethod | None = "auto",
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int | np.random.Generator = 0,
 ) -> Estimate:
     """The mean of the values with its standard error over clusters [1].
 
     `se = √(Σ_c (Σ_{i∈c} (x_i - x̄))²) / n`, Miller's formula, without a small-sample factor; the interval
     takes `C/(C-1)` into the variance and t with C - 1 degrees of freedom, for few clusters. Without
-    `cluster` each value is its own. One cluster: the mean stands, the error does not (`too_few_units`).
+    `cluster` each value is its own. One cluster: the mean stands, the error does not (`too_few_units`); nor
+    does it where the clusters do not differ (`no_variance`).
 
     Args:
         values: Numbers; None and NaN are missing.
         cluster: An id per value.
+        ci: `"auto"` and `"analytic"` give the interval above, `"percentile"` a bootstrap of clusters, None no
+            ends; the standard error is Miller's in each case.
         confidence_level: Level of the interval.
+        n_resamples: Bootstrap resamples.
+        rng: Seed or generator of the resampling.
+
+    Raises:
+        ArgumentError: A value is no number, there is not one id per value, or an option is not allowed.
 
     References:
         [1] E. Miller (2024), Adding error bars to evals, arXiv:2411.00640.
     """
+    options = IntervalOptions(
+        cluster=cluster, ci=ci, confidence_level=confidence_level, n_resamples=n_resamples, rng=rng
+    )
+    if ci in ("bca", "smoothed"):
+        raise ArgumentError(f"ci={ci!r} is not made for a mean; give 'auto' or 'percentile'")
     numbers = numeric_column(values, "values")
     there = ~np.isnan(numbers)
     kept = numbers[there]
     ids = cluster_codes(cluster, len(numbers))
     members = np.arange(len(kept)) if ids is None else np.unique(ids[there], return_inverse=True)[1]
-    method = f"mean; clustered standard error, t, {confidence_level:.0%}"
+    method = "mean; clustered standard error" + _how(options)
     n_missing = len(numbers) - len(kept)
     if not len(kept):
         return Estimate.undefined("no_values", method=method, n_missing=n_missing)
     ends = mean_ends(kept, members, confidence_level)
     mean = float(kept.mean())
-    if ends.se is None:
-        return Estimate(mean, n=len(kept), method=method, reason="too_few_units", n_missing=n_missing)
+    if not ends.se:
+        reason: Reason = "too_few_units" if ends.se is None else "no_variance"
+        return Estimate(mean, n=len(kept), method=method, reason=reason, n_missing=n_missing)
     se = math.sqrt(float((np.bincount(members, weights=kept - mean) ** 2).sum())) / len(kept)
-    return Estimate(mean, ends.low, ends.high, se, len(kept), method, None, n_missing)
+    if ci is None:
+        return Estimate(mean, None, None, se, len(kept), method, None, n_missing)
+    low, high = (ends.low, ends.high) if ci != "percentile" else _resampled_ends(kept, members, options)
+    return Estimate(mean, low, high, se, len(kept), method, None, n_missing)
+
+
+def _how(options: IntervalOptions) -> str:
+    if options.ci is None:
+        return ""
+    if options.ci == "percentile":
+        return f"; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
+    return f", t, {options.confidence_level:.0%}"
+
+
+def _resampled_ends(values: Any, members: Any, options: IntervalOptions) -> tuple[float, float]:
+    """Percentiles of the mean over clusters drawn with replacement."""
+    sums = np.column_stack([np.bincount(members, weights=values), np.bincount(members)])
+    units = Units(counts=np.ones(len(sums), dtype=np.int64), n=len(values), sums=sums)
+    drawn = replicates(units, lambda s: s[..., 0] / s[..., 1], options.n_resamples, options.generator())
+    tail = (1 - options.confidence_level) / 2
+    low, high = np.quantile(drawn, (tail, 1 - tail))
+    return float(low), float(high)

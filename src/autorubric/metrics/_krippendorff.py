@@ -14,7 +14,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import numpy as np
@@ -25,7 +25,8 @@ from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._counts import code_ratings
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, estimate
-from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOptions
+from autorubric.metrics._pseudo_units import PseudoUnit, is_smoothed, pseudo_ratings
 from autorubric.metrics._rater_tables import (
     CountedRows,
     dense,
@@ -33,9 +34,15 @@ from autorubric.metrics._rater_tables import (
     row_units,
     score_rows,
     weighted_units,
+    with_pseudo_rows,
+    with_pseudo_weights,
 )
+from autorubric.metrics._ratio_waves import Waves
 from autorubric.metrics._resampling import Array, Compute, Units
 from autorubric.metrics._scales import Codes, Interval, Nominal, Scale
+
+_DENSE_CELLS = 4_000_000
+"""Above so many cells units × values the counts of values stay sparse."""
 
 AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 
@@ -50,6 +57,7 @@ class _Pairable:
         values: Where each value lies, in increasing order; None without an order.
         size: Number of values.
         cluster: Cluster of each unit.
+        pseudo: What the unit may look like that the smoothed bootstrap adds; None for none.
         any_rated: Whether any unit has a rating, pairable or not.
         n_units: All units.
         note: What `method` says of the scale.
@@ -60,6 +68,7 @@ class _Pairable:
     values: Array | None
     size: int
     cluster: Codes | None
+    pseudo: PseudoUnit | None
     any_rated: bool
     n_units: int
     note: str
@@ -77,7 +86,9 @@ def krippendorff_alpha(
     δ² is 1 for different values (nominal), the squared number of ratings from the middle of one value to the
     middle of the other (ordinal), (c - k)² (interval), or ((c - k) / (c + k))² (ratio). Units with one rating
     are ignored. No unit with two: undefined (`no_pairs`); all pairable ratings equal, De = 0: undefined
-    (`single_class`). The interval resamples units.
+    (`single_class`). The interval resamples units, and with them one whose ratings are any category alike;
+    numbers without declared categories (levels interval and ratio) have no finite number of such units, so
+    that their interval is the plain percentile one, which covers too little of few units.
 
     Args:
         ratings: Labels, `(n_units, n_raters)`; None and NaN are missing.
@@ -92,7 +103,7 @@ def krippendorff_alpha(
     """
     if level not in get_args(AlphaLevel):
         raise ArgumentError(f"level={level!r}; give one of {', '.join(get_args(AlphaLevel))}")
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     name = f"Krippendorff's alpha, {level}"
     table = _read(ratings, level, scale, options)
     if not len(table.codes):
@@ -103,10 +114,10 @@ def krippendorff_alpha(
         name=name,
         compute=compute,
         reason=_reason,
-        auto="percentile",
-        auto_clustered="percentile",
+        auto="percentile" if units.pseudo is None else "smoothed",
+        auto_clustered="percentile" if units.pseudo is None else "smoothed",
         analytic=no_analytic,
-        on_table=False,
+        on_table=units.pseudo is not None,
     )
     return estimate(figure, units, options, n_missing=table.n_units - units.n, note=table.note)
 
@@ -129,7 +140,7 @@ def _reason(sums: Array) -> Reason:
     return "single_class"
 
 
-def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: IntervalOptions) -> _Pairable:
+def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOptions) -> _Pairable:
     undeclared = options.labels is None and (scale is None or isinstance(scale, Interval))
     if level in ("interval", "ratio") and undeclared:
         scores = score_rows(ratings)
@@ -138,17 +149,24 @@ def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: Interva
         found, places = np.unique(scores, return_inverse=True)
         codes = np.where(np.isnan(scores), -1, places.reshape(scores.shape))
         values: Array | None = found[~np.isnan(found)]
-        note = ""
+        note, size = "", 0
     else:
         coded, codes = code_ratings(ratings, scale, options.labels)
         values = _positions(level, coded.scale, coded.size)
         note = "" if coded.declared else "categories seen"
+        size = coded.size if is_smoothed(options) else 0
         if values is not None and values.size:
             values, places = np.unique(values, return_inverse=True)
             codes = np.where(codes < 0, -1, places.reshape(-1)[codes])
     if level == "ratio" and values is not None and values.size and values[0] < 0:
         raise ArgumentError(f"a ratio scale has no negative values; got {float(values[0])!r}")
-    return _pairable(codes, values, options, note)
+    table = _pairable(codes, values, options, note)
+    if not size or not len(table.codes):
+        return table
+    size = size if values is None else len(values)
+    pseudo = pseudo_ratings(table.codes >= 0, table.counts, size)
+    # As in the table itself, alike whoever gave which rating.
+    return replace(table, size=size, pseudo=PseudoUnit(np.sort(pseudo.rows, axis=1), pseudo.chances).merged())
 
 
 def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | None:
@@ -180,17 +198,26 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
         values=values,
         size=size,
         cluster=dense(members, kept),
+        pseudo=None,
         any_rated=bool(rated.any()),
         n_units=len(codes),
         note=note,
     )
 
 
-def _counts(table: _Pairable) -> csr_array:
+def _counts(codes: Codes, size: int) -> csr_array:
     """How often each unit was given each value; sparse, for there may be as many values as ratings."""
-    unit, rater = np.nonzero(table.codes >= 0)
+    unit, rater = np.nonzero(codes >= 0)
     ones = np.ones(len(unit))
-    return csr_array((ones, (unit, table.codes[unit, rater])), shape=(len(table.codes), table.size))
+    return csr_array((ones, (unit, codes[unit, rater])), shape=(len(codes), size))
+
+
+def _summed(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units:
+    """The units with their sums, from the sums of each row of codes."""
+    units = row_units(sums_of(table.codes), table.cluster, table.counts)
+    if table.pseudo is None:
+        return units
+    return with_pseudo_rows(units, sums_of(table.pseudo.rows), table.pseudo.chances)
 
 
 def _alpha(observed: Array, expected: Array, n: Array) -> Array:
@@ -201,50 +228,97 @@ def _alpha(observed: Array, expected: Array, n: Array) -> Array:
         return np.where(none, np.nan, 1 - (n - 1) * observed / expected)
 
 
-def _of_matrix(table: _Pairable, difference: Array) -> tuple[Units, Compute]:
-    """Differences between categories that do not depend on the ratings."""
-    counts = _counts(table).toarray()
-    # (m - 1) weighs each unit's pairs so that every rating counts once (eq. 2); the diagonal differs by 0.
-    observed = (counts * (counts @ difference)).sum(1) / (counts.sum(1) - 1)
-
-    def compute(sums: Array) -> Array:
-        margins = sums[..., 1:]
-        expected = ((margins @ difference) * margins).sum(-1)
-        return _alpha(sums[..., 0], expected, margins.sum(-1))
-
-    return row_units(np.column_stack([observed, counts]), table.cluster, table.counts), compute
-
-
 def _nominal(table: _Pairable) -> tuple[Units, Compute]:
-    return _of_matrix(table, 1.0 - np.eye(table.size))
+    """Σ over different values is what all pairs have less Σ n_c²; values are never set against each other."""
+    codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
+    if len(codes) * table.size <= _DENSE_CELLS:
+
+        def compute(sums: Array) -> Array:
+            margins = sums[..., 1:]
+            n = margins.sum(-1)
+            return _alpha(sums[..., 0], n * n - (margins * margins).sum(-1), n)
+
+        return _summed(table, lambda rows: _with_counts(rows, table.size)), compute
+    counts = _counts(codes, table.size)
+    observed = _unequal_pairs(counts)
+
+    def compute_of_weights(weights: Array) -> Array:
+        margins = (counts.T @ weights.T).T
+        n = margins.sum(-1)
+        return _alpha((weights * observed).sum(-1), n * n - (margins * margins).sum(-1), n)
+
+    units = weighted_units(len(table.codes), table.cluster, table.counts)
+    smoothed = units if table.pseudo is None else with_pseudo_weights(units, table.pseudo.chances)
+    return smoothed, compute_of_weights
+
+
+def _with_counts(codes: Codes, size: int) -> Array:
+    counts = _counts(codes, size)
+    return np.column_stack([_unequal_pairs(counts), counts.toarray()])
+
+
+def _unequal_pairs(counts: csr_array) -> Array:
+    """Pairs of different values of each unit over m - 1, by which every rating counts once (eq. 2)."""
+    m = np.asarray(counts.sum(axis=1)).reshape(-1)
+    return np.asarray((m * m - np.asarray((counts * counts).sum(axis=1)).reshape(-1)) / (m - 1))
 
 
 def _ratio(table: _Pairable) -> tuple[Units, Compute]:
     assert table.values is not None
-    total = table.values[:, None] + table.values
-    apart = table.values[:, None] - table.values
-    return _of_matrix(table, (apart / np.where(total == 0, 1.0, total)) ** 2)
+    waves = Waves.of(table.values)
+    if table.size <= waves.width:
+        return _ratio_by_value(table, table.values)
+
+    def sums_of(codes: Codes) -> Array:
+        sums = waves.sums(codes)
+        return np.column_stack([waves.over_all_pairs(sums) / (sums[:, 0] - 1), sums])
+
+    def compute(sums: Array) -> Array:
+        return _alpha(sums[..., 0], waves.over_all_pairs(sums[..., 1:]), sums[..., 1])
+
+    return _summed(table, sums_of), compute
+
+
+def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
+    """Few values: each is set against each."""
+    total = values[:, None] + values
+    difference = ((values[:, None] - values) / np.where(total == 0, 1.0, total)) ** 2
+
+    def sums_of(codes: Codes) -> Array:
+        counts = _counts(codes, table.size).toarray()
+        observed = (counts * (counts @ difference)).sum(1) / (counts.sum(1) - 1)
+        return np.column_stack([observed, counts])
+
+    def compute(sums: Array) -> Array:
+        margins = sums[..., 1:]
+        return _alpha(sums[..., 0], ((margins @ difference) * margins).sum(-1), margins.sum(-1))
+
+    return _summed(table, sums_of), compute
 
 
 def _interval(table: _Pairable) -> tuple[Units, Compute]:
     assert table.values is not None
     span = float(np.ptp(table.values)) or 1.0
     placed = (table.values - table.values.mean()) / span
-    there = table.codes >= 0
-    x = np.where(there, placed[table.codes], 0.0)
-    m, first, second = there.sum(1).astype(float), x.sum(1), (x * x).sum(1)
-    # Σ_ij (x_i - x_j)² = 2 (m Σ x² - (Σ x)²), so that no value need be set against another.
-    observed = 2 * (m * second - first * first) / (m - 1)
+
+    def sums_of(codes: Codes) -> Array:
+        there = codes >= 0
+        x = np.where(there, placed[codes], 0.0)
+        m, first, second = there.sum(1).astype(float), x.sum(1), (x * x).sum(1)
+        # Σ_ij (x_i - x_j)² = 2 (m Σ x² - (Σ x)²), so that no value need be set against another.
+        observed = 2 * (m * second - first * first) / (m - 1)
+        return np.column_stack([observed, m, first, second])
 
     def compute(sums: Array) -> Array:
         n = sums[..., 1]
         return _alpha(sums[..., 0], 2 * (n * sums[..., 3] - sums[..., 2] ** 2), n)
 
-    return row_units(np.column_stack([observed, m, first, second]), table.cluster, table.counts), compute
+    return _summed(table, sums_of), compute
 
 
 def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
-    counts, codes = _counts(table), table.codes
+    codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
+    counts = _counts(codes, table.size)
     there = codes >= 0
     m = there.sum(1).astype(float)
 
@@ -263,7 +337,8 @@ def _ordinal(table: _Pairable) -> tuple[Units, Compute]:
         scale = np.where(n > 0, n * n, 1.0)
         return _alpha(observed / scale, 2 * (n * squares - total * total) / scale, n)
 
-    return weighted_units(len(codes), table.cluster, table.counts), compute
+    units = weighted_units(len(table.codes), table.cluster, table.counts)
+    return units if table.pseudo is None else with_pseudo_weights(units, table.pseudo.chances), compute
 
 
 _FIGURES: dict[AlphaLevel, Callable[[_Pairable], tuple[Units, Compute]]] = {

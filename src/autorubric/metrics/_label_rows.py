@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
+from autorubric.metrics._rows import is_frame
 from autorubric.metrics._scales import is_missing
 from autorubric.values import VoteStatus
 
@@ -20,7 +21,12 @@ human, judge or llm, panel, truth), `sample`, `order` and `status`."""
 _KINDS: Mapping[str, str] = {
     "human": "human", "judge": "judge", "llm": "judge", "panel": "panel", "truth": "truth", "gold": "truth",
 }  # fmt: skip
-_NEEDED = ("item_id", "criterion", "rater")
+NEEDED = ("item_id", "criterion", "rater")
+"""Columns without which no long table is one."""
+
+_READ = (
+    *NEEDED, "label", "value", "rater_kind", "rater_type", "sample", "order", "number", "status",
+)  # fmt: skip
 
 
 class LabelRow(NamedTuple):
@@ -53,7 +59,67 @@ def label_rows(table: Any) -> list[LabelRow]:
     Raises:
         ArgumentError: It is no table, lacks a column, or a row has a kind of rater or a status that is none.
     """
+    if is_frame(table) and (rows := _frame_rows(table)) is not None:
+        return rows
     return [_row(number, row) for number, row in enumerate(_mappings(table))]
+
+
+def _frame_rows(frame: Any) -> list[LabelRow] | None:
+    """The rows of a frame, column by column, each value read once; None where a row has to be looked at."""
+    names = list(frame.columns)
+    if not {*NEEDED}.issubset(names) or len(set(names)) != len(names) or not {"label", "value"} & set(names):
+        return None
+    columns = {name: frame[name].tolist() for name in names if name in _READ}
+    nothing = [None] * len(frame)
+    kinds = columns.get("rater_kind", columns.get("rater_type", nothing))
+    labels = columns["label" if "label" in columns else "value"]
+    try:
+        numbers = list(
+            zip(
+                _each(labels, is_missing),
+                columns.get("number", nothing),
+                columns.get("value", nothing),
+                strict=True,
+            )
+        )
+        return list(
+            map(
+                LabelRow,
+                _each(columns["item_id"], _name),
+                _each(columns["criterion"], _name),
+                _each(list(zip(columns["rater"], kinds, strict=True)), _named_rater),
+                _each(columns.get("sample", nothing), lambda sample: _whole(0, sample)),
+                _each(columns.get("order", nothing), lambda order: None if is_missing(order) else str(order)),
+                _each(labels, lambda label: None if is_missing(label) or label == "" else label),
+                nothing if "label" not in columns else _each(numbers, lambda given: _number(*given)),
+                _each(columns.get("status", nothing), lambda status: _status(0, status)),
+            )
+        )
+    except (ArgumentError, TypeError, ValueError):
+        # Row by row the error says where it is; and not all that a column may hold can be looked up.
+        return None
+
+
+def _each(column: list[Any], read: Callable[[Any], Any]) -> list[Any]:
+    """What each value reads as; values repeat, so each is read once, those of another type apart."""
+    known: dict[Any, Any] = {}
+    found = []
+    for value in column:
+        key = (value.__class__, value)
+        if key not in known:
+            known[key] = read(value)
+        found.append(known[key])
+    return found
+
+
+def _name(value: Any) -> str:
+    if is_missing(value):
+        raise ValueError("no name")
+    return str(value)
+
+
+def _named_rater(given: tuple[Any, Any]) -> Rater:
+    return _rater(0, _name(given[0]), given[1])
 
 
 def _mappings(table: Any) -> Iterator[Mapping[str, Any]]:
@@ -74,7 +140,7 @@ def _mappings(table: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
-    missing = [name for name in _NEEDED if is_missing(row.get(name))]
+    missing = [name for name in NEEDED if is_missing(row.get(name))]
     if not ("label" in row or "value" in row):
         missing.append("label")
     if missing:
@@ -82,25 +148,36 @@ def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
             f"row {number} of the label table has no {', '.join(missing)}; its columns are {list(row)!r}, "
             "and item_id, criterion, rater and label (or value) are needed"
         )
-    status = row.get("status")
-    if not is_missing(status) and status not in (*get_args(VoteStatus), "not_applicable"):
-        raise ArgumentError(f"row {number} of the label table has the status {status!r}, which is none")
     label = row["label"] if "label" in row else row["value"]
     return LabelRow(
         item_id=str(row["item_id"]),
         criterion=str(row["criterion"]),
-        rater=_rater(number, row),
+        rater=_rater(number, str(row["rater"]), row.get("rater_kind", row.get("rater_type"))),
         sample=_whole(number, row.get("sample")),
         order=None if is_missing(row.get("order")) else str(row["order"]),
         label=None if is_missing(label) or label == "" else label,
-        number=None if "label" not in row or is_missing(row.get("number")) else float(row["number"]),
-        status=None if is_missing(status) else str(status),
+        number=_number(is_missing(label), row.get("number"), row.get("value")) if "label" in row else None,
+        status=_status(number, row.get("status")),
     )
 
 
-def _rater(number: int, row: Mapping[str, Any]) -> Rater:
-    name = str(row["rater"])
-    given = row.get("rater_kind", row.get("rater_type"))
+def _number(unlabelled: bool, number: Any, value: Any) -> float | None:
+    """The answer as a number: in its own units, or, where it has no label either, on [0, 1]."""
+    for given in (number, value) if unlabelled else (number,):
+        if not is_missing(given):
+            return float(given)
+    return None
+
+
+def _status(number: int, status: Any) -> str | None:
+    if is_missing(status):
+        return None
+    if status not in (*get_args(VoteStatus), "not_applicable"):
+        raise ArgumentError(f"row {number} of the label table has the status {status!r}, which is none")
+    return str(status)
+
+
+def _rater(number: int, name: str, given: Any) -> Rater:
     if is_missing(given) or given == "":
         return {"truth": TRUTH, "panel": PANEL}.get(name, ("judge", name))
     match _KINDS.get(str(given).lower()):

@@ -5,22 +5,29 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-from autorubric.criteria import BaseCriterion
-from autorubric.errors import ArgumentError, ReplyError
+from autorubric.errors import ArgumentError
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
+from autorubric.metrics._label_homes import (
+    NO_ANSWER,
+    At,
+    Home,
+    Homes,
+    abstention,
+    declared_answer,
+    homes_of,
+    homes_on_scales,
+    is_no_answer,
+)
 from autorubric.metrics._label_rows import LabelRow, label_rows
 from autorubric.metrics._read_votes import read_votes
 from autorubric.metrics._run_protocols import GradedRun, LabelledDataset, OwnedRun
-from autorubric.metrics._scales import Interval, Scale, infer_scale
-from autorubric.metrics._table_rows import Cell, TableRows
-from autorubric.metrics._votes_table import DECIDED, MeasuredCriterion, VotesTable
-from autorubric.values import Answer, Level, Submission
-
-NO_ANSWER = {"NA": "abstained", "N/A": "abstained", "CANNOT_ASSESS": "abstained", "INVALID": "failed"}
-"""Labels in upper case that are no answer where the scale does not have them, and what became of the vote."""
+from autorubric.metrics._scales import Scale
+from autorubric.metrics._table_rows import TableRows
+from autorubric.metrics._votes_table import DECIDED, VotesTable
+from autorubric.values import Answer
 
 
 def table_of(
@@ -54,11 +61,12 @@ def table_of(
         return read_votes(result, dataset if dataset is not None else dataset_of(result))
     rows = label_rows(result)
     if dataset is None:
-        return _assemble(rows, _homes_on_scales(rows, scales), list(dict.fromkeys(r.item_id for r in rows)))
+        homes, notes = homes_on_scales(rows, scales)
+        return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), notes)
     if scales is not None:
         raise ArgumentError("scales come from the dataset's criteria; leave them out")
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
-    homes, labels = _homes_of(dataset, ids)
+    homes, labels = homes_of(dataset, ids)
     _demand_known(rows, homes, ids)
     given = {(row.item_id, row.criterion) for row in rows if row.rater == TRUTH}
     return _assemble([*rows, *(row for row in labels if row[:2] not in given)], homes, ids)
@@ -75,136 +83,8 @@ def dataset_of(result: GradedRun) -> LabelledDataset:
     return result.dataset
 
 
-class _Home(Protocol):
-    """Where the answers to a criterion of an item stand, and how labels of it are read."""
-
-    @property
-    def level(self) -> Level: ...
-    def read(self, rows: TableRows, row: LabelRow) -> Answer | None: ...
-    def declared(self) -> Sequence[Answer]: ...
-    def add(self, rows: TableRows, cell: _At, answer: Answer | None, status: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class _At:
-    item: int
-    rater: Rater
-    sample: int
-    order: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _OnCriterion:
-    criterion: BaseCriterion
-
-    @property
-    def level(self) -> Level:
-        return self.criterion.level
-
-    def read(self, rows: TableRows, row: LabelRow) -> Answer | None:
-        raw = row.number if row.number is not None and self.level == "interval" else row.label
-        try:
-            return rows.parse(self.criterion, raw)
-        except ReplyError as error:
-            raise ArgumentError(f"item {row.item_id!r}, rater {row.rater[1]!r}: {error}") from None
-
-    def declared(self) -> Sequence[Answer]:
-        return self.criterion.answers()
-
-    def add(self, rows: TableRows, cell: _At, answer: Answer | None, status: str) -> None:
-        rows.add(cell.item, self.criterion, cell.rater, answer, status, sample=cell.sample, order=cell.order)
-
-
-@dataclass(frozen=True, slots=True)
-class _OnScale:
-    measured: MeasuredCriterion
-    scale: Scale
-
-    @property
-    def level(self) -> Level:
-        return self.measured.level
-
-    def read(self, rows: TableRows, row: LabelRow) -> Answer | None:
-        try:
-            if not isinstance(self.scale, Interval):
-                return self.measured.answers[self.scale.code(row.label)]
-            number = float(row.label if row.number is None else row.number)
-            return Answer(code=number, value=_on_unit(number, self.scale), label=str(row.label))
-        except (ArgumentError, TypeError, ValueError) as error:
-            raise ArgumentError(
-                f"item {row.item_id!r}, criterion {row.criterion!r}, rater {row.rater[1]!r}: {error}"
-            ) from None
-
-    def declared(self) -> Sequence[Answer]:
-        return self.measured.answers
-
-    def add(self, rows: TableRows, cell: _At, answer: Answer | None, status: str) -> None:
-        place = rows.criteria.setdefault(self.measured, len(rows.criteria))
-        code = -1 if answer is None or answer.index is None else answer.index
-        rows.add_answer(Cell(cell.item, place, cell.rater, cell.sample, cell.order), answer, status, code)
-
-
-def _on_unit(number: float, scale: Interval) -> float | None:
-    span = scale.span
-    return None if span is None or scale.low is None else (number - scale.low) / span
-
-
-def _homes_on_scales(
-    rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
-) -> dict[tuple[str, str], _Home]:
-    labels: dict[str, list[Any]] = {}
-    for row in rows:
-        labels.setdefault(row.criterion, []).append(row.label)
-    homes: dict[str, _Home] = {}
-    for name, seen in labels.items():
-        scale = scales.get(name) if isinstance(scales, Mapping) else scales
-        if scale is None:
-            scale = infer_scale(label for label in seen if label not in NO_ANSWER)
-        if scale is not None:
-            homes[name] = _OnScale(_measured(name, scale), scale)
-    if isinstance(scales, Mapping) and (unknown := [name for name in scales if name not in labels]):
-        raise ArgumentError(f"scales names {unknown!r}; the table's criteria are {list(labels)!r}")
-    return {(row.item_id, row.criterion): homes[row.criterion] for row in rows if row.criterion in homes}
-
-
-def _measured(name: str, scale: Scale) -> MeasuredCriterion:
-    if isinstance(scale, Interval):
-        return MeasuredCriterion(name, "interval", ())
-    level: Level = {"Binary": "binary", "Nominal": "nominal"}.get(type(scale).__name__, "ordinal")  # type: ignore[assignment]
-    places = scale.positions
-    values: list[float | None] = [None] * scale.size
-    if places is not None and scale.size > 1:
-        values = [float((place - places.min()) / (places.max() - places.min())) for place in places]
-    answers = (
-        Answer(code=label, value=value, label=str(label), index=index)
-        for index, (label, value) in enumerate(zip(scale.labels, values, strict=True))
-    )
-    return MeasuredCriterion(name, level, tuple(answers))
-
-
-def _homes_of(
-    dataset: LabelledDataset, ids: Sequence[str]
-) -> tuple[dict[tuple[str, str], _Home], list[LabelRow]]:
-    """The criteria of each item, and the dataset's labels and ratings as rows."""
-    homes: dict[tuple[str, str], _Home] = {}
-    rows: list[LabelRow] = []
-    for i, item_id in enumerate(ids):
-        submission = Submission.parse(dataset.items[i].submission)
-        for criterion in dataset.get_item_rubric(i):
-            homes[item_id, criterion.name or ""] = _OnCriterion(criterion.facing(submission))
-        said = [(TRUTH, dataset.item_truth(i) or {})]
-        said += [(("human", rater), labels) for rater, labels in dataset.item_ratings(i).items()]
-        for rater, labels in said:
-            rows += [LabelRow(item_id, n, rater, None, None, raw, None, None) for n, raw in labels.items()]
-    return homes, rows
-
-
-_Homes: TypeAlias = Mapping[tuple[str, str], _Home]
-"""Homes by item id and criterion name."""
-
-
 def _demand_known(
-    rows: Iterable[LabelRow], homes: Mapping[tuple[str, str], _Home], ids: Sequence[str]
+    rows: Iterable[LabelRow], homes: Mapping[tuple[str, str], Home], ids: Sequence[str]
 ) -> None:
     known = set(ids)
     for row in rows:
@@ -222,60 +102,100 @@ _Said: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
 """What one rater said on a criterion of an item: rows, the answers read and what became of them."""
 
 
-def _assemble(rows: Sequence[LabelRow], homes: _Homes, ids: Sequence[str]) -> VotesTable:
+def _assemble(
+    rows: Sequence[LabelRow], homes: Homes, ids: Sequence[str], notes: tuple[str, ...] = ()
+) -> VotesTable:
     built = TableRows()
+    reader = _Reader(built)
     said: dict[tuple[str, str], dict[Rater, _Said]] = {}
     for row in rows:
-        home = homes.get((row.item_id, row.criterion))
-        if home is None or (row.label is None and row.status is None):
+        at = row[:2]
+        home = homes.get(at)
+        if home is None or (row.label is None and row.number is None and row.status is None):
             continue
-        answer, status = _read(home, built, row)
-        said.setdefault((row.item_id, row.criterion), {}).setdefault(row.rater, []).append(
-            (row, answer, status)
-        )
+        by_rater = said.get(at)
+        if by_rater is None:
+            by_rater = said[at] = {}
+        by_rater.setdefault(row.rater, []).append((row, *reader.read(home, row)))
     places = {item_id: i for i, item_id in enumerate(ids)}
     for (item_id, name), by_rater in said.items():
-        _add_cell(built, homes[item_id, name], places[item_id], by_rater)
-    return built.table(tuple(ids), scores={})
+        _add_cell(reader, homes[item_id, name], places[item_id], by_rater)
+    return built.table(tuple(ids), scores={}, notes=notes)
 
 
-def _read(home: _Home, built: TableRows, row: LabelRow) -> tuple[Answer | None, str]:
+_LOOKED_UP = frozenset({str, int, float, bool, type(None)})
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads labels, and puts answers together; what comes up again is looked up."""
+
+    built: TableRows
+    labels: dict[Any, tuple[Answer | None, str]] = field(default_factory=dict)
+    decisions: dict[Any, tuple[Any, tuple[Answer | None, str]]] = field(default_factory=dict)
+
+    def read(self, home: Home, row: LabelRow) -> tuple[Answer | None, str]:
+        """The answer of a row and what became of it."""
+        if row.label.__class__ not in _LOOKED_UP:
+            return _read(home, self.built, row)
+        key = (id(home), row.label.__class__, row.label, row.number, row.status)
+        found = self.labels.get(key)
+        if found is None:
+            found = self.labels[key] = _read(home, self.built, row)
+        return found
+
+    def decide(
+        self, home: Home, said: Sequence[tuple[Answer | None, str]], *, nearest: bool
+    ) -> tuple[Answer | None, str]:
+        """What several answers come to; `undecided` where two lead."""
+        if len(said) == 1:
+            return said[0]
+        if home.level == "interval":
+            return _decision(home, said, nearest=nearest)
+        key = (id(home), nearest, *((id(answer), status) for answer, status in said))
+        if key not in self.decisions:
+            # The answers are kept beside what they come to, or later ones could take over their ids.
+            self.decisions[key] = (tuple(said), _decision(home, said, nearest=nearest))
+        return self.decisions[key][1]
+
+
+def _read(home: Home, built: TableRows, row: LabelRow) -> tuple[Answer | None, str]:
     if row.status is not None and row.status not in ("answered", "abstained"):
         return None, row.status
-    if isinstance(row.label, str) and row.label.upper() in NO_ANSWER and not _declares(home, row.label):
-        became = NO_ANSWER[row.label.upper()]
-        return (
-            Answer(code=row.label, label=row.label, cannot_assess=True) if became == "abstained" else None
-        ), became
+    option = declared_answer(home, row.label)
+    if row.status == "abstained":
+        return option if option is not None and option.na else abstention(row.label), "abstained"
+    if option is None and is_no_answer(row.label):
+        became = NO_ANSWER[row.label.strip().upper()]
+        return (abstention(row.label) if became == "abstained" else None), became
     answer = home.read(built, row)
     return answer, "abstained" if answer is not None and answer.abstains else "answered"
 
 
-def _declares(home: _Home, label: str) -> bool:
-    return any((answer.label or "").casefold() == label.casefold() for answer in home.declared())
-
-
-def _add_cell(built: TableRows, home: _Home, item: int, by_rater: Mapping[Rater, _Said]) -> None:
+def _add_cell(reader: _Reader, home: Home, item: int, by_rater: Mapping[Rater, _Said]) -> None:
     """Adds what all raters said on a criterion of an item, and what that comes to."""
+    built = reader.built
     decided: dict[Rater, tuple[Answer | None, str]] = {}
     for rater, said in by_rater.items():
-        _refuse_repeats(rater, said)
+        if len(said) > 1:
+            _refuse_repeats(rater, said)
         decisions = [entry for entry in said if entry[0].sample is None]
         if rater[0] == "judge":
             for row, answer, status in said:
                 if row.sample is not None or len(decisions) == len(said):
-                    home.add(built, _At(item, rater, row.sample or 0, row.order), answer, status)
+                    home.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
         chosen = decisions or said
-        decided[rater] = _decision(home, [(a, s) for _, a, s in chosen], nearest=True)
+        decided[rater] = reader.decide(home, [(a, s) for _, a, s in chosen], nearest=True)
     people = [found for (kind, _), found in decided.items() if kind == "human"]
     judges = [found for (kind, _), found in decided.items() if kind == "judge"]
     if TRUTH not in decided and people:
-        decided[TRUTH] = _decision(home, people, nearest=False)
+        decided[TRUTH] = reader.decide(home, people, nearest=False)
     if PANEL not in decided and judges:
-        decided[PANEL] = _decision(home, judges, nearest=True)
+        decided[PANEL] = reader.decide(home, judges, nearest=True)
     for rater, (answer, status) in decided.items():
-        if status != "undecided":
-            home.add(built, _At(item, rater, DECIDED), answer, status)
+        # A label that people do not agree on is none.
+        if status != "undecided" or rater != TRUTH:
+            home.add(built, At(item, rater, DECIDED), answer, status)
 
 
 def _refuse_repeats(rater: Rater, said: _Said) -> None:
@@ -290,7 +210,7 @@ def _refuse_repeats(rater: Rater, said: _Said) -> None:
 
 
 def _decision(
-    home: _Home, said: Sequence[tuple[Answer | None, str]], *, nearest: bool
+    home: Home, said: Sequence[tuple[Answer | None, str]], *, nearest: bool
 ) -> tuple[Answer | None, str]:
     """What several answers come to; `undecided` where two lead."""
     if len(said) == 1:
@@ -304,7 +224,7 @@ def _decision(
     return (None, "undecided") if chosen is None else (chosen, "answered")
 
 
-def _together(home: _Home, answers: Sequence[Answer], *, nearest: bool) -> Answer | None:
+def _together(home: Home, answers: Sequence[Answer], *, nearest: bool) -> Answer | None:
     if home.level == "interval" and all(isinstance(answer.code, int | float) for answer in answers):
         values = [answer.value for answer in answers if answer.value is not None]
         mean = statistics.fmean(answer.code for answer in answers)

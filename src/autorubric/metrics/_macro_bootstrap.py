@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -13,11 +14,18 @@ from autorubric.metrics._cells import Cells, Modes
 from autorubric.metrics._chance import kappa_of
 from autorubric.metrics._criterion_figures import weights_on_values
 from autorubric.metrics._estimation import DEGENERATE_SHARE
-from autorubric.metrics._intervals import resampled_t_ends
+from autorubric.metrics._intervals import Ends
 from autorubric.metrics._item_scores import TRUTH, Rater
 from autorubric.metrics._resampling import Array, draw_weights
 from autorubric.metrics._results import BootstrapResults
+from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._shares import accuracy_of, divide
+from autorubric.metrics._smoothed_means import (
+    PseudoPairs,
+    accuracy_parts,
+    kappa_ends,
+    share_ends,
+)
 
 _CHUNK_CELLS = 2_000_000
 
@@ -60,27 +68,42 @@ class _Layout:
 def macro_bootstrap(
     cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
-    """Intervals of macro accuracy, mean kappa and score RMSE of each rater.
+    """Intervals of macro accuracy, mean kappa and score RMSE of each rater, as `judge_report` gives them.
 
-    Percentiles, but for the mean kappa: see `resampled_t_ends`.
+    Of the accuracy by logit-t over items, of the kappa from smoothed resamples (`kappa_ends`), of the RMSE
+    percentiles.
     """
     layout = _layout(cells, modes)
     # Items without a cell or score carry nothing, and drawing them would only thin out the rest.
     used = np.unique(cells.item[cells.truth.status > 0])
     sums = hstack([_item_sums(cells, rater, layout) for rater in raters], format="csr")[used]
+    total = np.asarray(sums.sum(0)).reshape(1, len(raters), layout.width)
+    plain = _figures(total, cells, layout)
+    defined = ~np.isnan(plain.kappas)
+    some = _with_pairs(total[0], layout)
     rng = np.random.default_rng(resampling.seed)
+    tables = list(zip(layout.places, layout.sizes, strict=True))
+    more = PseudoPairs(cells.criteria, tables, resampling.seed)
     step = max(1, _CHUNK_CELLS // max(len(used), sums.shape[1], 1))
-    drawn = [np.zeros((3, 0, len(raters)))]
+    kappas, errors = [np.zeros((0, len(raters)))], [np.zeros((0, len(raters)))]
     for start in range(0, resampling.n_bootstrap if len(used) > 1 else 0, step):
         rows = min(step, resampling.n_bootstrap - start)
         weights = draw_weights(np.ones(len(used), dtype=np.int64), len(used), rows, rng)
-        totals = (sums.T @ weights.T).T.reshape(rows, len(raters), layout.width)
-        drawn.append(_macro_figures(totals, cells, layout))
-    figures = np.concatenate(drawn, axis=1)
-    total = np.asarray(sums.sum(0)).reshape(1, len(raters), layout.width)
-    kappas = _macro_figures(total, cells, layout)[1, 0]
+        totals = np.array((sums.T @ weights.T).T, dtype=float).reshape(rows, len(raters), layout.width)
+        totals[..., : layout.starts[-1]] += more.draw(rows)[:, None] * some
+        found = _figures(totals, cells, layout)
+        kappas.append(_mean_of_defined(np.where(defined, found.kappas, np.nan)))
+        errors.append(found.rmse)
+    drawn = np.concatenate(kappas), np.concatenate(errors)
     return {
-        rater: _results(figures[..., place], float(kappas[place]), len(used), resampling)
+        rater: BootstrapResults(
+            accuracy_ci=_accuracy_ends(sums, place, plain, layout, resampling),
+            kappa_ci=_kappa_ends(drawn[0][:, place], plain.kappas[0, place], len(used), resampling),
+            rmse_ci=_percentiles(_defined(drawn[1][:, place]), resampling),
+            n_bootstrap=resampling.n_bootstrap,
+            confidence_level=resampling.confidence_level,
+            seed=resampling.seed,
+        )
         for place, rater in enumerate(raters)
     }
 
@@ -111,39 +134,68 @@ def _item_sums(cells: Cells, rater: Rater, layout: _Layout) -> csr_array:
     return csr_array((added, where), shape=(cells.n_items, layout.width))
 
 
-def _macro_figures(totals: Array, cells: Cells, layout: _Layout) -> Array:
-    """Macro accuracy, mean kappa and score RMSE at sums `(rows, n_raters, width)`; `(3, rows, n_raters)`."""
-    accuracies, kappas = [], []
+class _Figures(NamedTuple):
+    """Figures at sums `(rows, n_raters, width)`: accuracy and kappa by criterion, RMSE of the score."""
+
+    accuracies: Array
+    kappas: Array
+    rmse: Array
+
+
+def _figures(totals: Array, cells: Cells, layout: _Layout) -> _Figures:
+    none = np.zeros((*totals.shape[:-1], 0))
+    accuracies, kappas = [none], [none]
     for place, size, start in zip(layout.places, layout.sizes, layout.starts, strict=False):
         table = totals[..., start : start + size * size].reshape(*totals.shape[:-1], size, size)
         criterion = cells.criteria[place]
-        accuracies.append(accuracy_of(table))
+        accuracies.append(accuracy_of(table)[..., None])
         weighted = criterion.level == "ordinal" and size == len(criterion.categories)
         if criterion.level != "ordinal" or weighted:
-            kappas.append(kappa_of(table, weights_on_values(criterion) if weighted else None))
+            kappas.append(kappa_of(table, weights_on_values(criterion) if weighted else None)[..., None])
     rmse = np.sqrt(divide(totals[..., -2], totals[..., -1]))
-    shape = totals.shape[:-1]
-    return np.stack([_mean_of_defined(accuracies, shape), _mean_of_defined(kappas, shape), rmse])
+    return _Figures(np.concatenate(accuracies, axis=-1), np.concatenate(kappas, axis=-1), rmse)
 
 
-def _mean_of_defined(figures: Sequence[Array], shape: tuple[int, ...]) -> Array:
-    if not figures:
-        return np.full(shape, np.nan)
-    stacked = np.stack(figures)
-    defined = ~np.isnan(stacked)
-    return divide(np.where(defined, stacked, 0.0).sum(0), defined.sum(0))
+def _with_pairs(total: Array, layout: _Layout) -> Array:
+    """Which tables' cells belong to a criterion with a pair, shape `(n_raters, ΣK²)`."""
+    found = [np.zeros((len(total), 0))]
+    for size, start in zip(layout.sizes, layout.starts, strict=False):
+        n = total[:, start : start + size * size].sum(-1, keepdims=True) > 0
+        found.append(np.repeat(n, size * size, axis=-1).astype(float))
+    return np.concatenate(found, axis=-1)
 
 
-def _results(drawn: Array, kappa: float, n_items: int, resampling: Resampling) -> BootstrapResults:
-    accuracies, kappas, errors = (_defined(figures) for figures in drawn)
-    return BootstrapResults(
-        accuracy_ci=_percentiles(accuracies, resampling),
-        kappa_ci=_around(kappa, kappas, n_items, resampling),
-        rmse_ci=_percentiles(errors, resampling),
-        n_bootstrap=resampling.n_bootstrap,
-        confidence_level=resampling.confidence_level,
-        seed=resampling.seed,
-    )
+def _mean_of_defined(figures: Array) -> Array:
+    """Mean over the last axis of what is defined, NaN where nothing is."""
+    defined = ~np.isnan(figures)
+    return divide(np.where(defined, figures, 0.0).sum(-1), defined.sum(-1))
+
+
+def _accuracy_ends(
+    sums: csr_array, place: int, plain: _Figures, layout: _Layout, resampling: Resampling
+) -> ConfidenceInterval | None:
+    value = float(_mean_of_defined(plain.accuracies[0, place]))
+    if np.isnan(value) or sums.shape[0] < 2:
+        return None
+    mine = sums[:, place * layout.width : (place + 1) * layout.width].toarray()
+    hits, pairs = (np.zeros((len(mine), len(layout.sizes))) for _ in range(2))
+    for at, (size, start) in enumerate(zip(layout.sizes, layout.starts, strict=False)):
+        table = mine[:, start : start + size * size].reshape(-1, size, size)
+        hits[:, at], pairs[:, at] = np.trace(table, axis1=-2, axis2=-1), table.sum((-1, -2))
+    se, weights = accuracy_parts(hits, pairs)
+    ends = share_ends(value, se, weights, resampling.confidence_level)
+    return _ends(ends, "logit-t over items", resampling)
+
+
+def _kappa_ends(
+    drawn: Array, kappas: Array, n_items: int, resampling: Resampling
+) -> ConfidenceInterval | None:
+    value = float(_mean_of_defined(kappas))
+    if np.isnan(value) or n_items < 2:
+        return None
+    n_criteria = int(np.count_nonzero(~np.isnan(kappas)))
+    ends = kappa_ends(value, drawn, n_items, n_criteria, resampling.confidence_level)
+    return _ends(ends, "smoothed resamples of items, about the value", resampling)
 
 
 def _defined(figures: Array) -> Array | None:
@@ -158,18 +210,11 @@ def _percentiles(drawn: Array | None, resampling: Resampling) -> ConfidenceInter
         return None
     tail = (1 - resampling.confidence_level) / 2
     low, high = np.quantile(drawn, (tail, 1 - tail))
-    return _ends(float(low), float(high), "percentile over resampled items", resampling)
+    return _ends(Ends(float(low), float(high), None), "percentile over resampled items", resampling)
 
 
-def _around(
-    value: float, drawn: Array | None, n_items: int, resampling: Resampling
-) -> ConfidenceInterval | None:
-    if drawn is None or np.isnan(value):
+def _ends(ends: Ends, method: str, resampling: Resampling) -> ConfidenceInterval | None:
+    low, high, _ = ends
+    if low is None or high is None or is_rounding(high - low, max(abs(low), 1.0)):
         return None
-    se = float(drawn.std(ddof=1)) if len(drawn) > 1 else 0.0
-    low, high = resampled_t_ends(value, se, n_items, resampling.confidence_level)
-    return _ends(low, high, "t with the standard error over resampled items", resampling)
-
-
-def _ends(low: float, high: float, method: str, resampling: Resampling) -> ConfidenceInterval:
     return ConfidenceInterval(lower=low, upper=high, confidence=resampling.confidence_level, method=method)

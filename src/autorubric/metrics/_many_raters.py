@@ -19,8 +19,9 @@ from autorubric.metrics._counts import (
 )
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, delta, estimate
-from autorubric.metrics._options import CodedArguments, IntervalOptions
-from autorubric.metrics._rater_tables import CountedRows, dense, row_units
+from autorubric.metrics._options import CodedArguments, CodedOptions
+from autorubric.metrics._pseudo_units import is_smoothed, pseudo_ratings
+from autorubric.metrics._rater_tables import CountedRows, dense, row_units, with_pseudo_rows
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes, Scale
 from autorubric.metrics._weights import Weights, describe, weight_matrix
@@ -41,7 +42,8 @@ def fleiss_kappa(
 
     pa is the mean over units with two ratings or more of the share of agreeing pairs, π_k the mean over all
     rated units of the share of category k. With equally many ratings a unit this is Fleiss' formula. Only one
-    category used: undefined (`single_class`); no unit with two ratings: `no_pairs`.
+    category used: undefined (`single_class`); no unit with two ratings: `no_pairs`. The interval resamples
+    units, and with them one whose ratings are any category alike: of two raters 1/K² in each cell.
 
     Args:
         ratings: Labels, `(n_units, n_raters)`; None and NaN are missing.
@@ -55,7 +57,7 @@ def fleiss_kappa(
             76(5), 378-382.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2.
     """
-    return _either(_FLEISS, ratings, counts, scale, weights, IntervalOptions(**interval))
+    return _either(_FLEISS, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
 def percent_agreement(
@@ -68,9 +70,12 @@ def percent_agreement(
 ) -> Estimate:
     """Mean over units with two ratings or more of the share of agreeing pairs of raters.
 
+    The interval is a t interval on the logit scale over the units with a pair, or over clusters of them;
+    where they do not differ, as at 0 and 1, the score interval with one observation a unit.
+
     Arguments as in `fleiss_kappa`; no unit with two ratings: undefined (`no_pairs`).
     """
-    return _either(_PERCENT, ratings, counts, scale, weights, IntervalOptions(**interval))
+    return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
 
 def conger_kappa(
@@ -91,7 +96,7 @@ def conger_kappa(
             Bulletin 88(2), 322-328, eq. 7.
         [2] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2 (ratings missing).
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     coded, codes = code_ratings(ratings, scale, options.labels)
     matrix = weight_matrix(weights, coded.scale, coded.size)
     note = ", ".join(
@@ -104,6 +109,9 @@ def conger_kappa(
     members = dense(cluster_codes(options.cluster, len(codes)), rated)
     table = CountedRows.of(codes[rated], len(matrix), members)
     units = row_units(_conger_sums(table.rows, matrix), members, table.counts)
+    if is_smoothed(options):
+        pseudo = pseudo_ratings(table.rows >= 0, table.counts, len(matrix))
+        units = with_pseudo_rows(units, _conger_sums(pseudo.rows, matrix), pseudo.chances)
     figure = _conger_figure(codes.shape[1], matrix)
     return estimate(figure, units, options, n_missing=n_missing, note=note)
 
@@ -144,10 +152,7 @@ def _conger_figure(n_raters: int, weights: Array) -> Figure:
         name="Conger's kappa",
         compute=compute,
         reason=reason,
-        auto="percentile",
-        auto_clustered="percentile",
         analytic=delta,
-        on_table=False,
     )
 
 
@@ -157,7 +162,7 @@ def _either(
     counts: Any,
     scale: Scale | None,
     weights: Weights,
-    options: IntervalOptions,
+    options: CodedOptions,
 ) -> Estimate:
     if (ratings is None) == (counts is None):
         raise ArgumentError("give ratings or counts, one of the two")

@@ -13,8 +13,7 @@ import numpy as np
 
 from autorubric.metrics._columns import NumberPairs
 from autorubric.metrics._resampling import Array, Units
-
-_RELATIVE_ZERO = 1e-12
+from autorubric.metrics._rounding import RELATIVE_ZERO
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def _units(sums: Array, pairs: NumberPairs) -> Units:
 def _spread(n: Array, total: Array, squares: Array) -> Array:
     """n² times the variance; exactly 0 where rounding is all that is left of it."""
     spread = n * squares - total * total
-    return np.where(spread.real <= _RELATIVE_ZERO * (n * squares).real, 0, spread)
+    return np.where(spread.real <= RELATIVE_ZERO * (n * squares).real, 0, spread)
 
 
 def pearson_of(sums: Array) -> Array:

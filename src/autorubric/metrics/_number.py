@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from abc import ABC, abstractmethod
 from typing import Any, SupportsFloat
@@ -30,6 +31,21 @@ class NumberLike(ABC):
         if number is None:
             raise self._undefined()
         return number
+
+    def __complex__(self) -> complex:
+        return complex(float(self))
+
+    def __int__(self) -> int:
+        return int(float(self))
+
+    def __trunc__(self) -> int:
+        return math.trunc(float(self))
+
+    def __floor__(self) -> int:
+        return math.floor(float(self))
+
+    def __ceil__(self) -> int:
+        return math.ceil(float(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         import numpy as np  # keeps the value type free of numpy until an array is asked for
@@ -77,6 +93,10 @@ class NumberLike(ABC):
         """0.0, as for any real number."""
         return 0.0
 
+    def conjugate(self) -> float:
+        """The value, as for any real number."""
+        return float(self)
+
     def as_integer_ratio(self) -> tuple[int, int]:
         """The value as a pair of integers, as for any float."""
         return float(self).as_integer_ratio()
@@ -117,8 +137,29 @@ class NumberLike(ABC):
     def __rtruediv__(self, other: SupportsFloat) -> float:
         return float(other) / float(self)
 
+    def __floordiv__(self, other: SupportsFloat) -> float:
+        return float(self) // float(other)
+
+    def __rfloordiv__(self, other: SupportsFloat) -> float:
+        return float(other) // float(self)
+
+    def __mod__(self, other: SupportsFloat) -> float:
+        return float(self) % float(other)
+
+    def __rmod__(self, other: SupportsFloat) -> float:
+        return float(other) % float(self)
+
+    def __divmod__(self, other: SupportsFloat) -> tuple[float, float]:
+        return divmod(float(self), float(other))
+
+    def __rdivmod__(self, other: SupportsFloat) -> tuple[float, float]:
+        return divmod(float(other), float(self))
+
     def __pow__(self, other: SupportsFloat) -> Any:
         return float(self) ** float(other)
+
+    def __rpow__(self, other: SupportsFloat) -> Any:
+        return float(other) ** float(self)
 
 
 # `pytest.approx` and `isinstance(x, numbers.Real)` then take such a value for the number it is.

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, Unpack
 
+import numpy as np
+
 from autorubric.errors import ArgumentError
 from autorubric.metrics import _shares as shares
 from autorubric.metrics._contingency import TableInput, read_pair
 from autorubric.metrics._contingency_figures import share_figure, smooth_figure
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import Figure, estimate
-from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._options import CodedArguments, CodedOptions
 from autorubric.metrics._scales import Binary, Interval, Scale, as_sequence, infer_scale
 
 
@@ -22,7 +24,7 @@ def _one_class(
     positive: Any,
     scale: Scale | None,
     table: Any,
-    options: IntervalOptions,
+    options: CodedOptions,
 ) -> tuple[TableInput, int]:
     """The table, and which of its categories is the positive one."""
     if truth is not None and pred is not None and positive is not None:
@@ -39,7 +41,7 @@ def _one_class(
     if positive is None:
         return pair, 0
     if scale is None:
-        if not isinstance(positive, int) or not 0 <= positive < pair.size:
+        if not isinstance(positive, int | np.integer) or not 0 <= positive < pair.size:
             raise ArgumentError(f"positive={positive!r}; give the code of a category, 0..{pair.size - 1}")
         return pair, int(positive)
     assert not isinstance(scale, Interval)
@@ -53,7 +55,7 @@ def _estimate(
     positive: Any,
     scale: Scale | None,
     table: Any,
-    options: IntervalOptions,
+    options: CodedOptions,
 ) -> Estimate:
     pair, index = _one_class(truth, pred, positive, scale, table, options)
     return estimate(figure(pair.size, index), pair.units, options, n_missing=pair.n_missing)
@@ -82,7 +84,7 @@ def precision(
         table: Counts, K × K, rows truth, instead of labels.
         **interval: See `CodedArguments`.
     """
-    return _estimate(precision_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
+    return _estimate(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
 def precision_figure(size: int, positive: int) -> Figure:
@@ -109,7 +111,7 @@ def recall(
 
     No true positive: undefined (`no_positive_in_truth`). Arguments as in `precision`.
     """
-    return _estimate(recall_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
+    return _estimate(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
 def recall_figure(size: int, positive: int) -> Figure:
@@ -136,7 +138,7 @@ def specificity(
 
     No true negative: undefined (`no_negative_in_truth`). Arguments as in `precision`.
     """
-    return _estimate(specificity_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
+    return _estimate(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
 def specificity_figure(size: int, positive: int) -> Figure:
@@ -163,7 +165,7 @@ def f1(
 
     No positive on either side: undefined (`no_positive`); no hit: 0.0. Arguments as in `precision`.
     """
-    return _estimate(f1_figure, truth, pred, positive, scale, table, IntervalOptions(**interval))
+    return _estimate(f1_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
 def f1_figure(size: int, positive: int) -> Figure:
@@ -189,9 +191,7 @@ def positive_agreement(
         [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
             paradoxes, Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    return _estimate(
-        positive_agreement_figure, truth, pred, positive, scale, table, IntervalOptions(**interval)
-    )
+    return _estimate(positive_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
 def positive_agreement_figure(size: int, positive: int) -> Figure:
@@ -217,9 +217,7 @@ def negative_agreement(
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.
     """
-    return _estimate(
-        negative_agreement_figure, truth, pred, positive, scale, table, IntervalOptions(**interval)
-    )
+    return _estimate(negative_agreement_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
 def negative_agreement_figure(size: int, positive: int) -> Figure:

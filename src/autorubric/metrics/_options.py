@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
@@ -13,22 +13,30 @@ from autorubric.errors import ArgumentError
 CiMethod: TypeAlias = Literal["auto", "analytic", "percentile", "bca", "smoothed"]
 
 
-class IntervalArguments(TypedDict, total=False):
-    """Keyword arguments of every figure.
+class ResamplingArguments(TypedDict, total=False):
+    """Keyword arguments of figures whose units are items, and whose intervals resample them.
 
     Attributes:
-        cluster: An id for each unit (item, prompt, document); units of one cluster are resampled together.
-        ci: Method of the interval; None for none.
         confidence_level: Level of the interval, in (0, 1).
         n_resamples: Bootstrap resamples.
         rng: Seed or generator of the resampling.
     """
 
-    cluster: Iterable[Any] | None
-    ci: CiMethod | None
     confidence_level: float
     n_resamples: int
     rng: int | np.random.Generator
+
+
+class IntervalArguments(ResamplingArguments, total=False):
+    """Keyword arguments of every figure; those of resampling, and which intervals.
+
+    Attributes:
+        cluster: An id for each unit (item, prompt, document); units of one cluster are resampled together.
+        ci: Method of the interval; None for none.
+    """
+
+    cluster: Iterable[Any] | None
+    ci: CiMethod | None
 
 
 class CodedArguments(IntervalArguments, total=False):
@@ -42,26 +50,54 @@ class CodedArguments(IntervalArguments, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalOptions:
-    """Checked interval arguments; attributes as in `IntervalArguments` and `CodedArguments`."""
+class Resampling:
+    """Checked arguments of a resampling; attributes as in `ResamplingArguments`."""
 
-    cluster: Iterable[Any] | None = None
-    ci: CiMethod | None = "auto"
     confidence_level: float = 0.95
     n_resamples: int = 1000
     rng: int | np.random.Generator = 0
-    labels: int | None = None
 
     def __post_init__(self) -> None:
-        if self.ci is not None and self.ci not in get_args(CiMethod):
-            raise ArgumentError(f"ci={self.ci!r}; give one of {list(get_args(CiMethod))} or None")
         if not 0.0 < self.confidence_level < 1.0:
             raise ArgumentError(f"confidence_level={self.confidence_level!r}; give a level between 0 and 1")
         if self.n_resamples < 1:
             raise ArgumentError(f"n_resamples={self.n_resamples!r}; give at least 1")
-        if self.labels is not None and self.labels < 1:
-            raise ArgumentError(f"labels={self.labels!r}; give the number of categories, at least 1")
+        is_seed = isinstance(self.rng, int | np.integer) and not isinstance(self.rng, bool) and self.rng >= 0
+        if not is_seed and not isinstance(self.rng, np.random.Generator):
+            raise ArgumentError(f"rng={self.rng!r}; give a seed, a whole number from 0, or a numpy Generator")
 
     def generator(self) -> np.random.Generator:
         """The generator to draw from: the same seed, the same draws."""
         return np.random.default_rng(self.rng)
+
+    def fixed(self) -> Self:
+        """The same with a seed: a generator would give later figures other draws than earlier ones."""
+        if isinstance(self.rng, np.random.Generator):
+            return replace(self, rng=int(self.rng.integers(2**31)))
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntervalOptions(Resampling):
+    """Checked interval arguments; attributes as in `IntervalArguments`."""
+
+    cluster: Iterable[Any] | None = None
+    ci: CiMethod | None = "auto"
+
+    def __post_init__(self) -> None:
+        # Not super(): a class with slots is made anew, and is then another than the one super() knows.
+        Resampling.__post_init__(self)
+        if self.ci is not None and self.ci not in get_args(CiMethod):
+            raise ArgumentError(f"ci={self.ci!r}; give one of {list(get_args(CiMethod))} or None")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodedOptions(IntervalOptions):
+    """Checked arguments of figures on categories; attributes as in `CodedArguments`."""
+
+    labels: int | None = None
+
+    def __post_init__(self) -> None:
+        IntervalOptions.__post_init__(self)
+        if self.labels is not None and self.labels < 1:
+            raise ArgumentError(f"labels={self.labels!r}; give the number of categories, at least 1")

@@ -34,7 +34,15 @@ from autorubric.metrics._pooled import pooled_figures
 from autorubric.metrics._ranks import rank_pairs
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._results import NaStats
-from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED, NOT_APPLICABLE, NOT_ASKED
+from autorubric.metrics._votes_table import (
+    ABSENT,
+    ABSTAINED,
+    ANSWERED,
+    FAILED,
+    NOT_APPLICABLE,
+    NOT_ASKED,
+    UNDECIDED,
+)
 
 _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 
@@ -208,6 +216,7 @@ def na_stats(truth: Column, rater: Column) -> NaStats:
         failed=count(FAILED),
         not_asked=count(NOT_ASKED) + count(ABSENT),
         not_applicable=count(NOT_APPLICABLE),
+        undecided=count(UNDECIDED),
         truth_rate=abstained / n if n else None,
         judge_rate=count(ABSTAINED) / n if n else None,
         kappa=None if np.isnan(kappa) else kappa,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure
 from autorubric.metrics._intervals import Ends
 from autorubric.metrics._resampling import Array, Units
+from autorubric.metrics._rows import read_rows
 from autorubric.metrics._scales import Codes
 
 
@@ -26,11 +27,13 @@ class CompleteTable:
         scores: Shape `(n_units, n_raters)`, nothing missing; centred and scaled, so that sums lose nothing.
         cluster: Cluster of each unit, 0..C-1 without gaps; None where each unit stands alone.
         n_missing: Units left out because a rating was missing.
+        any_rated: Whether there is any rating, in a complete unit or not.
     """
 
     scores: Array
     cluster: Codes | None
     n_missing: int
+    any_rated: bool
 
     @property
     def n_raters(self) -> int:
@@ -42,7 +45,7 @@ class CompleteTable:
         n = len(self.scores)
         reason: Reason | None = None
         if not n:
-            reason = "no_ratings"
+            reason = "too_few_units" if self.any_rated else "no_ratings"
         elif self.n_raters < 2:
             reason = "no_pairs"
         elif n < 2:
@@ -58,14 +61,20 @@ def score_rows(ratings: Any) -> Array:
     Raises:
         ArgumentError: Rows differ in length, or a rating is no number.
     """
-    if isinstance(ratings, np.ndarray):
-        if ratings.ndim != 2:
-            raise ArgumentError(f"ratings has shape {ratings.shape}; give (n_units, n_raters)")
-        return numeric_column(ratings.reshape(-1), "ratings").reshape(ratings.shape)
-    rows = [numeric_column(row, "a row of ratings") for row in ratings]
-    if len({len(row) for row in rows}) > 1:
-        raise ArgumentError("ratings has rows of different lengths; give None where a rating is missing")
-    return np.array(rows) if rows else np.zeros((0, 0))
+    return number_rows(ratings, "ratings")
+
+
+def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Array:
+    """Any table of numbers as floats, NaN where missing; arguments as in `read_rows`.
+
+    Raises:
+        ArgumentError: It is no table, rows differ in length, or a value is no number.
+    """
+    rows = read_rows(table, what, shape)
+    if isinstance(rows, np.ndarray):
+        return numeric_column(rows.reshape(-1), what).reshape(rows.shape)
+    numbers = [numeric_column(row, f"a row of {what}") for row in rows]
+    return np.array(numbers) if numbers else np.zeros((0, 0))
 
 
 def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
@@ -81,7 +90,8 @@ def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable
     if kept.size:
         kept = kept - kept.mean()
         kept = kept / (np.abs(kept).max() or 1.0)
-    return CompleteTable(kept, dense(members, complete), int(complete.size - np.count_nonzero(complete)))
+    n_missing = int(complete.size - np.count_nonzero(complete))
+    return CompleteTable(kept, dense(members, complete), n_missing, bool((~np.isnan(scores)).any()))
 
 
 def dense(members: Codes | None, kept: Array) -> Codes | None:
@@ -161,3 +171,27 @@ def unclustered(figure: Figure, units: Units) -> None:
     """Refuses an interval in closed form over clusters."""
     if units.clustered:
         raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")
+
+
+def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
+    """The units and, never drawn but where they are smoothed, those that one more unit may be like."""
+    assert units.sums is not None
+    none = np.zeros(len(units.counts))
+    return replace(
+        units,
+        counts=np.append(units.counts, np.zeros(len(sums), dtype=np.int64)),
+        sums=np.concatenate([units.sums, sums]),
+        pseudo=np.append(none, chances),
+    )
+
+
+def with_pseudo_weights(units: Units, chances: Array) -> Units:
+    """The same of figures that know how often each was drawn; the possible units come last in the sums."""
+    n_kinds, n_more = len(units.counts), len(chances)
+    gather = units.gather
+    return replace(
+        units,
+        counts=np.append(units.counts, np.zeros(n_more, dtype=np.int64)),
+        gather=None if gather is None else np.append(gather, n_kinds + np.arange(n_more)),
+        pseudo=np.append(np.zeros(n_kinds), chances),
+    )

@@ -34,6 +34,9 @@ class Units:
         sums: Each unit's contribution, shape `(u, d)`; None where unit j contributes 1 to sum j.
         gather: The unit of each observation, shape `(n,)`, where a figure needs weights per observation.
         clustered: Whether a unit may hold several observations.
+        pseudo: Where the smoothed bootstrap adds a unit that is none of those seen: the chance of each kind
+            to be that unit, shape `(u,)`; kinds that were not seen have a count of 0. None for tables, whose
+            cells are equally likely.
     """
 
     counts: Codes
@@ -41,6 +44,7 @@ class Units:
     sums: Array | None = None
     gather: Codes | None = None
     clustered: bool = False
+    pseudo: Array | None = None
 
     @property
     def size(self) -> int:
@@ -71,7 +75,7 @@ def replicates(
         compute: The figure.
         n_resamples: How many resamples.
         rng: Generator.
-        smooth: Draw from the table with 1/K² added to each cell, as one more unit; for tables only.
+        smooth: Draw with one unit more: 1/K² in each cell of a table, or as `Units.pseudo` says.
     """
     values = [
         compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
@@ -111,6 +115,14 @@ def _draw(units: Units, rows: int, rng: np.random.Generator) -> Array:
 
 def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
     total = units.size
+    if units.pseudo is not None:
+        weights = draw_weights(np.append(units.counts, 1), total, rows, rng)
+        possible = np.flatnonzero(units.pseudo)
+        chances = units.pseudo[possible]
+        extra = rng.multinomial(weights[:, -1].astype(np.int64), chances / chances.sum())
+        weights = weights[:, :-1]
+        weights[:, possible] += extra
+        return units.aggregate(weights)
     if units.sums is None:
         cells = len(units.counts)
         return rng.multinomial(total, (units.counts + 1.0 / cells) / (total + 1), size=rows).astype(float)

@@ -82,6 +82,7 @@ class NaStats:
         failed: The judge failed, or gave unreadable replies alone.
         not_asked: The judge was not asked or has no vote.
         not_applicable: A condition left the criterion out.
+        undecided: Several of its answers lead, as those of a panel in a label table may.
         truth_rate: `truth_abstained / n_cells`; None without cells.
         judge_rate: `judge_abstained / n_cells`.
         kappa: Cohen's kappa of abstaining at all, over cells with a vote; None where undefined.
@@ -95,6 +96,7 @@ class NaStats:
     failed: int
     not_asked: int
     not_applicable: int
+    undecided: int
     truth_rate: float | None
     judge_rate: float | None
     kappa: float | None
@@ -119,7 +121,8 @@ class RaterMetrics:
         defined: (criteria on which a macro figure is defined, criteria that could have it), by name.
         per_criterion: Figures of each criterion, in the rubric's order.
         pooled: All cells at once.
-        pooled_by_scale: The cells of each scale at once, by its labels.
+        pooled_by_scale: The cells of each scale at once, by its labels; the chance of kappa is that of all of
+            them, which mixes base rates (`judge_report` takes that of each criterion).
         score_rmse: Of item scores without length penalty, on [0, 1].
         score_mae: Likewise.
         score_spearman: Likewise.

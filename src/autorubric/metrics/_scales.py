@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._rows import is_frame
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 """Positions in a scale, from 0; -1 is missing."""
@@ -287,13 +288,19 @@ def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence
     """The labels as a 1-D sequence.
 
     Raises:
-        ArgumentError: It is a text, a mapping or has another number of dimensions.
+        ArgumentError: It is no sequence, a text, a mapping, a frame, or has another number of dimensions.
     """
-    if isinstance(labels, str | bytes | Mapping):
+    if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
         raise ArgumentError(f"{what} is {labels!r}; give a sequence of labels")
+    if is_frame(labels):
+        columns = list(getattr(labels, "columns", ()))
+        raise ArgumentError(f"{what} is a frame with columns {columns!r}; give one of them")
     if isinstance(labels, np.ndarray):
         if labels.ndim != 1:
             raise ArgumentError(f"{what} has shape {labels.shape}; give a 1-D sequence")
+        if isinstance(labels, np.ma.MaskedArray):
+            masks = np.ma.getmaskarray(labels).tolist()
+            return [None if mask else label for label, mask in zip(labels.data.tolist(), masks, strict=True)]
         return labels
     return labels if isinstance(labels, list | tuple) else list(labels)
 

@@ -57,6 +57,8 @@ class TableRows:
     criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
     known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
     raters: dict[Rater, int] = field(default_factory=dict)
+    measured: dict[int, tuple[MeasuredCriterion, int]] = field(default_factory=dict)
+    said: dict[tuple[int, str, int], tuple[Answer | None, tuple[Any, ...]]] = field(default_factory=dict)
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
@@ -72,6 +74,14 @@ class TableRows:
             # The criterion is kept beside its number, or a later one could take over its id.
             found = (criterion, self.criteria.setdefault(measured, len(self.criteria)))
             self.known[id(criterion)] = found
+        return found[1]
+
+    def place_of(self, measured: MeasuredCriterion) -> int:
+        """Position of a criterion that is no rubric's among those that occur."""
+        found = self.measured.get(id(measured))
+        if found is None:
+            found = (measured, self.criteria.setdefault(measured, len(self.criteria)))
+            self.measured[id(measured)] = found
         return found[1]
 
     def number(self, rater: Rater) -> int:
@@ -143,13 +153,15 @@ class TableRows:
     def add_answer(self, cell: Cell, answer: Answer | None, status: str, code: int) -> None:
         """Adds one row; an answer stands in it only where the status says that there is one."""
         at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
-        became = _STATUS[status]
-        if answer is None or status not in ("answered", "abstained"):
-            self.rows.append((*at, -1, None, _NAN, _NAN, False, became))
+        if answer is not None and answer.index is None:
+            self.rows.append((*at, *_said(answer, status, code)))
             return
-        value = _NAN if answer.value is None or status != "answered" else answer.value
-        number = _as_number(answer.code) if status == "answered" else _NAN
-        self.rows.append((*at, code, _words(answer), value, number, answer.na, became))
+        key = (id(answer), status, code)
+        said = self.said.get(key)
+        if said is None:
+            # The answer is kept beside what it says, or a later one could take over its id.
+            said = self.said[key] = (answer, _said(answer, status, code))
+        self.rows.append((*at, *said[1]))
 
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
         """Adds a single vote, and what it says on each part of the criterion."""
@@ -184,7 +196,9 @@ class TableRows:
             answer = criterion.parse_truth(vote.answer)
             self.add_parts(item, criterion, rater, answer, vote.status, sample=vote.sample)
 
-    def table(self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array]) -> VotesTable:
+    def table(
+        self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array], notes: tuple[str, ...] = ()
+    ) -> VotesTable:
         """The rows as columns."""
         columns: list[Iterable[Any]] = list(zip(*self.rows, strict=True)) or [()] * len(_COLUMNS)
         arrays: dict[str, Array] = {
@@ -196,9 +210,20 @@ class TableRows:
             raters=tuple(self.raters),
             item_ids=item_ids,
             scores=scores,
+            notes=notes,
             outcomes={place: tuple(known) for place, known in self.outcomes.items()},
             **arrays,
         )
+
+
+def _said(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
+    """The columns of a row from the answer on."""
+    became = _STATUS[status]
+    if answer is None or status not in ("answered", "abstained"):
+        return (-1, None, _NAN, _NAN, False, became)
+    value = _NAN if answer.value is None or status != "answered" else answer.value
+    number = _as_number(answer.code) if status == "answered" else _NAN
+    return (code, _words(answer), value, number, answer.na, became)
 
 
 def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:

@@ -18,10 +18,11 @@ from autorubric.values import Answer, Level
 if TYPE_CHECKING:
     import pandas as pd
 
-STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable")
-"""What became of a vote or decision; `absent` where a table over cells has no row."""
+STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable", "undecided")
+"""What became of a vote or decision; `absent` where a table over cells has no row, `undecided` where several
+answers of a label table lead."""
 
-ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE = range(len(STATUSES))
+ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE, UNDECIDED = range(len(STATUSES))
 
 DECIDED = -1
 """`sample` of a row that is a decision or a label and no single vote."""
@@ -74,6 +75,7 @@ class VotesTable:
         scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where none.
         outcomes: What comparisons came to, by position of the criterion: for each declared candidate how many
             stand above it, whatever its name.
+        notes: What the reader should know of how the table was read.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -92,6 +94,7 @@ class VotesTable:
     status: Array
     scores: Mapping[Rater, Array]
     outcomes: Mapping[int, tuple[Outcome, ...]]
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.item)

@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from autorubric.errors import ArgumentError
 from autorubric.metrics import (
     bias_report,
     item_analysis,
@@ -16,7 +18,7 @@ from autorubric.metrics import (
     self_consistency,
     variance_components,
 )
-from tests.metrics.audit.tables import Rows, binary_rows
+from tests.metrics.audit.tables import Rows, binary_rows, noisy
 
 AUDITS: list[Callable[..., Any]] = [
     panel_audit,
@@ -77,3 +79,40 @@ def test_reasons_of_a_panel_say_what_is_lacking() -> None:
     apart = panel_audit(TABLES["judges apart"])
     assert apart.panel.reason == apart.smallest_panel.chosen.reason == "no_pairs"
     assert apart.n_complete == 0
+
+
+@pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: audit.__name__)
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_every_summary_opens_with_a_sentence(audit: Callable[..., Any], table: str) -> None:
+    """The first line is one plain sentence and no table, whatever could be computed."""
+    opening = audit(TABLES[table]).summary().splitlines()[0]
+    assert opening[0].isupper() and opening.endswith(".")
+    assert len(opening.split()) > 5
+
+
+@pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: audit.__name__)
+def test_no_audit_takes_anything_for_a_dataset(audit: Callable[..., Any]) -> None:
+    """What has no items and rubrics is refused, not tripped over."""
+    with pytest.raises(ArgumentError, match="dataset is int"):
+        audit(TABLES["two items"], 3)
+
+
+@pytest.mark.parametrize("audit", AUDITS, ids=lambda audit: audit.__name__)
+def test_the_order_of_items_moves_no_interval(audit: Callable[..., Any]) -> None:
+    """The same rows turned round give the same ends."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 24)
+    rows = binary_rows(truth.tolist(), {"a": noisy(truth, 0.2, rng), "b": noisy(truth, 0.3, rng)})
+    rows += binary_rows(truth.tolist(), {"a": noisy(truth, 0.4, rng), "b": truth.tolist()}, criterion="d")
+    rows = [row | {"sample": 0} if row["rater_type"] == "llm" else row for row in rows]
+    rows += [row | {"sample": 1, "label": "MET"} for row in rows if row["rater_type"] == "llm"]
+    by_item = sorted(rows, key=lambda row: row["item_id"], reverse=True)
+    assert _ends(audit(rows, rng=4).to_dict()) == pytest.approx(_ends(audit(by_item, rng=4).to_dict()))
+
+
+def _ends(found: Any) -> list[float]:
+    if isinstance(found, dict):
+        if "low" in found and "high" in found and "reason" in found:
+            return [] if found["low"] is None else [found["low"], found["high"]]
+        return [end for part in found.values() for end in _ends(part)]
+    return [end for part in found for end in _ends(part)] if isinstance(found, list) else []

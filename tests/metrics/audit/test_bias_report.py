@@ -225,7 +225,8 @@ def test_who_takes_the_first_leans(tmp_path: Path) -> None:
     found = bias_report(result).per_judge
     assert found["first"].position_lean.effect == 0.5
     assert found["longer"].position_lean.effect == 0.0
-    assert found["longer"].position_lean.p_value == 1.0
+    assert found["longer"].position_lean.p_value is None
+    assert found["longer"].position_lean.effect.reason == "no_variance"
     assert found["first"].length_lean.effect.reason in ("no_truth", "no_text")
 
 
@@ -249,3 +250,24 @@ def test_families_of_strangers_are_refused() -> None:
     """Families that name neither a judge nor a generator are a slip, and say who there is."""
     with pytest.raises(ArgumentError, match="there are"):
         bias_report(binary_rows([0, 1], {"a": [1, 1]}), families={"b": "x"})
+
+
+def test_a_leaning_that_no_item_shows_is_not_proved_absent() -> None:
+    """A judge that is always right leans by 0 on every item: no ends and no p, and why."""
+    found = bias_report(binary_rows([1, 0, 1, 0], {"a": [1, 0, 1, 0]})).per_judge["a"].leniency
+    assert (found.effect.value, found.effect.low, found.effect.high) == (0.0, None, None)
+    assert (found.effect.reason, found.p_value) == ("no_variance", None)
+
+
+def test_unknown_penalties_are_noted() -> None:
+    """Without a rubric nobody knows which criteria are penalties."""
+    notes = bias_report(binary_rows([1, 0], {"a": [1, 1]})).notes
+    assert any("no rubric is known" in note and "penalties" in note for note in notes)
+
+
+def test_the_summary_opens_with_the_clearest_leaning() -> None:
+    """A judge that passes everything is named first."""
+    truth = [1, 0, 0, 1, 0, 0, 1, 0] * 4
+    rows = binary_rows(truth, {"strict": truth, "mild": [1] * 30 + [0] * 2})
+    opening = bias_report(rows).summary().splitlines()[0]
+    assert opening.startswith("The clearest leaning is mild's leniency: 0.562 [")

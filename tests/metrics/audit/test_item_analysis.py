@@ -13,7 +13,8 @@ from autorubric.criteria import Criterion
 from autorubric.errors import ArgumentError
 from autorubric.eval import EvalResult
 from autorubric.judges import FunctionJudge, JudgeRequest
-from autorubric.metrics import cronbach_alpha, item_analysis, kendall_tau_b
+from autorubric.metrics import Interval, cronbach_alpha, item_analysis, kendall_tau_b
+from autorubric.metrics._label_table import table_of
 from tests.metrics.asserting import number
 from tests.metrics.audit.tables import Rows, binary_rows
 
@@ -71,17 +72,17 @@ def test_upper_minus_lower_by_hand() -> None:
     """Of 100 items with distinct totals the 27 best and the 27 worst are set against each other."""
     rng = np.random.default_rng(4)
     levels = np.sort(rng.random(100))
-    drawn = (rng.random(100) < levels).astype(float) / 1000
+    drawn = (rng.random(100) < levels).astype(float)
     rows = [
         {"item_id": f"i{i}", "criterion": name, "rater": "a", "rater_type": "llm", "value": float(values[i])}
         for name, values in (("steps", np.round(levels, 6)), ("bit", drawn))
         for i in range(100)
     ]  # fmt: skip
-    found = {one.name: one for one in item_analysis(rows).criteria}
-    bit = np.array([row["value"] for row in rows if row["criterion"] == "bit"]) * 1000
+    table = table_of(rows, scales=Interval(0, 1))
+    found = {one.name: one for one in item_analysis(table).criteria}
+    bit = np.array([row["value"] for row in rows if row["criterion"] == "bit"])
     steps = np.array([row["value"] for row in rows if row["criterion"] == "steps"])
-    scaled = (steps - steps.min()) / (steps.max() - steps.min())
-    order = np.argsort(scaled + bit)
+    order = np.argsort(steps + bit)
     expected = bit[order[-27:]].mean() - bit[order[:27]].mean()
     assert found["bit"].upper_lower == pytest.approx(expected)
 
@@ -209,7 +210,7 @@ def test_rubrics_that_differ_by_item_have_no_total() -> None:
     rows = binary_rows(None, {"a": [1, 0, 1]}, criterion="x")
     rows += [{**row, "item_id": f"o{row['item_id']}", "criterion": "y"} for row in rows]
     found = item_analysis(rows)
-    assert found.alpha.reason == "no_ratings"
+    assert found.alpha.reason == "too_few_units"
     assert found.criteria[0].mean == pytest.approx(2 / 3)
     assert found.criteria[0].discrimination.value is None
     alone = item_analysis(binary_rows(None, {"a": [1, 0, 1]}))

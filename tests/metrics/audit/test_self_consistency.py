@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -184,3 +186,39 @@ def test_options_that_do_not_belong_are_refused() -> None:
         self_consistency(value_rows([[1, 2]]), scale=Nominal("ab"))
     with pytest.raises(ArgumentError, match="order must say"):
         self_consistency([["a", "a"]], order=[[1]])
+
+
+def test_rows_may_come_from_a_generator_or_a_frame() -> None:
+    """A long table is told from ratings by its first row or its columns, however it is handed over."""
+    rows = [
+        {
+            "item_id": f"i{at}",
+            "criterion": "c",
+            "rater": "a",
+            "rater_type": "llm",
+            "label": label,
+            "sample": s,
+        }
+        for at, labels in enumerate([("MET", "MET"), ("UNMET", "MET"), ("UNMET", "UNMET")])
+        for s, label in enumerate(labels)
+    ]
+    for long in (rows, (row for row in rows), iter(rows), pd.DataFrame(rows)):
+        assert self_consistency(long).flip_rate == pytest.approx(1 / 3)
+    table = [["MET", "MET"], ["UNMET", "MET"], ["UNMET", "UNMET"]]
+    for ratings in (table, (row for row in table), pd.DataFrame(table, columns=["r1", "r2"])):
+        assert self_consistency(ratings).flip_rate == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("given_", [None, [1, 2, 3], "abc", {"a": [1, 2]}])
+def test_what_is_no_table_is_refused(given_: Any) -> None:
+    """A list of numbers has no repeats; None and names are no table."""
+    with pytest.raises(ArgumentError, match="ratings"):
+        self_consistency(given_)
+
+
+def test_an_effect_that_no_resample_moves_has_no_interval() -> None:
+    """A judge that never changes its answer shows an order effect of 0, without ends."""
+    same = self_consistency([["a", "a", "a"], ["b", "b", "b"]] * 5, order=[["x", "x", "y"]] * 10)
+    assert (same.order_effect.value, same.order_effect.low) == (0.0, None)
+    assert same.order_effect.reason == "no_variance"
+    assert number(same.flip_rate.high) > 0.0

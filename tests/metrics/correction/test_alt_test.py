@@ -139,8 +139,11 @@ def test_clusters_take_their_sums() -> None:
     [
         (([1], [[1]]), "at least two"),
         (([1, 0], [[1, 1]]), "judge has 2 annotations"),
-        (([1], [[1, 1], [1]]), "different lengths"),
+        (([1], [[1, 1], [1]]), "rows of one length"),
         (([1], np.zeros(3)), "shape"),
+        ((None, [[1, 1]]), "judge is a NoneType; give a sequence"),
+        (([1], None), "humans is a NoneType"),
+        (("MET", [[1, 1]] * 3), "give a sequence of labels"),
     ],
 )
 def test_faulty_tables_are_refused(arguments: Any, message: str) -> None:
@@ -155,6 +158,29 @@ def test_faulty_options_are_refused() -> None:
         alt_test([1], [[1, 1]], score="f1")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="epsilon=2"):
         alt_test([1], [[1, 1]], epsilon=2)
+    with pytest.raises(ArgumentError, match=r"epsilon='0\.2'"):
+        alt_test([1], [[1, 1]], epsilon="0.2")  # type: ignore[arg-type]
+
+
+def test_what_is_no_answer_is_missing() -> None:
+    """NA, CANNOT_ASSESS and INVALID count as None does, on either side."""
+    judge, humans = table(80, 3, seed=4)
+    words = ["NA", "cannot_assess", "INVALID", "N/A"]
+    said = [words[i % 4] if i < 12 else one for i, one in enumerate(judge)]
+    people = [[words[i % 4], *row[1:]] if 10 <= i < 20 else row for i, row in enumerate(humans)]
+    blank = [None if i < 12 else one for i, one in enumerate(judge)]
+    holes = [[None, *row[1:]] if 10 <= i < 20 else row for i, row in enumerate(humans)]
+    assert alt_test(said, people).to_dict() == alt_test(blank, holes).to_dict()
+
+
+def test_summary_says_the_outcome_first() -> None:
+    """A sentence, then a row an annotator; without a tested annotator it says what that takes."""
+    judge, humans = table(60, 3, seed=5)
+    found = alt_test(judge, humans)
+    first, *rest = found.summary().splitlines()[1:]
+    assert first.startswith("The judge may replace an annotator: it wins against 3 of 3")
+    assert sum(line.strip().startswith(tuple("012")) for line in rest) == 3
+    assert "Nobody could be tested" in alt_test(judge[:20], humans[:20]).summary()
 
 
 @pytest.mark.shared_data
@@ -171,8 +197,9 @@ def test_on_creativity_experts() -> None:
         said = [labels[name][key] for name in experts if key in labels[name]]
         humans.append([*said, None, None, None][:3])
     for judge in judges:
-        votes = [labels[judge].get(key) for key in keys]
-        found = alt_test(votes, humans)
+        said_of = [labels[judge].get(key) for key in keys]
+        votes = [None if one == "INVALID" else one for one in said_of]
+        found = alt_test(said_of, humans)
         wanted = naive(votes, humans, 0.2, "accuracy")
         assert found.winning_rate == wanted["winning_rate"]
         assert found.advantage == pytest.approx(wanted["advantage"])

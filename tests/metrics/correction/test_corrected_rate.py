@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics import corrected_rate
+from autorubric.metrics import Estimate, corrected_rate
 from tests.metrics.asserting import brackets, number, width
 
 Z = float(ndtri(0.975))
@@ -35,7 +35,7 @@ def simulated(prevalence: float, n: int, rng: np.random.Generator) -> tuple[Any,
 def test_rogan_gladen_by_hand() -> None:
     """p = 0.6, se = 18/20, sp = 16/20: (0.6 + 0.8 - 1) / (0.9 + 0.8 - 1) = 0.4 / 0.7."""
     found = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)))
-    assert found.rate == pytest.approx(4 / 7)
+    assert found == pytest.approx(4 / 7)
     assert [float(one) for one in (found.raw, found.sensitivity, found.specificity)] == [0.6, 0.9, 0.8]
     assert found.labelled_only == 0.5
     assert (found.n, found.n_calibration, found.n_missing, found.lam, found.reason) == (
@@ -47,6 +47,18 @@ def test_rogan_gladen_by_hand() -> None:
     )
 
 
+def test_the_result_is_the_estimate_of_the_rate() -> None:
+    """It calculates, compares and formats as the corrected rate, and carries what that rests on to JSON."""
+    found = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)))
+    assert isinstance(found, Estimate)
+    assert 1 - found == pytest.approx(3 / 7)
+    assert f"{found:.2f}" == "0.57"
+    assert found.method.startswith("corrected rate (rogan-gladen); Lang and Reiczigel")
+    assert (found.correction, found.sampled) == ("rogan-gladen", "random")
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert (plain["value"], plain["low"], plain["raw"]["value"]) == (found.value, found.low, 0.6)
+
+
 def test_interval_of_lang_and_reiczigel_by_hand() -> None:
     """The closed form, written out: one success and failure more for se and sp, z²/2 for the test items."""
     found = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)))
@@ -56,8 +68,8 @@ def test_interval_of_lang_and_reiczigel_by_hand() -> None:
     errors = p * (1 - p) / n + rate**2 * se * (1 - se) / 22 + (1 - rate) ** 2 * sp * (1 - sp) / 22
     half = Z * math.sqrt(errors) / (se + sp - 1)
     shift = 2 * Z * Z * (rate * se * (1 - se) / 22 - (1 - rate) * sp * (1 - sp) / 22)
-    assert found.rate.low == pytest.approx(max(0.0, rate + shift - half))
-    assert found.rate.high == pytest.approx(min(1.0, rate + shift + half))
+    assert found.low == pytest.approx(max(0.0, rate + shift - half))
+    assert found.high == pytest.approx(min(1.0, rate + shift + half))
 
 
 def test_bootstrap_is_near_the_closed_form() -> None:
@@ -67,9 +79,9 @@ def test_bootstrap_is_near_the_closed_form() -> None:
     calibration = simulated(0.6, 1500, rng)
     closed = corrected_rate(judged, *calibration)
     drawn = corrected_rate(judged, *calibration, ci="percentile", rng=3)
-    assert drawn.rate.low == pytest.approx(closed.rate.low, abs=0.01)
-    assert drawn.rate.high == pytest.approx(closed.rate.high, abs=0.01)
-    assert drawn == corrected_rate(judged, *calibration, ci="percentile", rng=3)
+    assert drawn.low == pytest.approx(closed.low, abs=0.01)
+    assert drawn.high == pytest.approx(closed.high, abs=0.01)
+    assert drawn.to_dict() == corrected_rate(judged, *calibration, ci="percentile", rng=3).to_dict()
 
 
 def test_fixing_the_judges_rate_would_be_narrower() -> None:
@@ -77,8 +89,8 @@ def test_fixing_the_judges_rate_would_be_narrower() -> None:
     rng = np.random.default_rng(6)
     calibration = simulated(0.6, 400, rng)
     _, judged = simulated(0.6, 2000, rng)
-    assert width(corrected_rate(judged[:50], *calibration).rate) > 1.5 * width(
-        corrected_rate(judged, *calibration).rate
+    assert width(corrected_rate(judged[:50], *calibration)) > 1.5 * width(
+        corrected_rate(judged, *calibration)
     )
 
 
@@ -91,8 +103,8 @@ def test_fixing_the_judges_rate_would_be_narrower() -> None:
 def test_perfect_judge_leaves_the_rate(verdicts: list[bool], passes: int, failures: int) -> None:
     """With sensitivity and specificity 1 the corrected rate is the judge's own."""
     found = corrected_rate(verdicts, *counted((passes, passes), (failures, failures)))
-    assert found.rate == pytest.approx(sum(verdicts) / len(verdicts))
-    assert found.rate == pytest.approx(number(found.raw.value))
+    assert found == pytest.approx(sum(verdicts) / len(verdicts))
+    assert found == pytest.approx(number(found.raw.value))
 
 
 @settings(max_examples=30)
@@ -104,9 +116,9 @@ def test_passing_and_failing_may_be_exchanged(seed: int, method: Any) -> None:
     truth, verdicts = simulated(0.6, 80, rng)
     one = corrected_rate(judged, truth, verdicts, method=method)
     other = corrected_rate(1 - judged, 1 - truth, 1 - verdicts, method=method)
-    assert other.rate == pytest.approx(1 - float(one.rate))
-    assert other.rate.low == pytest.approx(1 - number(one.rate.high))
-    assert other.rate.high == pytest.approx(1 - number(one.rate.low))
+    assert other == pytest.approx(1 - float(one))
+    assert other.low == pytest.approx(1 - number(one.high))
+    assert other.high == pytest.approx(1 - number(one.low))
     assert other.sensitivity == one.specificity
 
 
@@ -119,9 +131,9 @@ def test_ppi_against_its_formulas() -> None:
     covariance = np.cov(truth, verdicts, ddof=0)[0, 1]
     lam = covariance / ((1 + 120 / 900) * np.concatenate([verdicts, judged]).var(ddof=1))
     assert found.lam == pytest.approx(lam)
-    assert found.rate == pytest.approx(lam * judged.mean() + (truth - lam * verdicts).mean())
-    assert brackets(found.rate)
-    assert width(found.rate) < width(found.labelled_only)
+    assert found == pytest.approx(lam * judged.mean() + (truth - lam * verdicts).mean())
+    assert brackets(found)
+    assert width(found) < width(found.labelled_only)
 
 
 def test_ppi_by_hand() -> None:
@@ -132,7 +144,7 @@ def test_ppi_by_hand() -> None:
     """
     found = corrected_rate([1] * 80 + [0] * 60, *counted((27, 30), (27, 30)), method="ppi++")
     assert found.lam == pytest.approx(0.562828, abs=1e-6)
-    assert found.rate == pytest.approx(0.540202, abs=1e-6)
+    assert found == pytest.approx(0.540202, abs=1e-6)
 
 
 def test_useless_judge_leaves_the_labels_alone() -> None:
@@ -140,7 +152,7 @@ def test_useless_judge_leaves_the_labels_alone() -> None:
     truth, verdicts = counted((10, 40), (10, 40))
     found = corrected_rate([1] * 90 + [0] * 110, truth, verdicts, method="ppi++")
     assert found.lam == 0.0
-    assert found.rate == found.labelled_only == 0.5
+    assert found == found.labelled_only == 0.5
 
 
 def test_labels_alone_have_wilsons_interval() -> None:
@@ -153,9 +165,50 @@ def test_labels_alone_have_wilsons_interval() -> None:
 def test_uninformative_judge_is_refused() -> None:
     """se + sp = 0.5 + 0.5 says nothing of the truth."""
     found = corrected_rate([1, 0, 1], *counted((10, 20), (10, 20)))
-    assert found.rate.value is None
-    assert found.reason == found.rate.reason == "uninformative_judge"
+    assert found.value is None
+    assert found.reason == "uninformative_judge"
     assert found.raw == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("array", [list, np.array])
+def test_what_is_no_answer_is_missing(array: Any) -> None:
+    """NA, N/A, CANNOT_ASSESS and INVALID, in any case, leave out the item on either side."""
+    truth, verdicts = ["MET"] * 20 + ["UNMET"] * 20, ["MET"] * 18 + ["UNMET"] * 22
+    plain = corrected_rate(["MET", "UNMET", "MET"], truth, verdicts)
+    no_answers = ["NA", "N/A", "CANNOT_ASSESS", "invalid"]
+    found = corrected_rate(
+        array(["MET", *no_answers, "UNMET", "MET"]),
+        array([*truth, *no_answers, "MET"]),
+        array([*verdicts, *["MET"] * 4, "NA"]),
+    )
+    assert (found.value, found.low, found.high) == (plain.value, plain.low, plain.high)
+    assert (found.n, found.n_calibration, found.n_missing) == (3, 40, 9)
+
+
+def test_summary_says_the_rate_first() -> None:
+    """A sentence with both rates, then the figures; a refusal says why."""
+    truth, verdicts = ["MET"] * 20 + ["UNMET"] * 20, ["MET"] * 18 + ["UNMET"] * 22
+    found = corrected_rate(["MET", "UNMET"] * 20, truth, verdicts)
+    first, *rest = found.summary().splitlines()[1:]
+    assert first.startswith(f"Corrected by rogan-gladen, the pass rate is {found:.3f} [")
+    assert [line.split()[0] for line in rest if line.strip().startswith("s")] == [
+        "sensitivity",
+        "specificity",
+    ]
+    refused = corrected_rate([1, 0], truth, verdicts, method="ppi++").summary()
+    assert "is not corrected (too_few_labels); the judge's own is 0.500" in refused
+
+
+def test_no_sequence_is_refused() -> None:
+    """Nothing, and a number, are no verdicts."""
+    with pytest.raises(ArgumentError, match="judge is a NoneType; give a sequence"):
+        corrected_rate(None, [1, 0], [1, 0])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="calib_judge is a int"):
+        corrected_rate([1], [1, 0], 1)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"confidence_level='0\.9'"):
+        corrected_rate([1], [1, 0], [1, 0], confidence_level="0.9")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="rng='x'"):
+        corrected_rate([1], [1, 0], [1, 0], rng="x")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("calibration", [([1, 1], [1, 1]), ([0, 0], [0, 1]), ([], [])])
@@ -163,7 +216,7 @@ def test_one_class_of_labels_is_refused(calibration: tuple[list[int], list[int]]
     """Without a labelled pass, or a labelled failure, one of the judge's errors is unknown."""
     found = corrected_rate([1, 0, 1], *calibration)
     assert found.reason == "too_few_labels"
-    assert found.rate.value is None
+    assert found.value is None
 
 
 def test_no_verdict_is_refused() -> None:
@@ -180,7 +233,7 @@ def test_ppi_refuses_few_labels_but_for_the_bootstrap_t() -> None:
     assert corrected_rate(judged, *few, method="ppi++").reason == "too_few_labels"
     by_name = corrected_rate(judged, *few, method="ppi++", ci="bootstrap-t")
     assert by_name.reason is None
-    assert brackets(by_name.rate)
+    assert brackets(by_name)
     assert corrected_rate(judged, *counted((23, 25), (20, 25)), method="ppi++").reason is None
 
 
@@ -199,7 +252,7 @@ def test_chosen_labels_refuse_ppi() -> None:
     with pytest.raises(ArgumentError, match=r"random sample.*method='rogan-gladen'"):
         corrected_rate([1, 0], *calibration, method="ppi++", sampled="chosen")
     found = corrected_rate([1, 0], *calibration, sampled="chosen")
-    assert found.rate.value is not None
+    assert found.value is not None
     assert found.labelled_only.reason == "not_comparable"
 
 
@@ -207,13 +260,13 @@ def test_choosing_by_truth_does_not_bend_rogan_gladen() -> None:
     """Ten times as many labelled failures leave the rate where it was."""
     few = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (16, 20)), sampled="chosen")
     many = corrected_rate([1] * 60 + [0] * 40, *counted((18, 20), (160, 200)), sampled="chosen")
-    assert many.rate == pytest.approx(float(few.rate))
+    assert many == pytest.approx(float(few))
 
 
 def test_a_perfect_calibration_still_has_an_interval() -> None:
     """No error among 20 and 20 labels does not prove that there is none: the interval is not that of p."""
     found = corrected_rate([1] * 60 + [0] * 40, *counted((20, 20), (20, 20)))
-    assert width(found.rate) > width(found.raw)
+    assert width(found) > width(found.raw)
 
 
 def test_clusters_of_copies_are_one_item() -> None:
@@ -231,8 +284,8 @@ def test_clusters_of_copies_are_one_item() -> None:
             cluster=np.repeat(np.arange(300), 4),
             calib_cluster=np.repeat(np.arange(1000, 1150), 4),
         )
-        assert copied.rate == pytest.approx(float(once.rate), abs=0.002)
-        assert width(copied.rate) == pytest.approx(width(once.rate), rel=0.06)
+        assert copied == pytest.approx(float(once), abs=0.002)
+        assert width(copied) == pytest.approx(width(once), rel=0.06)
 
 
 def test_shared_clusters_count_once() -> None:
@@ -242,10 +295,10 @@ def test_shared_clusters_count_once() -> None:
     ids = np.arange(400) // 2
     shared = corrected_rate(verdicts, truth, verdicts, cluster=ids, calib_cluster=ids)
     apart = corrected_rate(verdicts, truth, verdicts, cluster=ids, calib_cluster=ids + 1000)
-    assert shared.rate == apart.rate
-    assert width(shared.rate) != pytest.approx(width(apart.rate), rel=0.01)
+    assert shared == apart
+    assert width(shared) != pytest.approx(width(apart), rel=0.01)
     assert brackets(
-        corrected_rate(verdicts, truth, verdicts, cluster=ids, calib_cluster=ids, ci="percentile").rate
+        corrected_rate(verdicts, truth, verdicts, cluster=ids, calib_cluster=ids, ci="percentile")
     )
 
 
@@ -253,8 +306,8 @@ def test_one_cluster_has_no_interval() -> None:
     """A single document does not vary."""
     truth, verdicts = counted((18, 20), (16, 20))
     found = corrected_rate([1, 0, 1], truth, verdicts, calib_cluster=["a"] * 40)
-    assert found.rate.value is not None
-    assert (found.rate.low, found.rate.reason) == (None, "too_few_units")
+    assert found.value is not None
+    assert (found.low, found.reason) == (None, "too_few_units")
 
 
 def test_missing_verdicts_are_left_out_and_counted() -> None:
@@ -262,7 +315,7 @@ def test_missing_verdicts_are_left_out_and_counted() -> None:
     truth, verdicts = counted((18, 20), (16, 20))
     plain = corrected_rate([1, 1, 0], truth, verdicts)
     holes = corrected_rate([1, None, 1, 0], [*truth, None, 1], [*verdicts, 1, "CANNOT_ASSESS"])
-    assert holes.rate == plain.rate
+    assert (holes.value, holes.low, holes.high) == (plain.value, plain.low, plain.high)
     assert (holes.n_missing, holes.n, holes.n_calibration) == (3, 3, 40)
 
 
@@ -270,15 +323,15 @@ def test_result_serialises() -> None:
     """All fields go into JSON, defined or not."""
     for verdicts in ([1, 0, 1], []):
         found = corrected_rate(verdicts, *counted((18, 20), (16, 20)))
-        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["method"] == "rogan-gladen"
+        assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["correction"] == "rogan-gladen"
 
 
 def test_no_interval_on_request() -> None:
     """`ci=None` gives the rate alone."""
     for method in ("rogan-gladen", "ppi++"):
         found = corrected_rate([1, 0, 1], *counted((28, 30), (26, 30)), method=method, ci=None)
-        assert found.rate.value is not None
-        assert (found.rate.low, found.rate.reason) == (None, None)
+        assert found.value is not None
+        assert (found.low, found.reason) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -317,8 +370,8 @@ def test_nominal_95_per_cent_holds(method: Any, prevalence: float) -> None:
     for _ in range(400):
         _, judged = simulated(prevalence, 500, rng)
         found = corrected_rate(judged, *simulated(prevalence, 60, rng), method=method)
-        if found.rate.low is not None:
+        if found.low is not None:
             n += 1
-            held += found.rate.low <= prevalence <= number(found.rate.high)
+            held += found.low <= prevalence <= number(found.high)
     assert n > 380
     assert held / n >= 0.92

@@ -53,7 +53,7 @@ def test_folded_by_hand() -> None:
     """Each criterion by Rogan and Gladen, folded: θ_clear - θ_fault / 2, the denominator being 1."""
     graded, dataset, truth, judged = two_criteria(200, 80, seed=2)
     found = corrected_score(graded, dataset)
-    rates = [corrected_rate(judged[:, c], truth[:80, c], judged[:80, c], ci=None).rate for c in (0, 1)]
+    rates = [corrected_rate(judged[:, c], truth[:80, c], judged[:80, c], ci=None) for c in (0, 1)]
     assert found.per_criterion["clear"].value == pytest.approx(float(rates[0]))
     assert found.per_criterion["fault"].value == pytest.approx(float(rates[1]))
     assert found.score == pytest.approx(float(rates[0]) - float(rates[1]) / 2)
@@ -75,7 +75,7 @@ def test_ppi_folded_by_hand() -> None:
         corrected_rate(judged[100:, c], truth[:100, c], judged[:100, c], method="ppi++") for c in (0, 1)
     ]
     assert [one.lam for one in found.per_criterion.values()] == pytest.approx([w.lam for w in wanted])
-    assert found.score == pytest.approx(float(wanted[0].rate) - float(wanted[1].rate) / 2)
+    assert found.score == pytest.approx(float(wanted[0]) - float(wanted[1]) / 2)
     assert brackets(found.score)
 
 
@@ -138,6 +138,50 @@ def test_penalties_alone_start_at_one() -> None:
     truths = [{"fault": said} for said in ["MET"] * 5 + ["UNMET"] * 15]
     found = corrected_score(scored(*reports), labelled([FAULT], *truths))
     assert found.score == pytest.approx(0.75)
+
+
+def few_options(seed: int) -> tuple[Any, RubricDataset]:
+    """Sixty items with three options of which ten are labelled, by a judge that is right in three of four."""
+    rng = np.random.default_rng(seed)
+    words = ["low", "some", "high"]
+    truth = rng.integers(0, 3, 60)
+    judged = np.where(rng.random(60) < 0.6, truth, rng.integers(0, 3, 60))
+    truths = [{"depth": words[k]} if i < 10 else None for i, k in enumerate(truth)]
+    return scored(*[[report(ORDINAL, words[k])] for k in judged]), labelled([ORDINAL], *truths)
+
+
+def test_no_interval_where_resamples_are_undefined() -> None:
+    """Above a tenth of the resamples without a figure the others say too much: the value stands alone."""
+    found = corrected_score(*few_options(seed=0))
+    assert "189 of them undefined" in found.score.method
+    assert (found.score.low, found.score.high, found.score.reason) == (None, None, "degenerate_resamples")
+    assert found.per_criterion["depth"].value.reason == "degenerate_resamples"
+    kept = corrected_score(*few_options(seed=15))
+    assert "39 of them undefined" in kept.score.method
+    assert brackets(kept.score)
+
+
+@pytest.mark.parametrize("on", ["criteria", "items"])
+def test_means_stay_on_their_scale(on: Any) -> None:
+    """Of 60 labels 55 are met, 45 by the judge, which finds all others met: 55/60 + (1 - 45/60) passes 1."""
+    said = ["UNMET"] * 15 + ["MET"] * 345
+    truths = [{"clear": "MET" if i >= 5 else "UNMET"} if i < 60 else None for i in range(360)]
+    graded = scored(*[[report(BINARY, one)] for one in said], scores=[one == "MET" for one in said])
+    found = corrected_score(graded, labelled([BINARY], *truths), method="ppi++", on=on)
+    for one in (found.score, *(part.value for part in found.per_criterion.values())):
+        assert 0 <= number(one.low) <= number(one.value) <= number(one.high) <= 1
+
+
+def test_summary_says_the_score_first() -> None:
+    """A sentence with both means, then the figures and a row a criterion; a refusal says why."""
+    graded, dataset, _, _ = two_criteria(120, 60, seed=5)
+    found = corrected_score(graded, dataset)
+    lines = found.summary().splitlines()
+    assert lines[1].startswith(f"Corrected by rogan-gladen, the mean score is {found.score:.3f} [")
+    assert lines[1].endswith(f"the judges' own is {found.raw:.3f}.")
+    assert sum(line.strip().startswith(("clear", "fault")) for line in lines) == 2
+    refused = corrected_score(*few_options(seed=3)).summary()
+    assert "is not corrected (uninformative_judge)" in refused
 
 
 def test_refused_without_a_true_answer_that_is_given() -> None:
@@ -213,19 +257,24 @@ def test_same_seed_same_figures() -> None:
         ({"on": "items"}, "take method='ppi\\+\\+'"),
         ({"ci": "analytic"}, "ci='analytic'"),
         ({"method": "x"}, "method='x'"),
+        ({"confidence_level": "0.9"}, "confidence_level='0.9'"),
+        ({"n_resamples": 1.5}, "n_resamples=1.5"),
+        ({"dataset": "labels.csv"}, "dataset is a str"),
     ],
 )
 def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> None:
     """What is given and what is allowed stand in the message."""
     graded, dataset, _, _ = two_criteria(20, 10, seed=5)
     with pytest.raises(ArgumentError, match=message):
-        corrected_score(graded, dataset, **options)
+        corrected_score(graded, **{"dataset": dataset} | options)
 
 
 def test_label_tables_have_no_weights() -> None:
     """A table of labels is no run."""
     with pytest.raises(ArgumentError, match="is no run"):
         corrected_score([{"item_id": "a"}], labelled([BINARY], None))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="result is a NoneType"):
+        corrected_score(None)  # type: ignore[arg-type]
 
 
 def test_items_need_one_rubric() -> None:

@@ -17,7 +17,8 @@ from autorubric.judges import FunctionJudge, JudgeRequest, JudgeSpec
 from autorubric.metrics import decision
 from autorubric.rubric import RubricGroup
 from autorubric.types import CannotAssessConfig, CannotAssessStrategy, EnsembleEvaluationReport
-from tests.metrics.reports import binary_run
+from tests.metrics.asserting import number
+from tests.metrics.reports import ORDINAL, binary_run
 
 A = Criterion(name="a", requirement="A holds.", weight=3.0)
 B = Criterion(name="b", requirement="B holds.", weight=1.0)
@@ -43,12 +44,14 @@ def graded(
 
 
 def test_one_vote_shows_no_spread() -> None:
-    """A judge asked once: 3 of 4 points, decided by the hard bounds alone, and the reason says so."""
-    found = decision(graded([A, B], judge("one", a="MET", b="UNMET")), threshold=0.7)
-    assert (found.verdict, found.low, found.high) == ("PASS", None, None)
+    """A judge asked once, 3 of 4 points: how sure they are nobody knows, on either side of the threshold."""
+    report = graded([A, B], judge("one", a="MET", b="UNMET"))
+    found = decision(report, threshold=0.7)
+    assert (found.verdict, found.low, found.high, found.reason) == ("UNDECIDED", None, None, "no_spread")
     assert (float(found.score), found.score.reason, found.sources) == (0.75, "no_spread", ())
     assert (found.hard_low, found.hard_high, found.n_open) == (0.75, 0.75, 0)
-    assert decision(graded([A, B], judge("one", a="UNMET", b="MET")), threshold=0.7).verdict == "FAIL"
+    assert decision(report, threshold=0.8).verdict == "UNDECIDED"
+    assert "give judge_error" in found.summary().splitlines()[1]
 
 
 def test_abstentions_span_the_hard_bounds() -> None:
@@ -57,7 +60,60 @@ def test_abstentions_span_the_hard_bounds() -> None:
     found = decision(report, threshold=0.9)
     assert (float(found.score), found.hard_low, found.hard_high, found.n_open) == (1.0, 0.75, 1.0, 1)
     assert found.verdict == "UNDECIDED"
-    assert decision(report, threshold=0.75).verdict == "PASS"
+
+
+@pytest.mark.parametrize(("threshold", "verdict"), [(0.9, "UNDECIDED"), (0.75, "PASS")])
+def test_hard_bounds_hold_a_verdict_back(threshold: float, verdict: str) -> None:
+    """Three judges agree, b left open: the interval is 1 to 1, and at worst the score is 3/4."""
+    panel = [judge(name, a="MET", b="CANNOT_ASSESS") for name in "xyz"]
+    found = decision(graded([A, B], *panel), threshold=threshold)
+    assert (found.low, found.high, found.hard_low, found.hard_high) == (1.0, 1.0, 0.75, 1.0)
+    assert found.verdict == verdict
+    assert ("may still carry" in found.summary()) == (verdict == "UNDECIDED")
+
+
+def test_known_errors_overrule_the_answer() -> None:
+    """Where it says met, a is all but never met: raw 1, but 1/4 by the errors; nothing open, no bound vetoes.
+
+    The mirror: where it says unmet, a is all but always met.
+    """
+    wrong = {"a": [[0, 10_000], [10_000, 0]]}
+    found = decision(graded([A, B], judge("one", a="MET", b="MET")), threshold=0.6, judge_error=wrong)
+    assert (float(found.raw), float(found.score), found.low, found.high) == (1.0, 0.25, 0.25, 0.25)
+    assert (found.n_open, found.hard_low, found.hard_high, found.verdict) == (0, 0.25, 0.25, "FAIL")
+    mirror = decision(graded([A, B], judge("one", a="UNMET", b="UNMET")), threshold=0.6, judge_error=wrong)
+    assert (float(mirror.raw), float(mirror.score), mirror.verdict) == (0.0, 0.75, "PASS")
+
+
+def test_bounds_stand_on_the_drawn_answers() -> None:
+    """a is not met for all that the judge says, b open: at worst 0, at best 1/4, and never 3/4."""
+    report = graded([A, B], judge("one", a="MET", b="CANNOT_ASSESS"))
+    found = decision(report, threshold=0.5, judge_error={"a": [[0, 10_000], [10_000, 0]]})
+    assert (found.hard_low, found.hard_high, found.verdict) == (0.0, 0.25, "FAIL")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_interval_holds_the_score(seed: int) -> None:
+    """Twenty criteria, each met by 3 of 5 samples: redrawn they fall short of 1, with errors and without."""
+    criteria: list[Any] = [Criterion(name=f"c{i}", requirement="It holds.", weight=1.0) for i in range(20)]
+    said = ["MET", "UNMET", "MET", "UNMET", "MET"]
+    one = JudgeSpec(judge("one", **{f"c{i}": list(said) for i in range(20)}), judge_id="one", samples=5)
+    report = graded(criteria, one)
+    for errors in (None, {f"c{i}": [[30, 20], [10, 60]] for i in range(20)}):
+        found = decision(report, threshold=0.9, judge_error=errors, rng=seed, n_resamples=200)
+        assert number(found.low) <= number(found.score.value) <= number(found.high)
+        assert errors is not None or found.score == found.high == 1.0
+        assert (found.low, found.high) == (found.score.low, found.score.high)
+
+
+def test_scores_are_compared_within_rounding() -> None:
+    """0.7 + 0.1 in floats is 0.7999999999999999, which reaches 0.8; 0.79 does not."""
+    weights = {"a": 0.7, "b": 0.1, "c": 0.2}
+    criteria: list[Any] = [Criterion(name=n, requirement="It holds.", weight=w) for n, w in weights.items()]
+    report = graded(criteria, *[judge(name, a="MET", b="MET", c="UNMET") for name in "xyz"])
+    found = decision(report, threshold=0.8)
+    assert (number(found.score.value) < 0.8, found.verdict) == (True, "PASS")
+    assert decision(report, threshold=0.81).verdict == "FAIL"
 
 
 def test_penalties_left_open_count_the_other_way() -> None:
@@ -203,7 +259,7 @@ def test_conditions_hold_in_the_bounds() -> None:
 
 def test_result_serialises() -> None:
     """All fields go into JSON."""
-    found = decision(graded([A, B], judge("one", a="MET", b="MET")), threshold=0.5)
+    found = decision(graded([A, B], *[judge(name, a="MET", b="MET") for name in "xy"]), threshold=0.5)
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["verdict"] == "PASS"
 
 
@@ -214,12 +270,41 @@ def test_result_serialises() -> None:
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"judge_error": {"c": [[1, 0], [0, 1]]}}, r"names \['c'\]"),
         ({"judge_error": {"a": [[1, 0]]}}, "give 2 × 2 counts"),
+        ({"judge_error": {"a": "none"}}, "give 2 × 2 counts"),
+        ({"judge_error": 0.1}, "judge_error is a float; give counts"),
+        ({"confidence_level": "0.9"}, "confidence_level='0.9'"),
+        ({"rng": "x"}, "rng='x'"),
+        ({"rubric": "r.yaml"}, "rubric='r.yaml'; give a Rubric"),
+        ({"threshold": "0.5"}, "threshold='0.5'; give a number"),
+        ({"threshold": float("nan")}, "threshold=nan"),
+        ({"threshold": True}, "threshold=True"),
     ],
 )
 def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> None:
     """What is given and what is allowed stand in the message."""
     with pytest.raises(ArgumentError, match=message):
-        decision(graded([A, B], judge("one", a="MET", b="MET")), threshold=0.5, **options)
+        decision(graded([A, B], judge("one", a="MET", b="MET")), **{"threshold": 0.5} | options)
+
+
+@pytest.mark.parametrize("given", [None, binary_run(["MET"], ["MET"]), {"score": 1.0}])
+def test_only_the_report_of_an_item_is_decided(given: Any) -> None:
+    """Anything else is named, with what to give."""
+    with pytest.raises(ArgumentError, match=rf"{type(given).__name__}; give the report of one item"):
+        decision(given, threshold=0.5)
+
+
+def test_middle_values_of_conditions_stand_in_the_bounds() -> None:
+    """b applies from depth 'some' (0.4) on and is unmet, c is met: what is worst lies between the ends.
+
+    With weights 1, 4 and 1 the score is 1/2 at low, (0.4 + 1)/6 at some, (1 + 1)/6 at high.
+    """
+    when: Any = {"criterion": "depth", "at_least": 0.4}
+    other = Criterion(name="b", requirement="B holds.", weight=4.0, when=when)
+    sure = Criterion(name="c", requirement="C holds.", weight=1.0)
+    report = graded([ORDINAL, other, sure], judge("one", depth="CANNOT_ASSESS", b="UNMET", c="MET"))
+    found = decision(report, threshold=0.5)
+    assert number(found.hard_low) == pytest.approx(1.4 / 6)
+    assert found.hard_high == 0.5
 
 
 def test_an_empty_report_is_refused() -> None:

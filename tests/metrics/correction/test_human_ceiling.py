@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score, mean_absolute_error
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics import Interval, Nominal, cohen_kappa, human_ceiling
+from autorubric.metrics import Estimate, Interval, Nominal, cohen_kappa, human_ceiling
 from tests.metrics.asserting import brackets
 
 
@@ -34,8 +34,8 @@ def test_accuracy_by_hand() -> None:
     rows = [["a"] * 4, ["a", "a", "a", "b"], ["a", "a", "b", "b"], ["a", "b", None, None]]
     found = human_ceiling(rows, stat="accuracy")
     assert [float(one) for one in found.per_human.values()] == pytest.approx([0.5, 0.5, 2 / 3, 1 / 3])
-    assert found.mean == pytest.approx(0.5)
-    assert (found.n_tied, found.mean.n) == (0, 4)
+    assert found == pytest.approx(0.5)
+    assert (found.n_tied, found.n) == (0, 4)
 
 
 def test_tied_majorities_are_left_out_and_counted() -> None:
@@ -59,8 +59,8 @@ def test_kappa_against_scikit_learn() -> None:
         own = table[keep, j]
         wanted.append(cohen_kappa_score(np.array(rest)[keep], own))
     assert [float(one) for one in found.per_human.values()] == pytest.approx(wanted)
-    assert found.mean == pytest.approx(np.mean(wanted))
-    assert brackets(found.mean)
+    assert found == pytest.approx(np.mean(wanted))
+    assert brackets(found)
 
 
 def test_mean_absolute_error_of_numbers() -> None:
@@ -84,34 +84,46 @@ def test_functions_of_one_s_own() -> None:
     table = people()
     shares = human_ceiling(table, stat=lambda rest, own: float(np.mean(rest == own)), n_resamples=20)
     named = human_ceiling(table, stat="accuracy", n_resamples=20)
-    assert shares.mean == pytest.approx(float(named.mean))
+    assert shares == pytest.approx(float(named))
     means = human_ceiling(
         table, stat=lambda rest, own: float(np.mean(abs(rest - own))), scale=Interval(), n_resamples=20
     )
-    assert means.mean == pytest.approx(float(human_ceiling(table, stat="mae", n_resamples=20).mean))
+    assert means == pytest.approx(float(human_ceiling(table, stat="mae", n_resamples=20)))
+
+
+def test_the_result_is_the_estimate_of_the_mean() -> None:
+    """It compares and formats as the mean over people, and to_dict holds each person's figure."""
+    found = human_ceiling(people(), stat="accuracy", n_resamples=20)
+    each = [float(one) for one in found.per_human.values()]
+    assert isinstance(found, Estimate)
+    assert f"{found:.3f}" == f"{sum(each) / 4:.3f}"
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert (plain["value"], plain["low"], plain["stat"]) == (found.value, found.low, "accuracy")
+    assert [one["value"] for one in plain["per_human"].values()] == each
 
 
 def test_same_seed_same_interval() -> None:
     """The seed fixes the resamples; clusters are drawn whole."""
     table = people()
     one = human_ceiling(table, stat="accuracy", rng=4, cluster=np.arange(80) // 2)
-    assert one.mean == human_ceiling(table, stat="accuracy", rng=4, cluster=np.arange(80) // 2).mean
-    assert "40 clusters" in one.mean.method
+    again = human_ceiling(table, stat="accuracy", rng=4, cluster=np.arange(80) // 2)
+    assert one.to_dict() == again.to_dict()
+    assert "40 clusters" in one.method
     json.dumps(one.to_dict(), allow_nan=False)
 
 
 def test_undefined_where_nobody_shares_an_item() -> None:
     """No item with two annotations: no pair."""
     found = human_ceiling([["a", None], [None, "a"]])
-    assert (found.mean.value, found.mean.reason) == (None, "no_pairs")
+    assert (found.value, found.reason) == (None, "no_pairs")
     json.dumps(found.to_dict(), allow_nan=False)
-    assert human_ceiling([], stat="accuracy").mean.reason == "no_pairs"
+    assert human_ceiling([], stat="accuracy").reason == "no_pairs"
 
 
 def test_agreement_on_one_answer_has_no_kappa() -> None:
     """All say the same: kappa is undefined for everyone, and so is the mean."""
     found = human_ceiling([["a", "a", "a"]] * 5, scale=Nominal(["a", "b"]))
-    assert (found.mean.value, found.mean.reason) == (None, "single_class")
+    assert (found.value, found.reason) == (None, "single_class")
 
 
 def test_figures_of_many_raters_are_refused() -> None:
@@ -120,3 +132,11 @@ def test_figures_of_many_raters_are_refused() -> None:
         human_ceiling([["a", "a"]], stat="krippendorff_alpha")
     with pytest.raises(ArgumentError, match="outside the scale"):
         human_ceiling([["a", "c"]], scale=Nominal(["a", "b"]))
+
+
+def test_summary_says_the_mean_first() -> None:
+    """A sentence with the mean, then a row a person."""
+    found = human_ceiling([[1, 1, 0], [0, 0, 0], [1, 1, 1], [0, 1, 0]] * 5, stat="accuracy")
+    lines = found.summary().splitlines()
+    assert lines[1].startswith(f"Each person against the rest of them: mean accuracy {found:.3f} [")
+    assert [line.split()[0] for line in lines[2:] if line.strip().startswith(tuple("012"))] == ["0", "1", "2"]

@@ -370,3 +370,12 @@ def test_lengths_must_be_equal():
     """One label of each per item."""
     with pytest.raises(ArgumentError, match="truth has 90"):
         compare_judges(TRUTH, A[1:], B)
+
+
+def test_a_difference_of_nothing_is_as_near_as_can_be():
+    """Mean errors equal but for rounding: every exchange parts them as far, in tenths as in whole numbers."""
+    truth, a, b = [6, 4, 3, 5, 9, 1], [5, 5, 8, 0, 2, 3], [9, 0, 4, 4, 0, 4]
+    for unit in (10.0, 1.0, 0.1, 1e-7):
+        columns = ([number * unit for number in column] for column in (truth, a, b))
+        assert compare_judges(*columns, stat="mae").p_value == 1.0
+    assert compare_judges(*([x / 10 for x in column] for column in (truth, a, b)), stat="mae").p_value == 1.0

@@ -133,9 +133,9 @@ def test_equal_systems_are_equal_to_both() -> None:
 @pytest.mark.parametrize(
     ("gold", "pred", "options", "told"),
     [
-        ([[1, 2], [3]], [[1, 2], [3]], {}, r"rows of \[1, 2\] segments"),
+        ([[1, 2], [3]], [[1, 2], [3]], {}, r"different lengths, \[1, 2\]"),
         ([[1, 2]], [[1, 2], [3, 4]], {}, r"shape \(1, 2\) and pred \(2, 2\)"),
-        ([1, 2], [1, 2], {}, "is no table"),
+        ([1, 2], [1, 2], {}, "give a table"),
         ([["a"]], [["a"]], {}, "holds 'a'"),
         ([[1], [2]], [[1], [2]], {"n_permutations": 999}, "at least 10000"),
     ],
@@ -144,3 +144,25 @@ def test_what_is_no_table_is_refused(gold: Any, pred: Any, options: dict[str, An
     """Errors say what was given and what is allowed."""
     with pytest.raises(ArgumentError, match=told):
         soft_pairwise_accuracy(gold, pred, **options)
+
+
+def test_a_cluster_of_segments_is_exchanged_as_a_whole() -> None:
+    """Three clusters are three segments of their sums: the table by hand above, each segment cut in two."""
+    gold = [[0.5, 0.5, 2, -1, 0.25, 0.75], [0] * 6]
+    pred = [[1, 1, 0, 1, 3, -2], [0, 0, -1, 1, 1, 1]]
+    found = soft_pairwise_accuracy(gold, pred, cluster=["a", "a", "b", "b", "c", "c"])
+    assert (found.value, found.n) == (0.75, 2)
+    assert "3 clusters of segments, all 8 permutations" in found.method
+    with pytest.raises(ArgumentError, match="2 ids for 6 units"):
+        soft_pairwise_accuracy(gold, pred, cluster=["a", "b"])
+
+
+def test_it_takes_the_interval_arguments_and_says_that_there_is_no_interval() -> None:
+    """The value stands with the reason; asked for none there is no reason, asked by name it is refused."""
+    gold, pred = [[1, 2, 3], [3, 2, 2]], [[1, 2, 2], [3, 1, 1]]
+    found = soft_pairwise_accuracy(gold, pred, confidence_level=0.9, n_resamples=5, rng=1)
+    assert found.value is not None
+    assert (found.low, found.se, found.reason) == (None, None, "no_interval")
+    assert soft_pairwise_accuracy(gold, pred, ci=None).reason is None
+    with pytest.raises(ArgumentError, match="no interval; give ci=None"):
+        soft_pairwise_accuracy(gold, pred, ci="percentile")

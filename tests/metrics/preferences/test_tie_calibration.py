@@ -138,3 +138,14 @@ def test_a_fold_is_not_enough() -> None:
     """Errors say what is allowed."""
     with pytest.raises(ArgumentError, match="from 2"):
         tie_calibrated_pairwise_accuracy([1, 2], [1, 2], folds=1)
+
+
+def test_it_can_be_called_as_pairwise_accuracy_is() -> None:
+    """`ties` may be said; what tie calibration chooses itself is refused with what to call instead."""
+    gold, pred = [1, 1, 2, 3], [0.1, 0.2, 0.9, 0.4]
+    said = tie_calibrated_pairwise_accuracy(gold, pred, ties="credit")
+    assert said.to_dict() == tie_calibrated_pairwise_accuracy(gold, pred).to_dict()
+    with pytest.raises(ArgumentError, match=r"pairwise_accuracy\(ties='skip'\)"):
+        tie_calibrated_pairwise_accuracy(gold, pred, ties="skip")
+    with pytest.raises(ArgumentError, match="chooses the threshold itself"):
+        tie_calibrated_pairwise_accuracy(gold, pred, epsilon=0.0)

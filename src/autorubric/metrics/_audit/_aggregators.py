@@ -10,8 +10,9 @@ from autorubric.metrics._audit._decided import Decided
 from autorubric.metrics._audit._panel_choice import credit_sums, macro_credits
 from autorubric.metrics._audit._panel_results import AggregatorComparison
 from autorubric.metrics._audit._panels import panel_credit
-from autorubric.metrics._audit._resampled import Resampling, not_a_point, resampled
+from autorubric.metrics._audit._resampled import not_a_point, resampled
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Nominal
 from autorubric.metrics._votes_to_truth import dawid_skene

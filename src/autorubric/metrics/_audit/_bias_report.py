@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._audited import audited_table
 from autorubric.metrics._audit._bias_results import BIASES, BiasReport, JudgeBias, TestedBias
 from autorubric.metrics._audit._item_facts import ItemFacts, facts_of
 from autorubric.metrics._audit._length_lean import length_lean
 from autorubric.metrics._audit._leniency import leniency, pass_rate_difference
 from autorubric.metrics._audit._position_lean import position_lean
-from autorubric.metrics._audit._resampled import Resampling
-from autorubric.metrics._audit._rubric_weights import weights_of
+from autorubric.metrics._audit._rubric_weights import RubricWeights, weights_of
 from autorubric.metrics._audit._self_preference import own_error_difference, self_preference
 from autorubric.metrics._audit._valued import Valued, valued_of
 from autorubric.metrics._judge_comparison import adjust_pvalues
-from autorubric.metrics._label_table import table_of
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._votes_table import VotesTable
 
 
@@ -73,10 +73,11 @@ def bias_report(
         ArgumentError: `families` names neither a judge nor a generator that occurs.
     """
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    table = table_of(result, dataset)
+    table = audited_table(result, dataset)
     facts = facts_of(result, dataset, table.item_ids)
     known = _checked(families or {}, table, facts)
-    valued = valued_of(table, weights_of(result, dataset, table).by_item)
+    weights = weights_of(result, dataset, table)
+    valued = valued_of(table, weights.by_item)
     resampling = given.fixed()
     found = {judge: _of_judge(table, valued, facts, known, judge, resampling) for judge in table.judges}
     counts = {one: facts.generators.count(one) for one in dict.fromkeys(facts.generators) if one is not None}
@@ -84,7 +85,7 @@ def bias_report(
         per_judge=_adjusted(found),
         n_items=table.n_items,
         generators=counts,
-        notes=_notes(valued, counts, known, table.judges),
+        notes=_notes(valued, weights, counts, known),
     )
 
 
@@ -135,14 +136,19 @@ def _adjusted(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
 
 
 def _notes(
-    valued: Valued, generators: Mapping[str, int], families: Mapping[str, str], judges: tuple[str, ...]
+    valued: Valued, weights: RubricWeights, generators: Mapping[str, int], families: Mapping[str, str]
 ) -> tuple[str, ...]:
     notes = []
     if valued.left_out:
         notes.append(f"answers without a value on [0, 1] are left out: {', '.join(valued.left_out)}")
+    if not weights.known:
+        notes.append(
+            "no rubric is known: penalties, if there are any, are not turned round and count in favour "
+            "of the text; give the dataset"
+        )
     if valued.has_penalties:
         notes.append("values of penalties are turned round: above 0 is in favour of the text")
-    kin = {families.get(one, one) for one in judges} & {families.get(one, one) for one in generators}
+    kin = {families.get(one, one) for one in valued.judges} & {families.get(one, one) for one in generators}
     if generators and not kin:
         notes.append(
             "no judge is of a generator's family; say who belongs together with families={name: family}"

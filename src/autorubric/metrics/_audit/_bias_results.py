@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.metrics._audit._findings import Findings
+from autorubric.metrics._audit._first_looks import leaning_sentence
 from autorubric.metrics._estimate import Estimate
 
 
@@ -81,8 +82,9 @@ class BiasReport(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
-        blocks: list[Block] = [
+        """The figures, what to look at first coming first."""
+        blocks: list[Block] = [TextBlock(text=leaning_sentence(self, BIASES))]
+        blocks += [
             TableBlock(
                 title=words[0].upper() + words[1:],
                 columns=("judge", "estimate", "low", "high", "p", "p (Holm)", "n", "why not"),

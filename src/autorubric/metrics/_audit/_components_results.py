@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
+from autorubric.metrics._audit._first_looks import variance_sentence
 from autorubric.metrics._audit._generalisability import Plan
 from autorubric.metrics._estimate import Estimate
 
@@ -87,8 +88,12 @@ class VarianceComponents(Findings):
     left_out: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
-        blocks: list[Block] = [_components_table(self.score), _reliability_table(self.score)]
+        """The figures, what to look at first coming first."""
+        blocks: list[Block] = [
+            TextBlock(text=variance_sentence(self)),
+            _components_table(self.score),
+            _reliability_table(self.score),
+        ]
         studies = {"score": self.score, **self.per_criterion}
         blocks.append(_shares_table(studies))
         blocks.append(_plans_table(studies, self.target))

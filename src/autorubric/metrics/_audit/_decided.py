@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from autorubric.metrics._audit._audited import order_by_id, rank_by_id
 from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._item_scores import Rater
 from autorubric.metrics._resampling import Array
@@ -24,7 +25,7 @@ class Decided:
         by_value: Whether answers to a criterion lie on [0, 1], so that they are averaged and differ by more
             or less; else they are categories, shape `(n_criteria,)`.
         left_out: Names of criteria whose answers are numbers without a range, or texts.
-        item_ids: Ids of the items.
+        item_ids: Ids of the items, in order.
         item: Position of each cell's item, shape `(n_cells,)`.
         criterion: Position of its criterion.
         judges: Ids of the judges.
@@ -90,8 +91,8 @@ def decided_of(table: VotesTable) -> Decided:
         names=names,
         by_value=by_value,
         left_out=tuple(name for name, fits in zip(names, usable, strict=True) if not fits),
-        item_ids=table.item_ids,
-        item=cells.item[kept],
+        item_ids=tuple(table.item_ids[at] for at in order_by_id(table.item_ids)),
+        item=rank_by_id(table.item_ids)[cells.item[kept]],
         criterion=criterion[kept],
         judges=table.judges,
         code=_stacked([one.code for one in columns], kept, np.int64),

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from autorubric.metrics._audit._item_results import RedundantPair
-from autorubric.metrics._audit._resampled import Resampling, ratio, resampled_units
+from autorubric.metrics._audit._resampled import ratio, resampled_units
 from autorubric.metrics._correlation import pearson
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._intervals import mean_ends, wilson
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array, Units
 
 TAIL = 0.27
@@ -30,7 +31,7 @@ def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate
         return wilson(int(kept.sum()), len(kept), confidence_level=confidence_level)
     ends = mean_ends(kept, np.arange(len(kept)), confidence_level)
     method = f"mean value; t, {confidence_level:.0%}"
-    reason = "too_few_units" if ends.low is None else None
+    reason = None if ends.low is not None else "too_few_units" if ends.se is None else "no_variance"
     low, high = (
         (None, None) if ends.low is None or ends.high is None else (max(0.0, ends.low), min(1.0, ends.high))
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from autorubric.metrics._audit._audited import rank_by_id
 from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._audit._resampled import ratio
 from autorubric.metrics._resampling import Array
@@ -74,7 +75,7 @@ class SingleVotes:
     """Single votes of judges with a value, one row each.
 
     Attributes:
-        item: Position of the item.
+        item: Position of the item, items being in the order of their ids.
         judge: Position of the judge.
         order: Position of the order asked in; 0 where none is known.
         sample: Index of the sample.
@@ -135,7 +136,7 @@ def single_votes(table: VotesTable) -> SingleVotes:
     if len(rows):
         value = np.where(ranked[table.criterion[rows]] & np.isnan(table.value[rows]), np.nan, value)
     return SingleVotes(
-        item=table.item[rows],
+        item=rank_by_id(table.item_ids)[table.item[rows]],
         judge=np.array([place[table.raters[at]] for at in table.rater[rows]], dtype=np.int64),
         order=np.array([orders[shown] for shown in table.order[rows].tolist()], dtype=np.int64),
         sample=table.sample[rows],

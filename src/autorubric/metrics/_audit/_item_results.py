@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
+from autorubric.metrics._audit._first_looks import rubric_sentence
 from autorubric.metrics._estimate import Estimate, Reason
 
 
@@ -104,7 +105,7 @@ class ItemAnalysis(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """The figures, what to look at first coming first."""
         figures: Mapping[str, Estimate] = {
             "Cronbach's alpha": self.alpha,
             "Cronbach's alpha, weighted": self.weighted_alpha,
@@ -116,6 +117,7 @@ class ItemAnalysis(Findings):
             (one.first, one.second, *figure_cells(one.correlation)) for one in self.redundant
         )
         blocks: list[Block] = [
+            TextBlock(text=rubric_sentence(self)),
             _criteria_table(self.criteria),
             TableBlock(
                 title=f"Total over {self.n_items} items, by the {self.rater}",

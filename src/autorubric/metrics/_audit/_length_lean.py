@@ -6,11 +6,13 @@ from typing import cast
 
 import numpy as np
 
+from autorubric.metrics._audit._audited import order_by_id
 from autorubric.metrics._audit._bias_results import TestedBias
-from autorubric.metrics._audit._resampled import Resampling, resampled_units
+from autorubric.metrics._audit._resampled import resampled_units
 from autorubric.metrics._audit._valued import Valued
 from autorubric.metrics._correlation import correlation_p_value
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._ranks import Ranked, spearman_of
 from autorubric.metrics._rater_tables import weighted_units
 from autorubric.metrics._resampling import Array, Compute
@@ -27,12 +29,14 @@ def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampli
     if not rated.any():
         reason = "no_text" if there.any() and np.isnan(lengths).all() else valued.reason
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=_METHOD))
+    drawn = order_by_id(valued.item_ids)
+    drawn = drawn[rated[drawn]]
     error, truth = (
-        np.bincount(valued.item[there], weights=column[there], minlength=valued.n_items)[rated]
-        / counts[rated]
+        np.bincount(valued.item[there], weights=column[there], minlength=valued.n_items)[drawn]
+        / counts[drawn]
         for column in (errors, valued.truth)
     )
-    effect = _partial(error, lengths[rated], truth, resampling)
+    effect = _partial(error, lengths[drawn], truth, resampling)
     p_value = None
     if effect.value is not None:
         # One degree of freedom goes to the truth: t with n - 3.

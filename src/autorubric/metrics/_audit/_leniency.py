@@ -32,7 +32,7 @@ def pass_rate_difference(valued: Valued, judge: int, confidence_level: float) ->
 
 
 def tested_mean(values: Array, item: Codes, confidence_level: float, method: str, reason: str) -> TestedBias:
-    """A mean over cells with its t test over items; none where all items say the same but 0."""
+    """A mean over cells with its t test over items; none where all items say the same (`no_variance`)."""
     there = ~np.isnan(values)
     if not there.any():
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=method))
@@ -42,9 +42,7 @@ def tested_mean(values: Array, item: Codes, confidence_level: float, method: str
 
 
 def t_p_value(effect: Estimate, df: float) -> float | None:
-    """Two-sided p of an effect from its standard error; 1 for an effect of 0, None without an error."""
-    if effect.value is None or effect.se is None:
+    """Two-sided p of an effect from its standard error; None without one."""
+    if effect.value is None or not effect.se:
         return None
-    if effect.se <= 1e-15:
-        return 1.0 if effect.value == 0 else None
     return float(2 * stdtr(df, -abs(effect.value / effect.se)))

@@ -16,6 +16,7 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._aggregators import compare_aggregators
+from autorubric.metrics._audit._audited import audited_table
 from autorubric.metrics._audit._decided import Decided, decided_of
 from autorubric.metrics._audit._error_correlation import error_correlations
 from autorubric.metrics._audit._panel_choice import (
@@ -28,9 +29,9 @@ from autorubric.metrics._audit._panel_choice import (
 )
 from autorubric.metrics._audit._panel_results import JudgeInPanel, PanelAudit
 from autorubric.metrics._audit._panels import panel_credit
-from autorubric.metrics._audit._resampled import Resampling, not_a_point, resampled
+from autorubric.metrics._audit._resampled import not_a_point, resampled
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._label_table import table_of
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 
 
@@ -48,7 +49,10 @@ def panel_audit(
     Errors of two judges are correlated within each criterion, and over criteria by adding up sums of squares
     and products around each criterion's own means: criteria of different difficulty then do not look like
     judges that err together. An error is 1 or 0 on categories, judge minus truth on values. The effective
-    number of judges is k / (1 + (k - 1) r̄) [1, 2].
+    number of judges is k / (1 + (k - 1) r̄) [1, 2], r̄ the mean over pairs whose correlation is defined (see
+    `n_pairs_defined`). Both have t intervals from the standard error of the bootstrap, on Fisher's
+    z = ½ log((1 + (k - 1) r) / (1 - r)): with 30 simulated items they cover .91 to .97
+    (percentiles .84 to .92).
 
     The panel of some judges is recomputed from their decisions: the answer given most often, or the mean of
     values. A tie counts as breaking it at random would on average, so that panels of an even number are
@@ -59,7 +63,9 @@ def panel_audit(
     Dawid–Skene [3] is fitted once to each categorical criterion, its labels held while items are resampled.
 
     Without a truth, with one judge, or without a cell that all judges answered, figures are undefined
-    (`no_truth`, `one_judge`, `no_pairs`); errors that do not vary have no correlation (`no_variance`).
+    (`no_truth`, `one_judge`, `no_pairs`); errors that do not vary have no correlation (`no_variance`). Where
+    r̄ <= -1 / (k - 1) the mean error is always 0, and no number of independent judges does that
+    (`errors_cancel`). Differences that no resample changes have no interval (`no_variance`).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
@@ -75,11 +81,11 @@ def panel_audit(
     if not 0.0 <= epsilon < float("inf"):
         raise ArgumentError(f"epsilon={epsilon!r}; give a number of at least 0, as 0.02")
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, decided = given.fixed(), decided_of(table_of(result, dataset))
+    resampling, decided = given.fixed(), decided_of(audited_table(result, dataset))
     usable = decided.labelled & decided.answered.any(axis=1)
     complete = decided.labelled & decided.answered.all(axis=1) & bool(decided.judges)
     reason = _reason(decided)
-    correlations, mean, effective = error_correlations(decided, resampling)
+    together = error_correlations(decided, resampling)
     panel, per_judge = _leave_one_out(decided, resampling, reason)
     parts = split_items(decided, complete, resampling)
     choosing: Reason = "too_few_units" if complete.any() and reason != "one_judge" else reason
@@ -92,9 +98,10 @@ def panel_audit(
         epsilon=float(epsilon),
         panel=panel,
         per_judge=per_judge,
-        correlations=correlations,
-        mean_correlation=mean,
-        effective_judges=effective,
+        correlations=together.pairs,
+        mean_correlation=together.mean,
+        n_pairs_defined=together.n_defined,
+        effective_judges=together.effective,
         best_single=choose_single(decided, parts, resampling, choosing),
         smallest_panel=choose_smallest(decided, epsilon, parts, resampling, choosing),
         aggregators=compare_aggregators(decided, resampling, reason),

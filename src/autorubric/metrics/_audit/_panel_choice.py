@@ -10,7 +10,6 @@ from autorubric.metrics._audit._decided import Decided
 from autorubric.metrics._audit._panel_results import PanelChoice, Search
 from autorubric.metrics._audit._panels import EXHAUSTIVE_UP_TO, panel_credit, panels_by_size
 from autorubric.metrics._audit._resampled import (
-    Resampling,
     by_item_and_criterion,
     mean_of_defined,
     not_a_point,
@@ -18,6 +17,7 @@ from autorubric.metrics._audit._resampled import (
     resampled,
 )
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 
 FIGURE = "mean over criteria of how right the panel is"

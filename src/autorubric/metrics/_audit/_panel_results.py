@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
 from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
+from autorubric.metrics._audit._first_looks import panel_sentence
 from autorubric.metrics._estimate import Estimate
 
 Search: TypeAlias = Literal["exhaustive", "greedy"]
@@ -101,9 +102,10 @@ class PanelAudit(Findings):
         panel: Figure of all judges.
         per_judge: What each judge is to the panel.
         correlations: Error correlations of all pairs of judges.
-        mean_correlation: Their mean r̄.
+        mean_correlation: Their mean r̄, over the pairs whose correlation is defined.
+        n_pairs_defined: How many pairs these are.
         effective_judges: k / (1 + (k - 1) r̄): so many judges with independent errors would leave the mean
-            error the same variance. None where the denominator is not above 0.
+            error the same variance. None where the denominator is not above 0 (`errors_cancel`).
         best_single: The best judge against the panel.
         smallest_panel: The smallest panel within `epsilon` of all judges.
         aggregators: Dawid–Skene against majority.
@@ -119,14 +121,17 @@ class PanelAudit(Findings):
     per_judge: Mapping[str, JudgeInPanel]
     correlations: tuple[ErrorCorrelation, ...]
     mean_correlation: Estimate
+    n_pairs_defined: int
     effective_judges: Estimate
     best_single: PanelChoice
     smallest_panel: PanelChoice
     aggregators: AggregatorComparison
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """The figures, what to look at first coming first."""
+        defined = f"{self.n_pairs_defined} of {len(self.correlations)} pairs"
         blocks: list[Block] = [
+            TextBlock(text=panel_sentence(self)),
             ScalarBlock(
                 title="Panel",
                 figures=(
@@ -140,7 +145,7 @@ class PanelAudit(Findings):
                 "Panel against the truth",
                 {
                     "panel (mean over criteria)": self.panel,
-                    "mean error correlation": self.mean_correlation,
+                    f"mean error correlation ({defined})": self.mean_correlation,
                     "effective number of judges": self.effective_judges,
                 },
             ),

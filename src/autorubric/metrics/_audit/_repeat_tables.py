@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._audited import rank_by_id
 from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._counts import code_ratings
 from autorubric.metrics._krippendorff import AlphaLevel
 from autorubric.metrics._rater_tables import score_rows
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._scales import Codes, Interval, Ordinal, Scale
+from autorubric.metrics._rows import read_rows
+from autorubric.metrics._scales import Codes, Interval, Ordinal, Scale, is_missing
 from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
 
@@ -50,7 +52,7 @@ def table_of_ratings(
     Raises:
         ArgumentError: Rows differ in length, a label is off the scale, or `order` has another shape.
     """
-    rows = ratings if isinstance(ratings, np.ndarray) else [list(row) for row in ratings]
+    rows = read_rows(ratings, "ratings", "(n_units, n_repeats)")
     codes, values, level = _coded(rows, scale)
     members = cluster_codes(cluster, len(codes))
     return RepeatTable(
@@ -82,12 +84,12 @@ def _coded(rows: Any, scale: Scale | None) -> tuple[Codes, Array | None, AlphaLe
 def _are_numbers(rows: Any) -> bool:
     """Whether the ratings are numbers that are not all 0 and 1."""
     if isinstance(rows, np.ndarray):
-        if rows.dtype.kind not in "iuf":
+        if rows.dtype.kind not in "iufO":
             return False
         flat = rows.reshape(-1).tolist()
     else:
         flat = [label for row in rows for label in row]
-    kept = [label for label in flat if label is not None and label == label]
+    kept = [label for label in flat if not is_missing(label)]
     plain = (int, float, np.integer, np.floating)
     return (
         bool(kept)
@@ -99,11 +101,11 @@ def _are_numbers(rows: Any) -> bool:
 def _orders(order: Any, shape: tuple[int, ...]) -> Codes:
     if order is None:
         return np.full(shape, -1)
-    given = [list(row) for row in order]
+    given = [list(row) for row in read_rows(order, "order", "in the shape of ratings")]
     if (len(given), *{len(row) for row in given}) != tuple(shape):
         raise ArgumentError(f"order must say for each of the {shape} ratings how it was asked, in that shape")
     seen: dict[Any, int] = {}
-    places = [[-1 if one is None else seen.setdefault(one, len(seen)) for one in row] for row in given]
+    places = [[-1 if is_missing(one) else seen.setdefault(one, len(seen)) for one in row] for row in given]
     return np.array(places, dtype=np.int64).reshape(shape)
 
 
@@ -122,7 +124,7 @@ def tables_of_votes(table: VotesTable) -> list[RepeatTable]:
 
 def _table_of(table: VotesTable, rows: Codes, judge: str, name: str) -> RepeatTable:
     criterion = table.criteria[table.criterion[rows[0]]]
-    items, unit = np.unique(table.item[rows], return_inverse=True)
+    items, unit = np.unique(rank_by_id(table.item_ids)[table.item[rows]], return_inverse=True)
     by_unit = np.argsort(unit, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(unit))])
     place = np.empty(len(rows), dtype=np.int64)

@@ -4,61 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, TypedDict
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
-from autorubric.errors import ArgumentError
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._intervals import t_quantile, wilson_ends
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._rater_tables import row_units
 from autorubric.metrics._resampling import Array, Units, replicates
+from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
 
 ComputeMany: TypeAlias = Callable[[Array], Array]
 """Sums of shape `(r, d)` to figures of shape `(r, m)`, NaN where undefined."""
-
-
-class ResamplingArguments(TypedDict, total=False):
-    """Keyword arguments of `Resampling`."""
-
-    confidence_level: float
-    n_resamples: int
-    rng: int | np.random.Generator
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resampling:
-    """How intervals are made.
-
-    Attributes:
-        confidence_level: Level, in (0, 1).
-        n_resamples: Resamples of items.
-        rng: Seed or generator.
-    """
-
-    confidence_level: float = 0.95
-    n_resamples: int = 1000
-    rng: int | np.random.Generator = 0
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.confidence_level < 1.0:
-            raise ArgumentError(f"confidence_level={self.confidence_level!r}; give a level between 0 and 1")
-        if self.n_resamples < 1:
-            raise ArgumentError(f"n_resamples={self.n_resamples!r}; give at least 1")
-
-    def generator(self) -> np.random.Generator:
-        """The generator to draw from: the same seed, the same draws."""
-        return np.random.default_rng(self.rng)
-
-    def fixed(self) -> Resampling:
-        """The same with a seed: a generator would give later figures other draws than earlier ones."""
-        if isinstance(self.rng, np.random.Generator):
-            seed = int(self.rng.integers(2**31))
-            return Resampling(confidence_level=self.confidence_level, n_resamples=self.n_resamples, rng=seed)
-        return self
 
 
 def resampled(
@@ -94,10 +55,12 @@ def units_of(sums: Array) -> Units:
     """Items as units, those that contribute alike as one with a count where that saves draws."""
     if sums.shape[1] > _MERGED_UP_TO:
         return row_units(sums, None)
-    alike, counts = np.unique(sums, axis=0, return_counts=True)
+    alike, first, counts = np.unique(sums, axis=0, return_index=True, return_counts=True)
     if 2 * len(alike) > len(sums):
         return row_units(sums, None)
-    return Units(counts=counts.astype(np.int64), n=len(sums), sums=alike)
+    # By first occurrence, which the order of columns (judges, criteria) does not change.
+    order = np.argsort(first)
+    return Units(counts=counts[order].astype(np.int64), n=len(sums), sums=alike[order])
 
 
 def resampled_units(
@@ -135,7 +98,7 @@ def resampled_units(
 def estimate_of(
     value: float, drawn: Array, resampling: Resampling, method: str, *, n: int, reason: Reason
 ) -> Estimate:
-    """A figure with the percentile interval of its values in resamples."""
+    """A figure with the percentile interval of its values in resamples; none where they are all the same."""
     if math.isnan(value):
         return Estimate.undefined(reason, n=n, method=method)
     defined = drawn[~np.isnan(drawn)]
@@ -144,8 +107,11 @@ def estimate_of(
         return Estimate(value, n=n, method=method, reason="degenerate_resamples")
     tail = (1 - resampling.confidence_level) / 2
     low, high = np.quantile(defined, (tail, 1 - tail))
-    se = float(defined.std(ddof=1)) if len(defined) > 1 else None
     text = f"{method}, {undefined} of them undefined" if undefined else method
+    if is_rounding(float(high - low), max(abs(value), 1.0)):
+        # Items that are all alike say nothing of those that were not seen.
+        return Estimate(value, n=n, method=text, reason="no_variance")
+    se = float(defined.std(ddof=1)) if len(defined) > 1 else None
     return Estimate(value, float(low), float(high), se, n, text)
 
 
@@ -172,7 +138,7 @@ def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: t
 
 
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
-    """The mean of cells with a t interval over items, C - 1 degrees of freedom."""
+    """The mean of cells with a t interval over items, C - 1 degrees of freedom; none if all are alike."""
     there = ~np.isnan(values)
     kept, members = values[there], np.unique(item[there], return_inverse=True)[1].reshape(-1)
     text = f"{method}; t over items, {confidence_level:.0%}"
@@ -182,6 +148,8 @@ def mean_estimate(values: Array, item: Codes, confidence_level: float, method: s
     if len(effects) < 2:
         return Estimate(mean, n=len(kept), method=text, reason="too_few_units")
     se = clustered_error(effects)
+    if is_rounding(se, float(np.abs(kept).max())):
+        return Estimate(mean, n=len(kept), method=text, reason="no_variance")
     half = t_quantile(confidence_level, len(effects) - 1) * se
     return Estimate(mean, mean - half, mean + half, se, len(kept), text)
 
@@ -200,7 +168,9 @@ def clustered_error(effects: Array) -> float:
 
 def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estimate:
     """A share that no resample moves from 0 or 1, with the score interval of one observation a unit."""
-    if share.value not in (0.0, 1.0) or n_units < 2 or share.low != share.high:
+    if share.value not in (0.0, 1.0) or n_units < 2 or share.reason != "no_variance":
         return share
-    ends = wilson_ends(share.value, n_units, t_quantile(confidence_level, n_units - 1))
-    return replace(share, low=ends[0], high=ends[1], method=f"{share.method}; score interval at the edge")
+    low, high = wilson_ends(share.value, n_units, t_quantile(confidence_level, n_units - 1))
+    return replace(
+        share, low=low, high=high, method=f"{share.method}; score interval at the edge", reason=None
+    )

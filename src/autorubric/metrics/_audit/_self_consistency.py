@@ -7,7 +7,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -15,20 +15,18 @@ import numpy as np
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._audited import audited_table
 from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
+from autorubric.metrics._audit._first_looks import consistency_sentence
 from autorubric.metrics._audit._repeat_figures import FIGURES, SHARES, consistency_figures, reasons_of
 from autorubric.metrics._audit._repeat_tables import RepeatTable, table_of_ratings, tables_of_votes
-from autorubric.metrics._audit._resampled import (
-    Resampling,
-    ResamplingArguments,
-    mean_of_defined,
-    not_a_point,
-    resampled_units,
-)
+from autorubric.metrics._audit._resampled import mean_of_defined, not_a_point, resampled_units
 from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._label_table import table_of
+from autorubric.metrics._label_rows import NEEDED
+from autorubric.metrics._options import Resampling, ResamplingArguments
 from autorubric.metrics._rater_tables import weighted_units
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._rows import is_frame
 from autorubric.metrics._run_protocols import GradedRun
 from autorubric.metrics._scales import Scale
 from autorubric.metrics._votes_table import VotesTable
@@ -76,9 +74,10 @@ class SelfConsistency(Findings):
     per_judge: Mapping[str, SelfConsistency] = field(default_factory=dict)
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """The figures, what to look at first coming first."""
         rows = tuple((words, *figure_cells(getattr(self, name))) for name, words in FIGURES.items())
         blocks: list[Block] = [
+            TextBlock(text=consistency_sentence(self)),
             TableBlock(
                 title=f"Self-consistency over {self.n_units} units, up to {self.n_repeats} repeats",
                 columns=("figure", *FIGURE_COLUMNS),
@@ -124,7 +123,8 @@ def self_consistency(
 
     Args:
         ratings: Labels or numbers of one judge, `(n_units, n_repeats)`, None and NaN missing; or an
-            `EvalResult`, or a long table of labels, whose judges answered in several samples or orders.
+            `EvalResult`, or a long table of labels (a frame with a column `item_id`, `criterion` or `rater`
+            is one), whose judges answered in several samples or orders.
         dataset: Of a result, where its criteria stand; the run's own by default.
         scale: Declared categories of a table of ratings. None takes numbers as numbers (alpha on the
             interval level), and other labels as nominal.
@@ -136,6 +136,7 @@ def self_consistency(
         ArgumentError: The ratings are no such table, or options of a table are given with a result.
     """
     resampling = Resampling(**intervals).fixed()
+    ratings = _held(ratings)
     if not _is_result(ratings):
         if dataset is not None:
             raise ArgumentError("dataset belongs to a result or a long table of labels; leave it out")
@@ -143,14 +144,21 @@ def self_consistency(
         return _found([table], resampling)[0]
     if scale is not None or order is not None or cluster is not None:
         raise ArgumentError("scale, order and cluster belong to a table of ratings; leave them out")
-    tables = tables_of_votes(table_of(ratings, dataset))
+    tables = tables_of_votes(audited_table(ratings, dataset))
     return _by_judge(tables, resampling)
+
+
+def _held(ratings: Any) -> Any:
+    """Rows that are read once, as of a generator, as a list, so that the first may be looked at."""
+    return list(ratings) if isinstance(ratings, Iterator) else ratings
 
 
 def _is_result(ratings: Any) -> bool:
     """Whether it is a run, or a long table, whose rows have names; ratings have none."""
-    if isinstance(ratings, VotesTable | GradedRun) or hasattr(ratings, "columns"):
+    if isinstance(ratings, VotesTable | GradedRun):
         return True
+    if is_frame(ratings):
+        return any(name in ratings.columns for name in NEEDED)
     return isinstance(ratings, list | tuple) and bool(ratings) and isinstance(ratings[0], Mapping)
 
 

@@ -15,6 +15,7 @@ from autorubric.metrics._audit._valued import Valued
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
 
 _PREFERENCE = "own family's texts - others, judge - judges of other families"
@@ -61,6 +62,8 @@ def _contrast(values: Array, item: Codes, by_own: Array, confidence_level: float
         return TestedBias(effect=Estimate(difference, n=n, method=text, reason="too_few_units"))
     errors = [clustered_error(effects) for effects in (own_effects, other_effects)]
     se = math.hypot(*errors)
+    if is_rounding(se, float(np.nanmax(np.abs(values)))):
+        return TestedBias(effect=Estimate(difference, n=n, method=text, reason="no_variance"))
     sizes = (len(own_effects), len(other_effects))
     parts = sum(error**4 / (size - 1) for error, size in zip(errors, sizes, strict=True))
     df = se**4 / parts if parts > 0 else float(min(sizes) - 1)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from autorubric.metrics._audit._resampled import Resampling, ratio, resampled
+from autorubric.metrics._audit._resampled import ratio, resampled
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._icc import cronbach_alpha
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 
 _METHOD = "stratified alpha, groups of the rubric as strata"

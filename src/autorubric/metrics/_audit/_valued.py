@@ -20,7 +20,9 @@ class Valued:
     Those of penalties are turned round, 1 - value, so that more is always in favour of the text.
 
     Attributes:
+        item_ids: Ids of the items.
         item: Position of each cell's item, shape `(n_cells,)`.
+        judges: Ids of the judges.
         value: Each judge's value, shape `(n_cells, n_judges)`; NaN for none.
         truth: The label's value, shape `(n_cells,)`; NaN for none.
         n_items: Items of the table.
@@ -28,7 +30,9 @@ class Valued:
         has_penalties: Whether some were turned round.
     """
 
+    item_ids: tuple[str, ...]
     item: Codes
+    judges: tuple[str, ...]
     value: Array
     truth: Array
     n_items: int
@@ -51,7 +55,9 @@ def valued_of(table: VotesTable, weights: Array) -> Valued:
     names = distinct_names(table.criteria)
     empty = [bool(np.isnan(value[span]).all()) for span in cells.spans]
     return Valued(
+        item_ids=table.item_ids,
         item=cells.item,
+        judges=table.judges,
         value=np.where(penalty[:, None], 1 - value, value),
         truth=np.where(penalty, 1 - cells.truth.value, cells.truth.value),
         n_items=table.n_items,

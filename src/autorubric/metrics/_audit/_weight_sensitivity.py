@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from autorubric.metrics._audit._item_results import WeightSensitivity
-from autorubric.metrics._audit._resampled import Resampling
 from autorubric.metrics._audit._rubric_weights import item_scores_under
 from autorubric.metrics._correlation import kendall_tau_b
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._intervals import wilson
+from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 
 _TAU = "Kendall's tau-b with the scores under"

@@ -10,11 +10,14 @@ import numpy as np
 from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock, render_text
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes, encode
+from autorubric.metrics._correction._arguments import answer_or_none, finite_number, labels_of
 from autorubric.metrics._correction._humans import read_annotators
 from autorubric.metrics._correction._intervals import share_estimate
+from autorubric.metrics._correction._sayings import ends_text, figure_text
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._intervals import mean_ends
@@ -84,6 +87,37 @@ class AltTestResult:
         """All fields, as JSON can carry them; never NaN."""
         return asdict(self)
 
+    def blocks(self) -> list[Block]:
+        """The outcome in a sentence, then each annotator's test, for any renderer."""
+        rows: list[tuple[Cell, ...]] = [
+            (
+                one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),
+                one.human_advantage.value, one.adjusted_p, one.wins, one.reason or "",
+            )
+            for one in self.per_annotator.values()
+        ]  # fmt: skip
+        columns = (
+            "annotator", "n", "judge as close", "interval", "annotator as close", "p (BY)", "judge wins",
+            "why not",
+        )  # fmt: skip
+        table = TableBlock(title="Against each annotator", columns=columns, rows=tuple(rows))
+        return [TextBlock(title="Alternative annotator test", text=self._sentence()), table]
+
+    def summary(self) -> str:
+        """The outcome and the tests as plain text."""
+        return render_text(self.blocks())
+
+    def _sentence(self) -> str:
+        if self.passed is None:
+            return f"Nobody could be tested: that takes {LEAST_ITEMS} items, each with another's annotation."
+        tested = [one for one in self.per_annotator.values() if one.wins is not None]
+        won = sum(bool(one.wins) for one in tested)
+        outcome = "may" if self.passed else "may not"
+        return (
+            f"The judge {outcome} replace an annotator: it wins against {won} of {len(tested)} "
+            f"(at least half are needed; epsilon {self.epsilon:g}), advantage {figure_text(self.advantage)}."
+        )
+
 
 def alt_test(
     judge: Iterable[Any],
@@ -106,8 +140,9 @@ def alt_test(
     d does not vary the t statistic is undefined: then p is 0 where d < ε and 1 elsewhere.
 
     Args:
-        judge: The judge's annotations; None and NaN are missing.
-        humans: Annotations, shape `(n_items, n_annotators)`, None missing; a frame's columns name annotators.
+        judge: The judge's annotations; None, NaN, NA, CANNOT_ASSESS and INVALID are missing.
+        humans: Annotations, shape `(n_items, n_annotators)`, the same missing; a frame's columns name
+            annotators.
         epsilon: About 0.2 where annotators are experts, 0.15 where skilled, 0.1 for a crowd [1].
         score: `"accuracy"` for categories, `"rmse"` for numbers.
         **interval: See `IntervalArguments`; with `cluster` the test takes sums over clusters. The interval of
@@ -124,16 +159,17 @@ def alt_test(
     """
     if score not in get_args(AltScore):
         raise ArgumentError(f"score={score!r}; give one of {list(get_args(AltScore))}")
-    if not 0 <= epsilon <= 1:
+    if not 0 <= finite_number(epsilon, "epsilon", "a share between 0 and 1") <= 1:
         raise ArgumentError(f"epsilon={epsilon!r}; give a share between 0 and 1")
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
-    judged = list(judge)
+    judged = list(labels_of(judge, "judge"))
     if len(judged) != people.n_items:
         raise ArgumentError(
             f"judge has {len(judged)} annotations and humans {people.n_items} rows; give one each"
         )
-    table = _numbers([judged, *people.columns], score)
+    columns = [[answer_or_none(label) for label in column] for column in (judged, *people.columns)]
+    table = _numbers(columns, score)
     cluster = cluster_codes(options.cluster, people.n_items)
     wins = [_compare(table, j, score) for j in range(1, len(table))]
     tests = [_test(name, one, cluster, epsilon) for name, one in zip(people.names, wins, strict=True)]

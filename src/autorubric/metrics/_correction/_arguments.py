@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypedDict, get_args
+from numbers import Integral, Real
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._label_homes import NO_ANSWER
+from autorubric.metrics._scales import Binary, Codes, as_sequence
 
 CorrectionCi: TypeAlias = Literal["auto", "analytic", "percentile", "bootstrap-t"]
 CorrectionMethod: TypeAlias = Literal["rogan-gladen", "ppi++"]
@@ -15,6 +20,9 @@ Sampled: TypeAlias = Literal["random", "chosen"]
 
 PPI_LABELS = 50
 """With fewer labelled units the normal interval of ppi++ covers too little."""
+
+MOST_UNDEFINED = 0.1
+"""Above this share of undefined resamples there is no interval: it would be that of the milder ones."""
 
 
 class CorrectionArguments(TypedDict, total=False):
@@ -46,10 +54,7 @@ class CorrectionOptions:
     def __post_init__(self) -> None:
         if self.ci is not None and self.ci not in get_args(CorrectionCi):
             raise ArgumentError(f"ci={self.ci!r}; give one of {list(get_args(CorrectionCi))} or None")
-        if not 0.0 < self.confidence_level < 1.0:
-            raise ArgumentError(f"confidence_level={self.confidence_level!r}; give a level between 0 and 1")
-        if self.n_resamples < 1:
-            raise ArgumentError(f"n_resamples={self.n_resamples!r}; give at least 1")
+        check_draws(self.confidence_level, self.n_resamples, self.rng)
 
     def generator(self) -> np.random.Generator:
         """The generator to draw from: the same seed, the same draws."""
@@ -75,3 +80,60 @@ def check_method(method: str, sampled: str, ci: str | None) -> None:
         )
     if method == "rogan-gladen" and ci == "bootstrap-t":
         raise ArgumentError("ci='bootstrap-t' goes with method='ppi++'; take 'analytic' or 'percentile'")
+
+
+def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.random.Generator:
+    """The generator, after a look at the level and at how often it is drawn from.
+
+    Raises:
+        ArgumentError: One of them is not allowed.
+    """
+    if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
+        raise ArgumentError(f"confidence_level={confidence_level!r}; give a level between 0 and 1")
+    if not isinstance(n_resamples, Integral) or int(n_resamples) < 1:
+        raise ArgumentError(f"n_resamples={n_resamples!r}; give a whole number, at least 1")
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"rng={rng!r}; give a whole number from 0 on, or a numpy Generator") from error
+
+
+def finite_number(given: object, what: str, meaning: str) -> float:
+    """The number.
+
+    Raises:
+        ArgumentError: It is none, or not finite.
+    """
+    if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
+        raise ArgumentError(f"{what}={given!r}; give a number, {meaning}")
+    return float(given)
+
+
+def labels_of(given: Iterable[Any], what: str) -> Any:
+    """The labels as a 1-D sequence.
+
+    Raises:
+        ArgumentError: It is no sequence of labels.
+    """
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"{what} is a {type(given).__name__}; give a sequence of labels, one per item")
+    return as_sequence(given, what)
+
+
+def binary_codes(column: Iterable[Any], what: str) -> Codes:
+    """Binary verdicts as 0 and 1, shape `(n,)`; -1 where one is missing, NA, CANNOT_ASSESS or INVALID.
+
+    Raises:
+        ArgumentError: A verdict is not binary.
+    """
+    labels = labels_of(column, what)
+    if isinstance(labels, np.ndarray) and labels.dtype != object:
+        levels, where = np.unique(labels, return_inverse=True)
+        coded = Binary().encode([answer_or_none(level) for level in levels.tolist()])
+        return coded[where.reshape(-1)] if len(labels) else np.zeros(0, np.int64)
+    return Binary().encode([answer_or_none(label) for label in labels])
+
+
+def answer_or_none(label: Any) -> Any:
+    """The label; None where it is NA, CANNOT_ASSESS or INVALID, which say that there is no answer."""
+    return None if isinstance(label, str) and label.strip().upper() in NO_ANSWER else label

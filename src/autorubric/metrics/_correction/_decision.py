@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
 from autorubric.aggregation import AggregationPolicy
 from autorubric.errors import ArgumentError
-from autorubric.metrics._correction._judge_error import JudgeError, judge_errors
+from autorubric.metrics._correction._arguments import MOST_UNDEFINED, check_draws, finite_number
+from autorubric.metrics._correction._decision_result import DecisionResult, Source, Verdict, decided
+from autorubric.metrics._correction._judge_error import ErrorTable, JudgeError, judge_errors
+from autorubric.metrics._correction._rescored import OpenCriteria, Scorer, open_criteria
 from autorubric.metrics._correction._revote import Revoted, revoted
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._resampling import Array
 from autorubric.rubric import Rubric
-from autorubric.scoring import apply_conditions, entry_of, penalised, score_tree
 from autorubric.types import CannotAssessConfig, Decision, EnsembleEvaluationReport, RubricGroup
-from autorubric.values import Answer
-
-Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
-Source: TypeAlias = Literal["samples", "judges", "judge_error"]
-
-_ENUMERATED = 10
 
 
 class DecisionArguments(TypedDict, total=False):
@@ -46,56 +42,32 @@ class DecisionArguments(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionResult:
-    """A verdict on a score.
+class _Options:
+    """Checked arguments; attributes as in `DecisionArguments`."""
 
-    Attributes:
-        verdict: `"PASS"` where interval and hard bounds reach the threshold, `"FAIL"` where they lie below
-            it, else `"UNDECIDED"`.
-        threshold: The threshold.
-        score: The report's score with the interval that the sources of spread imply; without a source the
-            interval is not there (`no_spread`).
-        low: Lower end of that interval; None without one.
-        high: Upper end.
-        hard_low: The score if every criterion that was left open or failed had come out worst.
-        hard_high: The score if every such criterion had come out best.
-        sources: What the interval takes in: repeated samples, a panel of judges, known errors of the judge.
-        n_open: Criteria that were left open, failed or were not asked.
-        confidence_level: Level of the interval.
-    """
+    rubric: Rubric | None = None
+    aggregation: AggregationPolicy = field(default_factory=AggregationPolicy)
+    cannot_assess: CannotAssessConfig = field(default_factory=CannotAssessConfig)
+    normalize: bool = True
+    n_resamples: int = 1000
+    rng: int | np.random.Generator = 0
 
-    verdict: Verdict
-    threshold: float
-    score: Estimate
+    def __post_init__(self) -> None:
+        kinds = {
+            "rubric": (Rubric, type(None)),
+            "aggregation": (AggregationPolicy,),
+            "cannot_assess": (CannotAssessConfig,),
+        }
+        for name, allowed in kinds.items():
+            if not isinstance(given := getattr(self, name), allowed):
+                raise ArgumentError(f"{name}={given!r}; give a {allowed[0].__name__}")
+
+
+class _Range(NamedTuple):
+    """Ends of an interval; None without one."""
+
     low: float | None
     high: float | None
-    hard_low: float | None
-    hard_high: float | None
-    sources: tuple[Source, ...]
-    n_open: int
-    confidence_level: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
-        return {**asdict(self), "score": self.score.to_dict()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Scorer:
-    root: RubricGroup
-    policy: CannotAssessConfig
-    normalize: bool
-    penalty: float
-
-    def score(self, decisions: Mapping[str, Decision]) -> float | None:
-        """The score of these decisions, by the formulas of the grader."""
-        applied = apply_conditions(self.root.leaves, decisions, self.policy)
-        entries = {
-            one.name or "": entry_of(one, applied.get(one.name or ""), self.policy)
-            for one in self.root.leaves
-        }
-        made = score_tree(self.root, entries, normalize=self.normalize)
-        return penalised(made.score, self.penalty, normalize=self.normalize)
 
 
 def decision(
@@ -109,18 +81,22 @@ def decision(
     """Whether the score passes the threshold, fails it, or cannot be told from its votes.
 
     Votes are drawn again: judges with replacement, the same draw for every criterion, and within a judge its
-    samples, criterion by criterion; each draw is decided and scored as the grader does. With `judge_error`
-    each answer of the draw is replaced by a true one, drawn from what was true where the judge said so on
-    labelled items. The quantiles of the scores are the interval. Judges err together more than such a draw
-    can know, and a panel of few shows little of its spread: an interval that misses the threshold narrowly
-    proves little.
+    samples, criterion by criterion; each draw is decided and scored as the grader does. The quantiles of the
+    scores, stretched to the report's own, are the interval. With `judge_error` each answer of the draw is
+    replaced by a true one, drawn from what was true where the judge said so on labelled items; then `score`
+    is the median of the draws, for the report's own, kept in `raw`, may be one that the errors rule out.
+    Judges err together more than such a draw can know, and a panel of few shows little of its spread: an
+    interval that misses the threshold narrowly proves little.
 
-    A single judge with a single sample shows no spread; then the hard bounds and `judge_error` decide alone.
-    Criteria left open (CANNOT_ASSESS), failed or never asked span the hard bounds; NA is an answer: the
-    criterion does not apply.
+    Criteria left open (CANNOT_ASSESS), failed or never asked span the hard bounds: they come out worst and
+    best in every draw, and the outer quantiles of those scores are the bounds. NA is an answer: the criterion
+    does not apply. Without an open criterion the bounds are the interval.
+
+    A single judge with a single sample shows no spread: without `judge_error` the verdict is UNDECIDED
+    (`no_spread`). A score counts as reaching the threshold from 1e-9 below it.
 
     Args:
-        report: A report of a grader.
+        report: The report of a grader on one item.
         threshold: The least score that passes.
         confidence_level: Level of the interval.
         judge_error: By criterion name, counts of labelled items, rows the true answer and columns the
@@ -129,73 +105,63 @@ def decision(
         **options: See `DecisionArguments`.
 
     Raises:
-        ArgumentError: The report's score does not come out of its votes under these policies, or a table does
-            not fit its criterion.
+        ArgumentError: The report is none of one item, its score does not come out of its votes under these
+            policies, an argument is not allowed, or a table does not fit its criterion.
     """
-    if not 0.0 < confidence_level < 1.0:
-        raise ArgumentError(f"confidence_level={confidence_level!r}; give a level between 0 and 1")
-    n_resamples = options.get("n_resamples", 1000)
-    if n_resamples < 1:
-        raise ArgumentError(f"n_resamples={n_resamples!r}; give at least 1")
-    scorer, votes = _scorer(report, options), _votes(report, options)
+    threshold = finite_number(threshold, "threshold", "the least score that passes")
+    given = _Options(**options)
+    rng = check_draws(confidence_level, given.n_resamples, given.rng)
+    _demand_report(report)
+    scorer = _scorer(report, given)
+    votes = {one.name: revoted(one, given.aggregation) for one in report.report}
     base = {name: one.decided for name, one in votes.items()}
     _demand_same(report, scorer.score(base))
     errors = judge_errors(judge_error, [one.criterion for one in report.report])
-    sources = _sources(votes.values(), bool(errors))
-    low, high, se = None, None, None
-    if sources:
-        rng = np.random.default_rng(options.get("rng", 0))
-        drawn = _drawn(scorer, votes, errors, n_resamples, rng)
-        if len(drawn) > 1:
-            tail = (1 - confidence_level) / 2
-            low, high = (float(end) for end in np.quantile(drawn, (tail, 1 - tail)))
-            se = float(np.std(drawn, ddof=1))
-    hard_low, hard_high, n_open = _hard_bounds(scorer, base)
-    method = f"score; {' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
-    method += f", {n_resamples} resamples" if sources else ""
-    n = sum(len(one.votes) for one in report.report)
-    if report.score is None:
-        score = Estimate.undefined("no_values", n=n, method=method)
-    else:
-        reason: Reason | None = None
-        if low is None:
-            reason = "degenerate_resamples" if sources else "no_spread"
-        score = Estimate(report.score, low, high, se, n, method, reason)
+    sources = _sources(votes.values(), with_errors=bool(errors))
+    draws = _Draws(scorer, open_criteria(scorer, base), votes, errors)
+    drawn = draws.made(given.n_resamples, rng) if sources else np.array([draws.scored(base)], dtype=float)
+    method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
+    method += f", {given.n_resamples} resamples" if sources else ""
+    tail = (1 - confidence_level) / 2
+    score = _score(report, drawn[:, 0], sources, tail, method)
+    hard = _Range(score.low, score.high)
+    if draws.open.n or not sources:
+        hard = _Range(_quantile(drawn[:, 1], tail), _quantile(drawn[:, 2], 1 - tail))
     return DecisionResult(
-        verdict=_verdict(threshold, [low, hard_low], [high, hard_high]),
+        verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
         threshold=threshold,
         score=score,
-        low=low,
-        high=high,
-        hard_low=hard_low,
-        hard_high=hard_high,
+        raw=_raw(report),
+        low=score.low,
+        high=score.high,
+        hard_low=hard.low,
+        hard_high=hard.high,
         sources=sources,
-        n_open=n_open,
+        n_open=draws.open.n,
         confidence_level=confidence_level,
+        reason=score.reason,
     )
 
 
-def _scorer(report: EnsembleEvaluationReport, options: DecisionArguments) -> _Scorer:
-    rubric = options.get("rubric")
+def _demand_report(report: object) -> None:
+    if not isinstance(report, EnsembleEvaluationReport):
+        raise ArgumentError(
+            f"report is a {type(report).__name__}; give the report of one item: what a grader returns, or "
+            "result.item_results[i].report of a run"
+        )
     if not report.report:
         raise ArgumentError("the report has no criteria; give a report of a grader")
+
+
+def _scorer(report: EnsembleEvaluationReport, options: _Options) -> Scorer:
+    rubric = options.rubric
     root = rubric.root if rubric is not None else RubricGroup("", [one.criterion for one in report.report])
     if rubric is None and any(report.node_scores):
         groups = [name for name in report.node_scores if name]
         raise ArgumentError(
             f"the report's rubric has groups, {groups!r}, which a report does not hold; give rubric"
         )
-    return _Scorer(
-        root,
-        options.get("cannot_assess", CannotAssessConfig()),
-        options.get("normalize", True),
-        report.length_penalty,
-    )
-
-
-def _votes(report: EnsembleEvaluationReport, options: DecisionArguments) -> dict[str, Revoted]:
-    aggregation = options.get("aggregation", AggregationPolicy())
-    return {one.name: revoted(one, aggregation) for one in report.report}
+    return Scorer(root, options.cannot_assess, options.normalize, report.length_penalty)
 
 
 def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None:
@@ -207,7 +173,7 @@ def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None
     )
 
 
-def _sources(votes: Any, with_errors: bool) -> tuple[Source, ...]:
+def _sources(votes: Iterable[Revoted], *, with_errors: bool) -> tuple[Source, ...]:
     found: list[Source] = []
     listed = list(votes)
     if any(one.n_samples > 1 for one in listed):
@@ -219,73 +185,78 @@ def _sources(votes: Any, with_errors: bool) -> tuple[Source, ...]:
     return tuple(found)
 
 
-def _drawn(
-    scorer: _Scorer,
-    votes: Mapping[str, Revoted],
-    errors: Mapping[str, Any],
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> list[float]:
-    """Scores of resamples, those that have none left out."""
-    most = max(len(one.judges) for one in votes.values()) or 1
-    known: dict[tuple[Any, ...], float | None] = {}
-    scores = []
-    for _ in range(n_resamples):
-        places = rng.random(most)
-        decisions = {name: one.draw(places, rng) for name, one in votes.items()}
-        for name, error in errors.items():
-            decisions[name] = error.draw(decisions[name], rng)
-        key = tuple((one.status, repr(one.answer.code) if one.answer else None) for one in decisions.values())
-        if key not in known:
-            known[key] = scorer.score(decisions)
-        scores.append(known[key])
-    return [score for score in scores if score is not None]
+@dataclass(frozen=True, slots=True)
+class _Draws:
+    """Votes to be drawn again, and the scores that they come to: as they are, at worst and at best."""
+
+    scorer: Scorer
+    open: OpenCriteria
+    votes: Mapping[str, Revoted]
+    errors: Mapping[str, ErrorTable]
+
+    def scored(self, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None, float | None]:
+        """Score, worst and best of these decisions."""
+        score = self.scorer.score(decisions)
+        return (score, *self.open.ends(self.scorer, decisions)) if self.open.n else (score, score, score)
+
+    def made(self, n_resamples: int, rng: np.random.Generator) -> Array:
+        """Score, worst and best of each resample, NaN where it has none, shape `(n_resamples, 3)`."""
+        most = max(len(one.judges) for one in self.votes.values()) or 1
+        known: dict[tuple[Any, ...], tuple[float | None, ...]] = {}
+        rows = []
+        for _ in range(n_resamples):
+            places = rng.random(most)
+            decisions = {name: one.draw(places, rng) for name, one in self.votes.items()}
+            for name, error in self.errors.items():
+                decisions[name] = error.draw(decisions[name], rng)
+            key = tuple(
+                (one.status, repr(one.answer.code) if one.answer else None) for one in decisions.values()
+            )
+            if key not in known:
+                known[key] = self.scored(decisions)
+            rows.append(known[key])
+        return np.array(rows, dtype=float)
 
 
-def _hard_bounds(scorer: _Scorer, base: Mapping[str, Decision]) -> tuple[float | None, float | None, int]:
-    extremes: dict[str, list[Decision]] = {}
-    weights = {}
-    for criterion in scorer.root.leaves:
-        name = criterion.name or ""
-        made = base.get(name)
-        if criterion.measures and (made is None or _is_open(made)):
-            values = [answer.value for answer in criterion.answers() if answer.value is not None] or [
-                0.0,
-                1.0,
-            ]
-            extremes[name] = [
-                Decision(status="answered", answer=Answer(code=None, value=value))
-                for value in (min(values), max(values))
-            ]
-            weights[name] = criterion.weight
-    names = list(extremes)
-    if len(names) <= _ENUMERATED:
-        corners: Sequence[tuple[int, ...]] = list(itertools.product((0, 1), repeat=len(names)))
-    else:
-        # With so many, conditions between open criteria are passed over: each goes by its own sign.
-        best = tuple(int(weights[name] > 0) for name in names)
-        corners = [best, tuple(1 - side for side in best)]
-    scores = [
-        scorer.score(
-            {**base, **{name: extremes[name][side] for name, side in zip(names, corner, strict=True)}}
-        )
-        for corner in corners
-    ]
-    found = [score for score in scores if score is not None]
-    return (min(found), max(found), len(names)) if found else (None, None, len(names))
+def _raw(report: EnsembleEvaluationReport) -> Estimate:
+    n = sum(len(one.votes) for one in report.report)
+    if report.score is None:
+        return Estimate.undefined("no_values", n=n, method="score of the report")
+    return Estimate(report.score, n=n, method="score of the report")
 
 
-def _is_open(made: Decision) -> bool:
-    if made.status in ("failed", "not_asked") or made.assumed:
-        return True
-    return made.status == "abstained" and not (made.answer is not None and made.answer.na)
+def _score(
+    report: EnsembleEvaluationReport, drawn: Array, sources: tuple[Source, ...], tail: float, method: str
+) -> Estimate:
+    """The score with the quantiles of its draws, stretched to hold it."""
+    raw = _raw(report)
+    if raw.value is None:
+        return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
+    low, high = _quantile(drawn, tail), _quantile(drawn, 1 - tail)
+    if not sources or low is None or high is None:
+        reason: Reason = "degenerate_resamples" if sources else "no_spread"
+        return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
+    se = float(np.nanstd(drawn, ddof=1)) if np.count_nonzero(~np.isnan(drawn)) > 1 else None
+    if "judge_error" in sources:
+        # Not the mean: that may lie outside the quantiles, and then below a threshold that nearly all reach.
+        middle = _quantile(drawn, 0.5)
+        return Estimate(middle, low, high, se, raw.n, f"score, median of the draws; {method}")
+    held = min(low, raw.value), max(high, raw.value)
+    return Estimate(raw.value, *held, se, raw.n, f"score of the report; {method}")
 
 
-def _verdict(threshold: float, lows: list[float | None], highs: list[float | None]) -> Verdict:
-    low = [end for end in lows if end is not None]
-    high = [end for end in highs if end is not None]
-    if not low or not high:
+def _quantile(drawn: Array, share: float) -> float | None:
+    """A quantile of the draws; None where more than a tenth of them have no score."""
+    kept = drawn[~np.isnan(drawn)]
+    if not len(kept) or len(drawn) - len(kept) > MOST_UNDEFINED * len(drawn):
+        return None
+    return float(np.quantile(kept, share))
+
+
+def _verdict(threshold: float, score: Estimate, hard: _Range) -> Verdict:
+    """What interval and bounds say together; the bounds alone where some draws have no score."""
+    if hard.low is None or hard.high is None:
         return "UNDECIDED"
-    if min(low) >= threshold:
-        return "PASS"
-    return "FAIL" if max(high) < threshold else "UNDECIDED"
+    low = hard.low if score.low is None else min(score.low, hard.low)
+    high = hard.high if score.high is None else max(score.high, hard.high)
+    return decided(threshold, low, high)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
+from autorubric._blocks import Block, TextBlock, render_text
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import Coded, cluster_codes, encode
 from autorubric.metrics._correction._humans import Annotators, read_annotators
+from autorubric.metrics._correction._sayings import figure_text, figures_table
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
@@ -25,25 +27,37 @@ Statistic: TypeAlias = str | Callable[..., Any]
 _SHORT = {"kappa": "cohen_kappa"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HumanCeiling:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HumanCeiling(Estimate):
     """Each person against the rest.
 
+    As an estimate it is the mean over the people whose figure is defined, its interval from resampled items.
+
     Attributes:
-        mean: Mean over the people whose figure is defined, its interval from resampled items.
         per_human: The figure of each person against the rest.
         stat: The figure.
         n_tied: Pairs of person and item left out because the rest were tied.
     """
 
-    mean: Estimate
     per_human: Mapping[str, Estimate]
     stat: str
     n_tied: int
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
-        return asdict(self)
+        plain: dict[str, Any] = dict(Estimate.to_dict(self))
+        return plain | {"per_human": {who: one.to_dict() for who, one in self.per_human.items()}}
+
+    def blocks(self) -> list[Block]:
+        """The mean in a sentence, then each person's figure, for any renderer."""
+        text = f"Each person against the rest of them: mean {self.stat} {figure_text(self)}."
+        if self.n_tied:
+            text += f" Left out because the rest were tied: {self.n_tied}."
+        return [TextBlock(title="Human ceiling", text=text), figures_table(self.per_human, "Each person")]
+
+    def summary(self) -> str:
+        """The mean and each person's figure as plain text."""
+        return render_text(self.blocks())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,7 @@ def human_ceiling(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> HumanCeiling:
-    """A figure of each person against the rest of them, and its mean over people.
+    """The mean over people of a figure of each person against the rest of them, and each person's figure.
 
     The rest is the majority of an item's other annotations for figures of categories, their mean for figures
     of numbers. A majority that is tied is none: the item is left out for that person, and counted. With two
@@ -103,7 +117,8 @@ def human_ceiling(
         for who, one in zip(people.names, pairs_of, strict=True)
     }
     mean = _mean(list(single.values()), pairs_of, figure, cluster, options, name)
-    return HumanCeiling(mean=mean, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs_of))
+    figures: dict[str, Any] = dict(Estimate.to_dict(mean))
+    return HumanCeiling(**figures, per_human=single, stat=name, n_tied=sum(one.tied for one in pairs_of))
 
 
 _Figure: TypeAlias = Callable[..., Estimate]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from autorubric.errors import ArgumentError
+from autorubric.metrics._rows import is_frame, read_rows
 
 
 class Annotators(NamedTuple):
@@ -29,22 +30,16 @@ def read_annotators(humans: Any) -> Annotators:
     Raises:
         ArgumentError: It is no table, or has fewer than two annotators.
     """
-    named = getattr(humans, "columns", None)
-    rows = humans.to_numpy(dtype=object) if named is not None else humans
-    if isinstance(rows, str | bytes) or not hasattr(rows, "__iter__"):
-        raise ArgumentError(f"humans is {humans!r}; give a table (n_items, n_annotators)")
-    if isinstance(rows, np.ndarray) and rows.ndim != 2:
-        raise ArgumentError(f"humans has shape {rows.shape}; give (n_items, n_annotators)")
-    listed = [list(row) for row in rows]
-    widths = {len(row) for row in listed}
-    if len(widths) > 1:
-        raise ArgumentError("humans has rows of different lengths; give None where an annotation is missing")
-    n_annotators = widths.pop() if widths else 0
+    rows = read_rows(humans, "humans", "(n_items, n_annotators)")
+    listed = rows.tolist() if isinstance(rows, np.ndarray) else [list(row) for row in rows]
+    n_annotators = len(listed[0]) if listed else 0
     if listed and n_annotators < 2:
         raise ArgumentError(
             f"humans has {n_annotators} annotator; each is compared with the rest: give at least two"
         )
-    names = [str(name) for name in named] if named is not None else [str(j) for j in range(n_annotators)]
+    names = [str(name) for name in (humans.columns if is_frame(humans) else range(n_annotators))]
+    if len(set(names)) != len(names):
+        raise ArgumentError(f"humans has the columns {names!r}; name each annotator once")
     return Annotators(
         tuple(names), tuple([row[j] for row in listed] for j in range(n_annotators)), len(listed)
     )

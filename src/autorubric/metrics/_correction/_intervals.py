@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from autorubric.metrics._correction._arguments import CorrectionOptions
+from autorubric.metrics._correction._arguments import MOST_UNDEFINED, CorrectionOptions
 from autorubric.metrics._correction._strata import Strata
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._intervals import (
     Ends,
     logit_t_ends,
@@ -51,7 +50,7 @@ def percentile_ends(units: Strata, compute: Compute, options: CorrectionOptions)
     drawn = np.concatenate([compute(s) for s in units.draws(options.n_resamples, options.generator())])
     defined = drawn[~np.isnan(drawn)]
     undefined = len(drawn) - len(defined)
-    if undefined > DEGENERATE_SHARE * len(drawn):
+    if undefined > MOST_UNDEFINED * len(drawn):
         return nothing, undefined
     tail = (1 - options.confidence_level) / 2
     low, high = np.quantile(defined, (tail, 1 - tail))

@@ -60,6 +60,11 @@ def judge_errors(given: JudgeError | None, criteria: Sequence[BaseCriterion]) ->
             for one in given.per_criterion
             if (matrix := getattr(one, "confusion_matrix", None)) is not None and one.name in by_name
         }
+    elif not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"judge_error is a {type(given).__name__}; give counts by criterion name, or what "
+            "result.compute_metrics() gives"
+        )
     else:
         tables = dict(given)
         if unknown := [name for name in tables if name not in by_name]:
@@ -75,11 +80,14 @@ def _without_abstentions(counts: Any, criterion: BaseCriterion) -> Array:
 
 def _table(criterion: BaseCriterion, given: Any) -> ErrorTable:
     answers = tuple(answer for answer in criterion.answers() if not answer.na)
-    counts = np.asarray(given, dtype=float)
     size = len(answers)
+    try:
+        counts = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        counts = np.zeros(0)
     if size < 2 or counts.shape != (size, size) or not np.all(np.isfinite(counts)) or np.any(counts < 0):
         raise ArgumentError(
-            f"judge_error[{criterion.name!r}] has shape {counts.shape}; give {size} × {size} counts, rows "
+            f"judge_error[{criterion.name!r}] is {given!r}; give {size} × {size} counts, rows "
             f"truth, in the order {[answer.label for answer in answers]!r}"
         )
     return ErrorTable(answers, counts)

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from autorubric.metrics._correction import _ppi as ppi
-from autorubric.metrics._correction._arguments import PPI_LABELS, CorrectionOptions
+from autorubric.metrics._correction._arguments import MOST_UNDEFINED, PPI_LABELS, CorrectionOptions
 from autorubric.metrics._correction._strata import Strata
 from autorubric.metrics._estimate import Estimate
-from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._intervals import Ends, logit_t_ends, normal_quantile, t_quantile, wilson_ends
 from autorubric.metrics._resampling import Array
 
@@ -121,7 +120,7 @@ def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
     """Ends from the studentised resamples; those without spread are left out."""
     values, errors = _drawn(units, options).T
     spread = errors > 1e-12
-    if np.count_nonzero(~spread) > DEGENERATE_SHARE * len(values):
+    if np.count_nonzero(~spread) > MOST_UNDEFINED * len(values):
         return _NOTHING
     mean, se = _moments(units)
     tail = (1 - options.confidence_level) / 2

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
 
+from autorubric._blocks import Block, ScalarBlock, TextBlock, render_text
 from autorubric.errors import ArgumentError
 from autorubric.metrics._correction import _ppi as ppi, _rogan_gladen as rogan_gladen
 from autorubric.metrics._correction._arguments import (
@@ -15,53 +16,72 @@ from autorubric.metrics._correction._arguments import (
     CorrectionMethod,
     CorrectionOptions,
     Sampled,
+    binary_codes,
     check_method,
 )
 from autorubric.metrics._correction._intervals import percentile_ends, share_estimate
 from autorubric.metrics._correction._ppi_estimate import ppi_estimate
+from autorubric.metrics._correction._sayings import figure_text, figures_table
 from autorubric.metrics._correction._strata import joint_clusters
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._intervals import Ends
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._scales import Binary, Codes, as_sequence
+from autorubric.metrics._scales import Codes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectedRate:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CorrectedRate(Estimate):
     """A pass rate corrected for the judge's errors, and what it rests on.
 
+    As an estimate it is the corrected rate. Where that is refused `value` is None and `reason` says why; `n`
+    is the number of items under test with a verdict, `n_missing` that of the items under test or labelled
+    that were left out because a side was missing.
+
     Attributes:
-        rate: The corrected rate; undefined where it is refused, with `reason`.
         raw: The judge's own pass rate on the items under test.
         sensitivity: Share of the labelled passes that the judge passes.
         specificity: Share of the labelled failures that the judge fails.
         labelled_only: Pass rate of the labelled items alone; undefined where they were chosen.
         lam: λ of ppi++, in [0, 1]: how far the judge is relied on, 0 being labels alone; else None.
-        method: Method of the correction.
+        correction: Method of the correction.
         sampled: How the labelled items were come by.
-        n: Items under test with a verdict.
         n_calibration: Labelled items with a verdict.
-        n_missing: Items under test or labelled that were left out because a side was missing.
-        reason: Why there is no corrected rate; None where there is one.
     """
 
-    rate: Estimate
     raw: Estimate
     sensitivity: Estimate
     specificity: Estimate
     labelled_only: Estimate
     lam: float | None
-    method: CorrectionMethod
+    correction: CorrectionMethod
     sampled: Sampled
-    n: int
     n_calibration: int
-    n_missing: int
-    reason: Reason | None
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
-        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        plain: dict[str, Any] = dict(Estimate.to_dict(self))
         return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
+
+    def blocks(self) -> list[Block]:
+        """The rate in a sentence, then the figures, for any renderer."""
+        raw = figure_text(self.raw)
+        text = f"The pass rate is not corrected ({self.reason}); the judge's own is {raw}."
+        if self.value is not None:
+            without = "" if self.low is not None or not self.reason else f" ({self.reason})"
+            text = f"Corrected by {self.correction}, the pass rate is {figure_text(self)}{without}; "
+            text += f"the judge's own is {raw}."
+        figures = {"corrected": self, "judged": self.raw, "labelled items alone": self.labelled_only}
+        figures |= {"sensitivity": self.sensitivity, "specificity": self.specificity}
+        counts = (("labelled items", self.n_calibration), ("left out", self.n_missing), ("lambda", self.lam))
+        return [
+            TextBlock(title="Corrected rate", text=text),
+            figures_table(figures),
+            ScalarBlock(figures=counts if self.lam is not None else counts[:2]),
+        ]
+
+    def summary(self) -> str:
+        """The rate and the figures as plain text."""
+        return render_text(self.blocks())
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +118,13 @@ def corrected_rate(
       is the score interval on as many items as give its variance, on a table with 1/4 more a cell (over
       clusters logit-t).
 
-    Refused, with `reason` and no rate: no verdict (`no_values`); no labelled pass or no labelled failure
+    Refused, with `reason` and no value: no verdict (`no_values`); no labelled pass or no labelled failure
     for rogan-gladen, below 50 labelled units for ppi++ unless `ci="bootstrap-t"` (`too_few_labels`);
     se + sp <= 1 for rogan-gladen (`uninformative_judge`).
 
     Args:
-        judge: The judge's verdicts on the items under test, binary; those labelled are better left out.
+        judge: The judge's verdicts on the items under test, binary; those labelled are better left out. None,
+            NaN, NA, CANNOT_ASSESS and INVALID are missing, here and in the labels.
         calib_truth: True verdicts of the labelled items.
         calib_judge: The judge's verdicts on them.
         method: The correction.
@@ -141,18 +162,22 @@ def corrected_rate(
     else:
         alone = share_estimate("labelled rate", seen.truth, seen.label_cluster, level)
     return CorrectedRate(
-        rate=rate,
+        value=rate.value,
+        low=rate.low,
+        high=rate.high,
+        se=rate.se,
+        n=len(seen.tested),
+        method=rate.method,
+        reason=rate.reason,
+        n_missing=seen.n_missing,
         raw=share_estimate("judged rate", seen.tested, seen.test_cluster, level),
         sensitivity=_given("sensitivity", right, seen.truth == 1, seen.label_cluster, level),
         specificity=_given("specificity", right, seen.truth == 0, seen.label_cluster, level),
         labelled_only=alone,
         lam=lam,
-        method=method,
+        correction=method,
         sampled=sampled,
-        n=len(seen.tested),
         n_calibration=len(seen.truth),
-        n_missing=seen.n_missing,
-        reason=rate.reason if rate.value is None else None,
     )
 
 
@@ -170,7 +195,7 @@ def _read(
     calib_cluster: Iterable[Any] | None,
 ) -> _Verdicts:
     tested, truth, judged = (
-        _binary(column, what)
+        binary_codes(column, what)
         for column, what in ((judge, "judge"), (calib_truth, "calib_truth"), (calib_judge, "calib_judge"))
     )
     if len(truth) != len(judged):
@@ -188,14 +213,6 @@ def _read(
         None if labels is None else labels[both],
         left_out,
     )
-
-
-def _binary(column: Iterable[Any], what: str) -> Codes:
-    labels = as_sequence(column, what)
-    if isinstance(labels, np.ndarray) and labels.dtype != object:
-        levels, where = np.unique(labels, return_inverse=True)
-        return Binary().encode(levels.tolist())[where.reshape(-1)] if len(labels) else np.zeros(0, np.int64)
-    return Binary().encode(labels)
 
 
 def _rogan_gladen(seen: _Verdicts, options: CorrectionOptions) -> Estimate:

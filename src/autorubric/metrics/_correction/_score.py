@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Unpack, get_args
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics._correction import _ppi as ppi
 from autorubric.metrics._correction._arguments import (
+    MOST_UNDEFINED,
     CorrectionArguments,
     CorrectionMethod,
     CorrectionOptions,
@@ -20,7 +22,6 @@ from autorubric.metrics._correction._score_columns import Measured, ScoredRun, r
 from autorubric.metrics._correction._score_parts import Part, draws, part_of, refusal
 from autorubric.metrics._correction._score_results import CorrectedCriterion, CorrectedOn, CorrectedScore
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._label_table import dataset_of
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._run_protocols import GradedRun, LabelledDataset
@@ -52,8 +53,9 @@ def corrected_score(
       labelled items (`too_few_labels`) and without an unlabelled one (`no_values`).
 
     Intervals resample items, labelled and unlabelled apart, with all their criteria, so that criteria stay
-    as correlated as they are; tables are smoothed by 1/K² a cell, one item in all. Missing judgments are left
-    out criterion by criterion.
+    as correlated as they are; tables are smoothed by 1/K² a cell, one item in all. Where more than a tenth of
+    the resamples cannot be corrected there is no interval (`degenerate_resamples`): label more items. Missing
+    judgments are left out criterion by criterion. No mean leaves what the answers' values and weights allow.
 
     Args:
         result: A run; for criteria with one rubric for all items.
@@ -76,8 +78,14 @@ def corrected_score(
     if on == "criteria" and options.ci not in ("auto", "percentile", None):
         raise ArgumentError(f"ci={options.ci!r}; criteria take 'auto', 'percentile' or None")
     if not isinstance(result, GradedRun):
-        raise ArgumentError(f"{type(result).__name__} is no run; only an EvalResult has weights")
+        raise ArgumentError(
+            f"result is a {type(result).__name__}, which is no run; only an EvalResult has weights"
+        )
     labelled = dataset if dataset is not None else dataset_of(result)
+    if not all(hasattr(labelled, name) for name in ("items", "item_id", "get_item_rubric", "item_truth")):
+        raise ArgumentError(
+            f"dataset is a {type(labelled).__name__}; give the RubricDataset with the labels, or leave it out"
+        )
     if on == "items":
         return _on_items(read_item_scores(result, labelled), options)
     return _on_criteria(read_scores(result, labelled), method, sampled, options)
@@ -96,7 +104,7 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
     units = ppi.units_of(
         run.true_score[labelled], run.judged_score[labelled], run.judged_score[judged & ~labelled], None, None
     )
-    score, _ = ppi_estimate(units, options, share=False, name="corrected mean item score")
+    score = _on_unit(ppi_estimate(units, options, share=False, name="corrected mean item score").mean)
     return CorrectedScore(
         score=score,
         raw=_mean(run.judged_score, "judged mean item score"),
@@ -108,6 +116,14 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
         n_labelled=int(labelled.sum()),
         reason=score.reason if score.value is None else None,
     )
+
+
+def _on_unit(score: Estimate) -> Estimate:
+    """A mean of scores on [0, 1], which the correction may carry beyond."""
+    value, low, high = (
+        None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
+    )
+    return replace(score, value=value, low=low, high=high)
 
 
 def _on_criteria(
@@ -203,7 +219,7 @@ def _with_ends(value: float, drawn: Array, n: int, name: str, options: Correctio
     undefined = len(drawn) - len(kept)
     text = f"{name}; percentile bootstrap, {options.confidence_level:.0%}, {options.n_resamples} resamples"
     text += f", {undefined} of them undefined" if undefined else ""
-    if undefined > DEGENERATE_SHARE * len(drawn):
+    if undefined > MOST_UNDEFINED * len(drawn):
         return Estimate(value, n=n, method=text, reason="degenerate_resamples")
     tail = (1 - options.confidence_level) / 2
     low, high = (float(end) for end in np.quantile(kept, (tail, 1 - tail)))

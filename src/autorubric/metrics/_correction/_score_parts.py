@@ -26,7 +26,7 @@ class Part:
         size: K of the tables; 0 for ppi++.
         n_tested: Unlabelled items, for ppi++.
         n_labelled: Labelled items.
-        values: Values of the answers.
+        values: Values of the answers, or of numbers the least and the greatest.
     """
 
     sums: Array
@@ -39,7 +39,7 @@ class Part:
         """Corrected mean values of sums `(r, d)`, NaN where undefined, shape `(r,)`."""
         if self.size:
             return np.asarray(distribution_of(*self._tables(sums)) @ self.values)
-        return self.tuned(sums).value
+        return np.clip(self.tuned(sums).value, self.values.min(), self.values.max())
 
     def distribution(self, sums: Array) -> Array:
         """Corrected shares of the answers, shape `(r, K)`."""
@@ -66,6 +66,7 @@ def part_of(one: Measured, method: CorrectionMethod) -> Part:
         answers[np.flatnonzero(judged), one.judged[judged]] = 1
         return Part(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
     alone = judged & ~labelled
+    reached = np.array([0.0, 1.0]) if one.values is None else one.values
     rows = np.column_stack(
         [
             both.astype(float),
@@ -76,7 +77,7 @@ def part_of(one: Measured, method: CorrectionMethod) -> Part:
         ]
     )
     squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-    return Part(np.concatenate([rows, squares], axis=1), 0, int(both.sum()), int(alone.sum()), np.zeros(0))
+    return Part(np.concatenate([rows, squares], axis=1), 0, int(both.sum()), int(alone.sum()), reached)
 
 
 def refusal(one: Measured, part: Part, method: CorrectionMethod) -> Reason | None:

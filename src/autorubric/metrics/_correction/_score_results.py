@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, render_text
 from autorubric.metrics._correction._arguments import CorrectionMethod
+from autorubric.metrics._correction._sayings import ends_text, figure_text, figures_table
 from autorubric.metrics._estimate import Estimate, Reason
 
 CorrectedOn: TypeAlias = Literal["criteria", "items"]
@@ -40,8 +42,8 @@ class CorrectedScore:
     """The mean score of a run, corrected.
 
     Attributes:
-        score: The corrected mean of normalised scores before clamping and length penalty; on items, after
-            clamping.
+        score: The corrected mean of normalised scores before clamping and length penalty, which penalties can
+            bring below 0 and bonuses above 1; on items after clamping, on [0, 1].
         raw: The same mean by the judges' decisions.
         labelled_only: The same mean of the labels alone, where every criterion has some.
         per_criterion: The criteria; empty for `on="items"`.
@@ -73,3 +75,45 @@ class CorrectedScore:
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
         return {**asdict(self), "bends": list(self.bends)}
+
+    def blocks(self) -> list[Block]:
+        """The score in a sentence, then the figures and each criterion, for any renderer."""
+        counts: tuple[tuple[str, Cell], ...] = (("items", self.n_items), ("labelled items", self.n_labelled))
+        if self.on == "criteria":
+            counts += (
+                ("items at which clamping bites", self.n_clamped),
+                ("items with abstentions", self.n_incomplete),
+                ("bent by", ", ".join(self.bends) or "nothing"),
+            )
+        figures = {"corrected": self.score, "judged": self.raw, "labelled items alone": self.labelled_only}
+        blocks: list[Block] = [
+            TextBlock(title="Corrected score", text=self._sentence()),
+            figures_table(figures, "Mean score" + (" before clamping" if self.on == "criteria" else "")),
+            ScalarBlock(figures=counts),
+        ]
+        return [*blocks, self._criteria()] if self.per_criterion else blocks
+
+    def summary(self) -> str:
+        """The score and the criteria as plain text."""
+        return render_text(self.blocks())
+
+    def _sentence(self) -> str:
+        judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
+        if self.score.value is None:
+            return f"The mean score is not corrected ({self.reason}); the judges' own is {judged}."
+        without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
+        return (
+            f"Corrected by {self.method}, the mean score is {figure_text(self.score)}{without}; the judges' "
+            f"own is {judged}."
+        )
+
+    def _criteria(self) -> TableBlock:
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name, one.raw.value, one.value.value, ends_text(one.value.low, one.value.high), one.n,
+                one.n_calibration, one.value.reason or "",
+            )
+            for name, one in self.per_criterion.items()
+        ]  # fmt: skip
+        columns = ("criterion", "judged", "corrected", "interval", "n", "labelled", "why not")
+        return TableBlock(title="Mean value of each criterion", columns=columns, rows=tuple(rows))

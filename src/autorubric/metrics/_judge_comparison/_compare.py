@@ -28,7 +28,7 @@ from autorubric.metrics._judge_comparison._stats import (
     side_estimates,
 )
 from autorubric.metrics._judge_comparison._triples import Triples
-from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics._scales import Scale
 from autorubric.metrics._weights import Weights
 
@@ -126,7 +126,7 @@ def compare_judges(
         [2] D. G. Bonett, R. M. Price (2012), Adjusted Wald confidence interval for a difference of binomial
             proportions based on paired data, Journal of Educational and Behavioral Statistics 37(4), 479-488.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     chosen = _checked(stat, method, weights, options)
     triples = read_triples((truth, a, b), chosen, scale, options)
     # Several draws from one seed: a generator gives it, so that all of them see the same resamples.

@@ -12,13 +12,14 @@ from autorubric.metrics._estimate import Reason
 from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._judge_comparison._contests import Contest
 from autorubric.metrics._resampling import Array, replicates
+from autorubric.metrics._rounding import RELATIVE_ZERO
 
 PERMUTATIONS = 10_000
 """Random exchanges at least, where there are too many to go through all of them."""
 
 _OUTCOMES = 1 << 14
 _CHUNK_CELLS = 4_000_000
-_RELATIVE_TIE = 1e-9
+_TIE = 1e-9
 
 
 class PValue(NamedTuple):
@@ -44,7 +45,7 @@ def bootstrap_test(contest: Contest, n_resamples: int, rng: np.random.Generator)
         return PValue(
             None, f"{words}, {n_resamples - len(defined)} of them undefined", "degenerate_resamples"
         )
-    slack = 1e-12 * float(np.abs(defined).max(initial=0.0))
+    slack = RELATIVE_ZERO * max(_scale(contest), float(np.abs(defined).max(initial=0.0)))
     tail = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
     return PValue(min(1.0, 2 * (1 + int(tail)) / (len(defined) + 1)), words)
 
@@ -63,18 +64,25 @@ def permutation_test(contest: Contest, observed: float, n: int, rng: np.random.G
     outcomes = math.prod(int(count) + 1 for count in counts[counts > 0][: _OUTCOMES.bit_length()])
     if np.count_nonzero(counts) < _OUTCOMES.bit_length() and outcomes <= _OUTCOMES:
         exchanged, weight = _all_exchanges(counts, outcomes)
-        far = _far(contest.swapped(exchanged), observed)
+        far = _far(contest.swapped(exchanged), observed, _scale(contest))
         return PValue(min(1.0, float(weight[far].sum())), f"permutation, exact over {outcomes} outcomes")
     step = max(1, _CHUNK_CELLS // max(len(counts), 1))
-    extreme = 0
+    extreme, scale = 0, _scale(contest)
     for start in range(0, n, step):
         exchanged = _random_exchanges(counts, min(step, n - start), rng)
-        extreme += int(np.count_nonzero(_far(contest.swapped(exchanged), observed)))
+        extreme += int(np.count_nonzero(_far(contest.swapped(exchanged), observed, scale)))
     return PValue((1 + extreme) / (n + 1), f"permutation, {n} random exchanges")
 
 
-def _far(values: Array, observed: float) -> Array:
-    return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) * (1 - _RELATIVE_TIE)))
+def _scale(contest: Contest) -> float:
+    """How large the figures are whose difference is taken, which is what it may be off by in rounding."""
+    sides = contest.sides(contest.units.total()[None, :])
+    return max(float(np.nanmax(np.abs(side), initial=0.0)) for side in sides)
+
+
+def _far(values: Array, observed: float, scale: float) -> Array:
+    """Which differences lie as far from 0 as the one seen, or short of it by rounding alone."""
+    return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) - _TIE * scale))
 
 
 def _all_exchanges(counts: Array, outcomes: int) -> tuple[Array, Array]:

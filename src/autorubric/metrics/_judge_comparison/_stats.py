@@ -25,7 +25,7 @@ from autorubric.metrics._judge_comparison._triples import (
     label_triples,
     number_triples,
 )
-from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._options import CodedOptions, IntervalArguments, IntervalOptions
 from autorubric.metrics._rater_tables import no_analytic
 from autorubric.metrics._scales import Scale
 from autorubric.metrics._weights import Weights, weight_matrix
@@ -35,7 +35,7 @@ AnyStat: TypeAlias = ComparisonStat | Statistic
 
 
 def read_triples(
-    columns: tuple[Any, Any, Any], stat: AnyStat, scale: Scale | None, options: IntervalOptions
+    columns: tuple[Any, Any, Any], stat: AnyStat, scale: Scale | None, options: CodedOptions
 ) -> Triples:
     """The complete items in the form that the figure needs."""
     if stat == "kappa" or stat == "accuracy":

@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import Coded, cluster_codes, encode
-from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._options import CodedOptions, IntervalOptions
 from autorubric.metrics._rater_tables import dense
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes, Interval, Nominal, Scale, as_sequence, is_missing
@@ -47,13 +47,13 @@ class Triples:
         return replace(self, a=self.b, b=self.a)
 
 
-def code_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: IntervalOptions) -> Triples:
+def code_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: CodedOptions) -> Triples:
     """Complete items as codes on one scale."""
     coded = encode(_aligned(columns), scale, options.labels)
     return _complete(coded.codes, [codes >= 0 for codes in coded.codes], coded, options)
 
 
-def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: IntervalOptions) -> Triples:
+def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: CodedOptions) -> Triples:
     """Complete items as numbers: those given, or the positions of labels on the scale.
 
     Raises:
@@ -77,7 +77,7 @@ def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: 
     return _complete(numbers, [~np.isnan(column) for column in numbers], None, options)
 
 
-def label_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: IntervalOptions) -> Triples:
+def label_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: CodedOptions) -> Triples:
     """Complete items as they were given, after a check against the scale, if there is one."""
     aligned = _aligned(columns)
     there = [np.array([not is_missing(label) for label in column], dtype=bool) for column in aligned]

@@ -12,7 +12,7 @@ from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
-from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
+from autorubric.metrics._votes_table import ABSENT, ANSWERED, DECIDED, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +42,49 @@ def contestants_of(table: VotesTable, cells: Cells) -> list[Contestant]:
     ]
 
 
-def people_of(table: VotesTable, modes: Modes) -> list[Contestant]:
-    """Each person against the rest of them; nobody where no cell has two."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class People:
+    """People against each other.
+
+    Attributes:
+        each: Each person against the rest of them; nobody where no cell has two.
+        stand_ins: The panel and each judge in the place of each person, person by person: against the same
+            rest on the cells that the person answered.
+        made_the_truth: Whether the labels are what most of these people say.
+    """
+
+    each: Sequence[Contestant] = ()
+    stand_ins: Sequence[Contestant] = ()
+    made_the_truth: bool = True
+
+
+def people_of(table: VotesTable, modes: Modes) -> People:
+    """People against each other, and the judges in their place."""
     people = [rater for rater in table.raters if rater[0] == "human"]
     rated = _ratings(table, people)
     if len(people) < 2 or not (rated.counts.sum(1) + rated.given.sum(1) > 1).any():
-        return []
-    return [_against_the_rest(table, rated, place, modes) for place in range(len(people))]
+        return People()
+    each, stand_ins = [], []
+    for place in range(len(people)):
+        person, in_place = _against_the_rest(table, rated, place, modes)
+        each.append(person)
+        stand_ins += in_place
+    return People(each=each, stand_ins=stand_ins, made_the_truth=_made_the_truth(table, rated))
+
+
+def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
+    """Whether there is no label that these people's own majority, or mean, does not give."""
+    n_items = max(table.n_items, 1)
+    rows = table.rows_of(TRUTH) if TRUTH in table.raters else np.zeros(0, dtype=np.int64)
+    labelled = rows[table.status[rows] == ANSWERED]
+    keys = table.criterion[labelled] * n_items + table.item[labelled]
+    theirs = rated.place[:, 1] * n_items + rated.place[:, 0]
+    where = np.searchsorted(theirs, keys).clip(max=len(theirs) - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(rated.given > 0, rated.sums / rated.given, np.nan)[where]
+    code, numbers = table.code[labelled], np.column_stack([table.number[labelled], table.value[labelled]])
+    alike = np.where(code >= 0, _leading(rated.counts)[where] == code, np.isclose(means, numbers).any(axis=1))
+    return bool((alike & (theirs[where] == keys)).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +133,10 @@ def _ratings(table: VotesTable, people: Sequence[Rater]) -> _Ratings:
     return _Ratings(people, rows, cell, who, place, counts, given, sums)
 
 
-def _against_the_rest(table: VotesTable, rated: _Ratings, person: int, modes: Modes) -> Contestant:
+def _against_the_rest(
+    table: VotesTable, rated: _Ratings, person: int, modes: Modes
+) -> tuple[Contestant, list[Contestant]]:
+    """A person against the rest of the people, and the panel and each judge in that person's place."""
     mine = rated.rows[rated.who == person]
     cell = rated.cell[rated.who == person]
     counts, given, sums = rated.counts.copy(), rated.given.copy(), rated.sums.copy()
@@ -111,10 +150,29 @@ def _against_the_rest(table: VotesTable, rated: _Ratings, person: int, modes: Mo
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(given > 0, sums / given, np.nan)
     there = np.flatnonzero((majority >= 0) | (given > 0).any(axis=1))
-    rater: Rater = ("judge", rated.people[person][1])
-    small = _joined(table, mine, rater, rated.place[there], majority[there], means[there])
+    place, truths = rated.place[there], (majority[there], means[there])
+    # No judge has this name.
+    rater: Rater = ("judge", "\0 the person")
+    judges: list[Rater] = [PANEL, *(("judge", name) for name in table.judges)]
+    small = _joined(table, mine, (rater, *judges), place, truths)
     cells = cells_of(small, modes)
-    return Contestant(rater=rated.people[person], kind="human", cells=cells, column=cells.raters[rater])
+    own_column = cells.raters[rater]
+    answered = (own_column.code >= 0) | ~np.isnan(own_column.number) | ~np.isnan(own_column.value)
+    stand_ins = [
+        Contestant(rater=one, kind="judge", cells=cells, column=_only(cells.raters[one], answered))
+        for one in judges
+    ]
+    return Contestant(rater=rated.people[person], kind="human", cells=cells, column=own_column), stand_ins
+
+
+def _only(column: Column, which: Array) -> Column:
+    """The column with nothing elsewhere."""
+    return Column(
+        np.where(which, column.status, ABSENT),
+        np.where(which, column.code, -1),
+        np.where(which, column.value, np.nan),
+        np.where(which, column.number, np.nan),
+    )
 
 
 def _leading(counts: Codes) -> Codes:
@@ -127,10 +185,21 @@ def _leading(counts: Codes) -> Codes:
 
 
 def _joined(
-    table: VotesTable, mine: Codes, rater: Rater, place: Codes, majority: Codes, means: Array
+    table: VotesTable,
+    mine: Codes,
+    raters: Sequence[Rater],
+    place: Codes,
+    truths: tuple[Codes, Array],
 ) -> VotesTable:
-    """A table of one rater's rows and the truth that the others make."""
+    """A table of a person's rows, those of the judges on the same cells, and the truth that the others make.
+
+    The person is the first of `raters`.
+    """
+    majority, means = truths
     n = len(place)
+    theirs = [_on_cells_of(table, rater, mine) for rater in raters[1:]]
+    rows = np.concatenate([mine, *theirs])
+    who = np.repeat(np.arange(1, len(raters) + 1), [len(mine), *map(len, theirs)])
     values = _values(table)
     from_code = np.array(
         [
@@ -142,14 +211,14 @@ def _joined(
     is_mean = majority < 0
 
     def column(name: str, rest: Array) -> Array:
-        return np.concatenate([getattr(table, name)[mine], rest])
+        return np.concatenate([getattr(table, name)[rows], rest])
 
     return replace(
         table,
-        raters=(TRUTH, rater),
+        raters=(TRUTH, *raters),
         item=column("item", place[:, 0]),
         criterion=column("criterion", place[:, 1]),
-        rater=np.concatenate([np.ones(len(mine), dtype=np.int64), np.zeros(n, dtype=np.int64)]),
+        rater=np.concatenate([who, np.zeros(n, dtype=np.int64)]),
         sample=column("sample", np.full(n, DECIDED)),
         order=column("order", np.full(n, None, dtype=object)),
         code=column("code", majority),
@@ -160,6 +229,16 @@ def _joined(
         status=column("status", np.full(n, ANSWERED)),
         scores={},
     )
+
+
+def _on_cells_of(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
+    """A rater's decisions on the cells of some rows."""
+    if rater not in table.raters:
+        return np.zeros(0, dtype=np.int64)
+    rows = table.rows_of(rater)
+    n_items = max(table.n_items, 1)
+    keys, wanted = (table.criterion[one] * n_items + table.item[one] for one in (rows, mine))
+    return rows[np.isin(keys, wanted)]
 
 
 def _values(table: VotesTable) -> dict[int, list[float]]:

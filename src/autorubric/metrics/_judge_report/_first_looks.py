@@ -6,49 +6,58 @@ from collections.abc import Mapping
 
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._judge_report._agreement_result import Agreement
-from autorubric.metrics._judge_report._rater_report import HumanCeilings, RaterReport
+from autorubric.metrics._judge_report._rater_report import HumanCeilings, RaterReport, few_items_each
+from autorubric.metrics._judge_report._sides import AbstainMode
+from autorubric.metrics._rounding import is_rounding
 
 _MANY = 0.05
 """From this share on cells without an answer are worth a sentence."""
 
 
 def first_looks(
-    raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, size: tuple[int, int]
+    raters: Mapping[str, RaterReport],
+    ceiling: HumanCeilings | None,
+    size: tuple[int, int],
+    abstain: AbstainMode,
 ) -> list[str]:
     """The headline, people beside it, the best judge, the weakest criterion, and cells without an answer."""
-    panel = raters["panel"]
     n_items, n_cells = size
-    if not n_cells:
-        return ["- Nothing is labelled: this report says how the judges agree among themselves, no more."]
-    name = next((one for one in ("kappa", "pearson", "accuracy") if panel.macro.defined[one][0]), None)
+    found = []
+    if len(raters) == 1:
+        found = [f"There are no judges here: nothing is set against the {n_cells} labelled cells."]
+    elif not n_cells:
+        found = ["Nothing is labelled: this report says how the judges agree among themselves, no more."]
+    else:
+        found = _headline(raters, ceiling, n_items) or [
+            f"No figure is defined on any criterion ({n_items} items, {n_cells} labelled cells)."
+        ]
+        found += _without_answer(raters)
+    if abstain != "exclude":
+        found.insert(1, f"Abstentions count {_COUNTED[abstain]} (abstain={abstain!r}).")
+    return [f"- {one}" for one in found]
+
+
+_COUNTED = {"as_negative": "as the lowest answer", "as_category": "as a category of their own"}
+
+
+def _name_of(rater: RaterReport) -> str | None:
+    """The figure that stands for a rater."""
+    return next((one for one in ("kappa", "pearson", "accuracy") if rater.macro.defined[one][0]), None)
+
+
+def _headline(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, n_items: int) -> list[str]:
+    panel, name = raters["panel"], _name_of(raters["panel"])
     if name is None:
-        return [f"- No figure is defined on any criterion ({n_items} items, {n_cells} labelled cells)."]
-    return [f"- {one}" for one in _sentences(raters, ceiling, name, n_items)]
-
-
-def _sentences(
-    raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, name: str, n_items: int
-) -> list[str]:
-    panel = raters["panel"]
+        return _judges_lead(raters, n_items)
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
         f"The panel's mean {name} is {_said(headline)} over criteria: {done} of {of} criteria defined, "
-        f"{n_items} items."
+        f"{n_items} items{_caveat(panel)}."
     ]
     if ceiling is not None:
-        found += _beside_people(getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name))
-    alone = {
-        who: one.value
-        for who, rater in raters.items()
-        if who != "panel" and (one := getattr(rater.macro, name)).value is not None
-    }
-    if len(alone) > 1:
-        best = max(alone, key=lambda who: alone[who])
-        found.append(
-            f"Of {len(alone)} judges {best} does best alone: mean {name} "
-            f"{_said(getattr(raters[best].macro, name))}; the best of several looks better than it is."
-        )
+        found += _beside_people(ceiling, name)
+    found += _best_alone(raters, name, n_items)
     on_each = {
         criterion: one
         for criterion, agreed in panel.per_criterion.items()
@@ -57,7 +66,56 @@ def _sentences(
     if len(on_each) > 1:
         weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
         found.append(f"The weakest criterion is {weakest}: {name} {_said(on_each[weakest])}.")
-    return found + _without_answer(raters)
+    return found
+
+
+def _caveat(rater: RaterReport) -> str:
+    """What a reader of a mean of kappas of few items has to know."""
+    median = few_items_each(rater)
+    if median is None:
+        return ""
+    pooled = [
+        f"{found.kappa:.3f} on {scale}"
+        for scale, found in rater.by_scale.items()
+        if found.kappa.value is not None
+    ]
+    instead = f"; the cells of each scale pooled give {', '.join(pooled)}" if pooled else ""
+    return (
+        f"; criteria have few items each (median {median:g}), of which kappas, and so their mean, come out "
+        f"biased{instead}"
+    )
+
+
+def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
+    """The judges, where they have figures and the panel has none."""
+    found = []
+    for who, rater in raters.items():
+        name = _name_of(rater)
+        if name is not None:
+            done, of = rater.macro.defined[name]
+            found.append(
+                f"{who}: mean {name} {_said(getattr(rater.macro, name))} over criteria, {done} of {of} "
+                f"defined, {n_items} items{_caveat(rater)}."
+            )
+    return found
+
+
+def _best_alone(raters: Mapping[str, RaterReport], name: str, n_items: int) -> list[str]:
+    """The best judge, where one is better than the others."""
+    alone = {
+        who: float(one)
+        for who, rater in raters.items()
+        if who != "panel" and (one := getattr(rater.macro, name)).value is not None
+    }
+    if len(alone) < 2 or n_items < 2:
+        return []
+    best, second = sorted(alone, key=lambda who: -alone[who])[:2]
+    if is_rounding(alone[best] - alone[second]):
+        return []
+    return [
+        f"Of {len(alone)} judges {best} does best alone: mean {name} "
+        f"{_said(getattr(raters[best].macro, name))}; the best of several looks better than it is."
+    ]
 
 
 def _on(agreed: Agreement, name: str) -> Estimate:
@@ -72,18 +130,22 @@ def _said(found: Estimate) -> str:
     return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def _beside_people(people: Estimate, gap: Estimate) -> list[str]:
+def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
+    people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or gap.value is None:
         return []
+    said = f"People, each against the rest, reach {_said(people)}"
+    if not ceiling.made_the_truth:
+        return [f"{said}; the labels are not theirs, so the panel's figure is not to be set beside it."]
     if gap.low is None or gap.high is None:
-        verdict = f"the panel differs from them by {gap:+.3f}"
+        verdict = f"the panel differs from a person by {gap:+.3f}"
     elif gap.low > 0:
-        verdict = f"the panel agrees with the truth more than they do with each other, by {_said(gap)}"
+        verdict = f"the panel agrees with the rest better than a person does, by {_said(gap)}"
     elif gap.high < 0:
-        verdict = f"the panel falls short of them, by {_said(gap)}"
+        verdict = f"the panel falls short of a person, by {_said(gap)}"
     else:
-        verdict = f"these items cannot tell the panel from them: {_said(gap)}"
-    return [f"People, each against the rest, reach {_said(people)}; {verdict}."]
+        verdict = f"these items cannot tell the panel from a person: {_said(gap)}"
+    return [f"{said}; against the same rest {verdict}."]
 
 
 def _without_answer(raters: Mapping[str, RaterReport]) -> list[str]:
@@ -95,6 +157,7 @@ def _without_answer(raters: Mapping[str, RaterReport]) -> list[str]:
                 ("abstained on", rater.failures.abstention_rate),
                 ("failed on", rater.failures.failure_rate),
                 ("was not asked", rater.failures.not_asked_rate),
+                ("is tied on", rater.failures.undecided_rate),
             )
             if one.value is not None and one.value >= _MANY
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from autorubric.metrics._judge_report._item_sums import Layout, ScaleGroup
 from autorubric.metrics._judge_report._rater_report import HEADLINES
 from autorubric.metrics._moments import pearson_of
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._warnings import FEW_OF_A_CLASS
 
 _MET = 1
 _OF_ONE_CLASS: dict[str, Callable[[Array, int], Array]] = {
@@ -49,10 +50,18 @@ def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
     return {name: np.concatenate(parts, axis=-1) for name, parts in found.items()}
 
 
-def macro(layout: Layout, sums: Array) -> Array:
-    """Mean of each figure over the criteria where it is defined, shape `(…, n_figures)`."""
-    each = by_criterion(layout, sums)
-    return np.stack([mean_of_defined(each[name]) for name in HEADLINES], axis=-1)
+def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
+    """Mean of each figure of `by_criterion` over the criteria where it is defined, shape `(…, n_figures)`.
+
+    A criterion on which a figure is undefined counts nowhere (`on`): pairs added to it would make it defined.
+    """
+    means = [mean_of_defined(np.where(on[name], each[name], np.nan)) for name in HEADLINES]
+    return np.stack(means, axis=-1)
+
+
+def defined(each: Mapping[str, Array]) -> dict[str, Array]:
+    """Where figures of `by_criterion` are defined."""
+    return {name: ~np.isnan(found) for name, found in each.items()}
 
 
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
@@ -61,8 +70,10 @@ def mean_of_defined(values: Array, axis: int = -1) -> Array:
     return shares.divide(np.where(there, values, 0.0).sum(axis), there.sum(axis))
 
 
-def micro(layout: Layout, sums: Array) -> Array:
+def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
     """Each figure of all cells pooled, shape `(…, n_figures)`; the chance of kappa within each criterion.
+
+    `on_kappa` says which criteria have a kappa, in the order of `by_criterion`.
 
     Figures of one table take the only scale or, of several, the binary one; NaN where there is none.
     """
@@ -70,12 +81,18 @@ def micro(layout: Layout, sums: Array) -> Array:
     found = dict.fromkeys(HEADLINES, nothing)
     hit, n = np.zeros(sums.shape[:-1]), np.zeros(sums.shape[:-1])
     beyond, room = np.zeros(sums.shape[:-1]), np.zeros(sums.shape[:-1])
+    start = 0
     for group in layout.groups:
         tables = layout.tables(sums, group)
         hit, n = hit + shares.hits(tables).sum(-1), n + tables.sum((-1, -2, -3))
         if group.weights is not None:
             parts = kappa_parts(tables, group.weights)
-            beyond, room = beyond + parts[0].sum(-1), room + parts[1].sum(-1)
+            counted = on_kappa[..., start : start + len(group.places)]
+            beyond, room = (
+                so_far + np.where(counted, part, 0.0).sum(-1)
+                for so_far, part in zip((beyond, room), parts, strict=True)
+            )
+        start += len(group.places)
     found["accuracy"] = shares.divide(hit, n)
     # Where chance agrees as much as anything can in every criterion, rounding is all that is left.
     found["kappa"] = shares.divide(beyond, np.where(room <= 1e-9 * np.maximum(n, 1.0), 0.0, room))
@@ -95,23 +112,103 @@ def one_table(layout: Layout) -> Sequence[ScaleGroup]:
     return [group for group in layout.groups if group.level == "binary"]
 
 
-def of_scale(layout: Layout, group: ScaleGroup, sums: Array) -> Array:
-    """Each figure of the cells of a scale pooled, `(…, n_figures)`; chance is that of all these cells."""
-    table = layout.tables(sums, group).sum(-3)
+CHANCES = ("mixes base rates", "chance of a criterion's other items", "chance within criteria")
+"""Where the chance of a scale's kappa comes from, by the pairs of its criteria: 1, few, more."""
+
+
+def chance_of(layout: Layout, group: ScaleGroup, total: Array) -> Array:
+    """Position in `CHANCES` for each rater, shape `(…)`, from the median number of pairs on a criterion."""
+    n = layout.tables(total, group).sum((-1, -2))
+    medians = [
+        float(np.median(one[one > 0])) if (one > 0).any() else 0.0 for one in n.reshape(-1, n.shape[-1])
+    ]
+    return np.searchsorted([2, FEW_OF_A_CLASS], medians, side="right").reshape(n.shape[:-1])
+
+
+def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> Array:
+    """Each figure of the cells of a scale pooled, `(…, n_figures)`; `chance` is that of `chance_of`."""
+    tables = layout.tables(sums, group)
+    table = tables.sum(-3)
     found = dict.fromkeys(HEADLINES, np.full(sums.shape[:-1], np.nan))
     found["accuracy"] = shares.accuracy_of(table)
     found["balanced_accuracy"] = shares.balanced_accuracy_of(table)
     if group.weights is not None:
-        found["kappa"] = kappa_of(table, group.weights if group.level == "ordinal" else None)
+        mixed = kappa_of(table, group.weights if group.level == "ordinal" else None)
+        others = _stratified(tables, group.weights, without_itself=True)
+        within = _stratified(tables, group.weights, without_itself=False)
+        found["kappa"] = np.choose(chance, [mixed, others, within])
     if group.level == "binary":
         found |= {name: of(table, _MET) for name, of in _OF_ONE_CLASS.items()}
     return np.stack([found[name] for name in HEADLINES], axis=-1)
 
 
-def share_masks(layout: Layout) -> dict[str, tuple[Array, Array]]:
-    """Numerator and denominator, as weights of the sums, of the pooled figures that are shares."""
+def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array:
+    """Kappa of tables `(…, n_criteria, K, K)` with the chance of each.
+
+    Of few pairs the chance of a table is too high, an answer being set against its own truth too. Without
+    that, `po - pe` and `1 - pe` of n pairs are worked out of those with it; one pair has no other.
+    """
+    n = tables.sum((-1, -2))
+    beyond, room = kappa_parts(tables, weights)
+    if without_itself:
+        beyond, room = (
+            np.where(n > 1, part * n / np.maximum(n - 1, 1), 0.0)
+            for part in (beyond, room - (room - beyond) / np.maximum(n, 1))
+        )
+    beyond, room, n = beyond.sum(-1), room.sum(-1), n.sum(-1)
+    # Rounding is all that is left of the room where chance agrees as much as anything can.
+    return shares.divide(beyond, np.where(room <= 1e-9 * np.maximum(n, 1.0), 0.0, room))
+
+
+def item_parts(
+    layout: Layout, figure: str, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
+) -> Array:
+    """Part of each item in each mean of shares, `(n_items, n_criteria)` as `by_criterion` orders them.
+
+    `pooled` are the scales whose cells make one table, which then stands for all criteria.
+    """
+    groups = layout.groups if pooled is None else pooled
+    found = [
+        _denominators(layout.tables(sums, group), figure)
+        for group in groups
+        if figure not in _OF_ONE_CLASS or group.level == "binary"
+    ]
+    if pooled is not None and found:
+        found = [np.sum([one.sum(1, keepdims=True) for one in found], axis=0)]
+    return np.concatenate([np.zeros((len(sums), 0)), *map(_parts_in, found)], axis=1)
+
+
+def weights_of(parts: Array) -> Array:
+    """Part of each item in the mean of what `item_parts` has, shape `(n_items,)`."""
+    return np.asarray(parts.sum(1) / max(np.count_nonzero(parts.sum(0)), 1))
+
+
+def _denominators(tables: Array, figure: str) -> Array:
+    """What each item adds to the denominators of the shares of each criterion, `(n_items, n_criteria, m)`."""
+    match figure:
+        case "balanced_accuracy":
+            return np.asarray(tables.sum(-1))
+        case "precision":
+            return np.asarray(tables[..., :, _MET].sum(-1)[..., None])
+        case "recall":
+            return np.asarray(tables[..., _MET, :].sum(-1)[..., None])
+        case "f1":
+            return np.asarray((tables.sum((-1, -2)) - tables[..., 0, 0])[..., None])
+        case _:
+            return np.asarray(tables.sum((-1, -2))[..., None])
+
+
+def _parts_in(held: Array) -> Array:
+    """Part of each item in the mean of a criterion's shares, `(n_items, n_criteria)`."""
+    total = held.sum(0)
+    parts = np.where(total > 0, held / np.where(total > 0, total, 1.0), 0.0)
+    return np.asarray(parts.sum(-1) / np.maximum((total > 0).sum(-1), 1))
+
+
+def share_masks(layout: Layout, groups: Sequence[ScaleGroup]) -> dict[str, tuple[Array, Array]]:
+    """Numerator and denominator, as weights of the sums, of the shares of some scales' cells pooled."""
     hit, pair, tp, judged, true = (np.zeros(layout.width) for _ in range(5))
-    for group in layout.groups:
+    for group in groups:
         tables = np.zeros((len(group.places), group.size, group.size))
         part = slice(group.start, group.stop)
         pair[part] = 1.0

@@ -1,25 +1,25 @@
-"""One set of resampled items, and from it the intervals of all raters."""
+"""The estimates of all raters from one set of resampled items."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from autorubric.metrics._audit._resampled import Resampling, estimate_of
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._estimation import Figure, estimate, proportion
-from autorubric.metrics._intervals import resampled_t_ends
+from autorubric.metrics._estimation import DEGENERATE_SHARE, Figure, estimate, proportion
+from autorubric.metrics._intervals import Ends
 from autorubric.metrics._judge_report import _headlines as headlines
-from autorubric.metrics._judge_report._contestants import Contestant
-from autorubric.metrics._judge_report._item_sums import Layout, ScaleGroup, item_sums
+from autorubric.metrics._judge_report._item_draws import Draws
+from autorubric.metrics._judge_report._item_sums import Layout, ScaleGroup
 from autorubric.metrics._judge_report._rater_report import HEADLINES, HeadlineFigures, MacroFigures
-from autorubric.metrics._options import IntervalOptions
-from autorubric.metrics._resampling import Array, Units, replicates
+from autorubric.metrics._options import IntervalOptions, Resampling
+from autorubric.metrics._resampling import Array, Units
+from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._shares import divide
+from autorubric.metrics._smoothed_means import accuracy_parts, kappa_ends, share_ends
 
-_MEANS_OVER_CRITERIA = ("macro", "ceiling", "ceiling_pooled", "gap")
 _REASONS: dict[str, Reason] = {
     "accuracy": "no_pairs",
     "balanced_accuracy": "single_class",
@@ -33,99 +33,110 @@ _REASONS: dict[str, Reason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampled:
-    """Figures of all raters and their values over resampled items.
+    """The estimates of all raters.
 
     Attributes:
-        layout: Where the sums stand.
-        sums: What each item adds, shape `(n_items, n_raters * width)`.
-        n_everyone: How many raters and people there are.
+        draws: Figures and their values over resampled items.
         resampling: How the items were drawn.
-        values: The figures by part.
-        draws: Their values in each resample, likewise; no rows where there are too few items.
+        known: Parts of items in people's figures, by figure, once they were asked for.
     """
 
-    layout: Layout
-    sums: Array
-    n_everyone: int
+    draws: Draws
     resampling: Resampling
-    values: dict[str, Array]
-    draws: dict[str, Array]
+    known: dict[tuple[str, bool], Array] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the sums stand."""
+        return self.draws.layout
 
     @property
     def n_items(self) -> int:
         """Items that are drawn."""
-        return int(self.sums.shape[0])
+        return int(self.draws.sums.shape[0])
 
     def macro(self, rater: int) -> MacroFigures:
         """Means over criteria of a rater."""
-        total = self._total(rater)
+        mine = self.draws.of_items(rater)
+        total = mine.sum(0)
         each = headlines.by_criterion(self.layout, total)
         defined = {
             name: (int(np.count_nonzero(~np.isnan(found))), found.shape[-1]) for name, found in each.items()
         }
-        figures = {
-            name: self._estimate(
-                "macro",
-                (rater, at),
-                f"mean over criteria, {defined[name][0]} of {defined[name][1]} criteria defined",
-                self._pairs(total, name),
-                _why_not_macro(defined[name][1], self._pairs(total, name)),
-            )
-            for at, name in enumerate(HEADLINES)
-        }
+        figures = {}
+        for at, name in enumerate(HEADLINES):
+            words = f"mean over criteria, {defined[name][0]} of {defined[name][1]} criteria defined"
+            n = self._pairs(total, name)
+            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine))
+            what = _What("macro", (rater, at), words, n, _why_not_macro(defined[name][1], n), weights)
+            figures[name] = self._estimate(what, defined[name][0])
+        accuracy = figures["accuracy"]
+        if accuracy.low is not None and accuracy.value is not None:
+            figures["accuracy"] = self._mean_accuracy(accuracy, mine)
         return MacroFigures(**figures, defined=defined)
+
+    def _mean_accuracy(self, found: Estimate, mine: Array) -> Estimate:
+        """The mean accuracy with its interval from the effects of items, as `compute_metrics` has it."""
+        tables = [self.layout.tables(mine, group) for group in self.layout.groups]
+        hits = np.concatenate([np.trace(one, axis1=-2, axis2=-1) for one in tables], axis=1)
+        pairs = np.concatenate([one.sum((-1, -2)) for one in tables], axis=1)
+        se, weights = accuracy_parts(hits, pairs)
+        assert found.value is not None
+        ends = share_ends(found.value, se, weights, self.resampling.confidence_level)
+        return Estimate(found.value, *ends, found.n, f"{found.method.split(';')[0]}; {self._how('logit-t')}")
+
+    def _how(self, method: str) -> str:
+        resamples = "" if method == "logit-t" else f", {self.resampling.n_resamples} resamples"
+        return f"{method}, {self.resampling.confidence_level:.0%}, {self.n_items} items{resamples}"
 
     def micro(self, rater: int) -> HeadlineFigures:
         """All cells of a rater pooled; shares by logit-t over items."""
-        total = self._total(rater)
-        one_scale = bool(headlines.one_table(self.layout))
+        mine = self.draws.of_items(rater)
+        total = mine.sum(0)
+        groups = headlines.one_table(self.layout)
+        binary = [group for group in self.layout.groups if group.level == "binary"]
         figures = {}
         for at, name in enumerate(HEADLINES):
             n = self._pairs(total, name, pooled=True)
-            reason = _REASONS[name] if one_scale or name in ("accuracy", "kappa") else "not_comparable"
+            reason = _REASONS[name] if groups or name in ("accuracy", "kappa") else "not_comparable"
             words = "all cells pooled, mixes base rates" + (
                 ", chance within criteria" if name == "kappa" else ""
             )
-            found = self._estimate("micro", (rater, at), words, n, reason if n else "no_pairs")
-            figures[name] = self._share(rater, name, words) if found.value is not None else found
-            if figures[name] is None:
-                figures[name] = found
-        return HeadlineFigures(**{name: one for name, one in figures.items() if one is not None})
+            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=groups))
+            what = _What("micro", (rater, at), words, n, reason if n else "no_pairs", weights)
+            figures[name] = self._share(mine, what, self.layout.groups if name == "accuracy" else binary)
+        return HeadlineFigures(**figures)
 
     def of_scale(self, rater: int, at_group: int) -> HeadlineFigures:
         """The cells of one scale pooled."""
         group = self.layout.groups[at_group]
-        n = int(self.layout.tables(self._total(rater), group).sum())
-        figures = {
-            name: self._estimate(
-                "scales",
-                (rater, at_group, at),
-                "cells of one scale pooled",
-                n,
-                _why_not_on_scale(name, group) or (_REASONS[name] if n else "no_pairs"),
-            )
-            for at, name in enumerate(HEADLINES)
-        }
+        mine = self.draws.of_items(rater)
+        n = int(self.layout.tables(mine.sum(0), group).sum())
+        chance = headlines.CHANCES[int(self.draws.chances[at_group][rater])]
+        figures = {}
+        for at, name in enumerate(HEADLINES):
+            words = "cells of one scale pooled" + (f", {chance}" if name == "kappa" else "")
+            reason = _why_not_on_scale(name, group) or (_REASONS[name] if n else "no_pairs")
+            weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine, pooled=[group]))
+            what = _What("scales", (rater, at_group, at), words, n, reason, weights)
+            figures[name] = self._share(mine, what, [group])
         return HeadlineFigures(**figures)
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
         """What people reach (`ceiling`, `ceiling_micro`, `ceiling_pooled`), or raters minus it (`gap`)."""
         words = {
-            "gap": "rater minus people",
+            "gap": "rater minus person against the same rest, mean over people",
             "ceiling": "mean over people of means over criteria",
             "ceiling_micro": "mean over people of pooled cells",
             "ceiling_pooled": "mean over criteria, all people together",
-        }
-        figures = {
-            name: self._estimate(
-                part,
-                (*at, i),
-                words[part],
-                self.n_items,
-                "no_pairs",
-            )
-            for i, name in enumerate(HEADLINES)
-        }
+        }[part]
+        pooled = headlines.one_table(self.layout) if part == "ceiling_micro" else None
+        figures = {}
+        for i, name in enumerate(HEADLINES):
+            parts = self._of_all_people(name, pooled) if part != "gap" else np.zeros((0, 0))
+            what = _What(part, (*at, i), words, self.n_items, "no_pairs", headlines.weights_of(parts))
+            n_criteria = len(headlines.places_with(self.layout, name))
+            figures[name] = self._estimate(what, n_criteria)
         return HeadlineFigures(**figures)
 
     def of_people_on(self, place: int) -> HeadlineFigures:
@@ -137,12 +148,20 @@ class Resampled:
                 figures[name] = Estimate.undefined("not_on_scale", method=name.replace("_", " "))
                 continue
             at = (places.index(place),)
-            figures[name] = self._estimate(f"on {name}", at, "mean over people", self.n_items, _REASONS[name])
+            weights = self._of_all_people(name, None)[:, at[0]] if name != "pearson" else np.zeros(0)
+            what = _What(f"on {name}", at, "mean over people", self.n_items, _REASONS[name], weights)
+            figures[name] = self._estimate(what, 1)
         return HeadlineFigures(**figures)
 
-    def _total(self, rater: int) -> Array:
-        total = np.asarray(self.sums.sum(0)).reshape(self.n_everyone, self.layout.width)
-        return np.asarray(total[rater], dtype=float)
+    def _of_all_people(self, name: str, pooled: Sequence[ScaleGroup] | None) -> Array:
+        """Mean over people of `item_parts`."""
+        key = (name, pooled is None)
+        if key not in self.known:
+            first, n = self.draws.n_raters, self.draws.n_people
+            mine = [self.draws.of_items(who) for who in range(first, first + n)]
+            parts = [headlines.item_parts(self.layout, name, one, pooled=pooled) for one in mine]
+            self.known[key] = np.mean(parts, axis=0)
+        return self.known[key]
 
     def _pairs(self, total: Array, name: str, *, pooled: bool = False) -> int:
         if name == "pearson":
@@ -154,24 +173,21 @@ class Resampled:
             groups = tuple(headlines.one_table(self.layout))
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
-    def _share(self, rater: int, name: str, words: str) -> Estimate | None:
-        """A pooled share with its interval over items; None for other figures."""
-        masks = headlines.share_masks(self.layout)
-        if name not in masks:
-            return None
-        width = self.layout.width
-        mine = self.sums[:, rater * width : (rater + 1) * width]
+    def _share(self, mine: Array, what: _What, groups: Sequence[ScaleGroup]) -> Estimate:
+        """A pooled figure; a share of some scales' cells with its interval over items in closed form."""
+        found = self._estimate(what, sum(len(group.places) for group in self.layout.groups))
+        masks = headlines.share_masks(self.layout, groups)
+        if what.name not in masks or found.value is None:
+            return found
         paired = np.asarray(mine @ masks["accuracy"][1])
-        if name != "accuracy":
-            paired = np.asarray(mine @ _pair_mask(self.layout, "binary"))
-        parts = np.column_stack([np.asarray(mine @ mask) for mask in masks[name]])[paired > 0]
+        parts = np.column_stack([np.asarray(mine @ mask) for mask in masks[what.name]])[paired > 0]
         units = Units(
             counts=np.ones(len(parts), dtype=np.int64), n=int(paired.sum()), sums=parts, clustered=True
         )
         figure = Figure(
-            name=f"{name}, {words}",
+            name=f"{what.name}, {what.words}",
             compute=lambda sums: divide(sums[..., 0], sums[..., 1]),
-            reason=lambda sums: _REASONS[name],
+            reason=lambda sums: _REASONS[what.name],
             bounds=(0.0, 1.0),
             auto="analytic",
             auto_clustered="analytic",
@@ -181,31 +197,58 @@ class Resampled:
         )
         return estimate(figure, units, IntervalOptions(confidence_level=self.resampling.confidence_level))
 
-    def _estimate(self, part: str, at: tuple[int, ...], words: str, n: int, reason: Reason) -> Estimate:
-        value = float(self.values[part][at])
-        name = f"{HEADLINES[at[-1]].replace('_', ' ')}, {words}" if not part.startswith("on ") else words
+    def _estimate(self, what: _What, n_criteria: int) -> Estimate:
+        value = float(self.draws.values[what.part][what.at])
+        name = f"{what.name.replace('_', ' ')}, {what.words}"
         if np.isnan(value):
-            return Estimate.undefined(reason, n=n, method=name)
+            return Estimate.undefined(what.reason, n=what.n, method=name)
         if self.n_items < 2:
-            return Estimate(value, n=n, method=name, reason="too_few_units")
-        mean_kappa = part in _MEANS_OVER_CRITERIA and HEADLINES[at[-1]] == "kappa"
-        how = "t with the standard error of the bootstrap" if mean_kappa else "percentile bootstrap"
-        level, draws = self.resampling.confidence_level, np.moveaxis(self.draws[part], 0, -1)[at]
-        text = f"{name}; {how}, {level:.0%}, {self.n_items} items, {self.resampling.n_resamples} resamples"
-        found = estimate_of(value, draws, self.resampling, text, n=n, reason=reason)
-        if not mean_kappa or found.se is None:
-            return found
-        most = 2.0 if part == "gap" else 1.0
-        low, high = resampled_t_ends(value, found.se, self.n_items, level, most=most)
-        return replace(found, low=low, high=high)
+            return Estimate(value, n=what.n, method=name, reason="too_few_units")
+        drawn = np.moveaxis(self.draws.drawn[what.part], 0, -1)[what.at]
+        ends, how = self._ends(value, drawn, what, n_criteria)
+        undefined = int(np.count_nonzero(np.isnan(drawn)))
+        text = f"{name}; {self._how(how)}" + (f", {undefined} of them undefined" if undefined else "")
+        if ends.low is None or ends.high is None:
+            lost = undefined > DEGENERATE_SHARE * len(drawn)
+            reason: Reason = "degenerate_resamples" if lost else "too_few_units"
+            return Estimate(value, n=what.n, method=text, reason=reason)
+        if is_rounding(ends.high - ends.low, max(abs(value), 1.0)):
+            return Estimate(value, n=what.n, method=text, reason="no_variance")
+        return Estimate(value, *ends, what.n, text)
+
+    def _ends(self, value: float, drawn: Array, what: _What, n_criteria: int) -> tuple[Ends, str]:
+        """Ends of an interval, and how it was made."""
+        level, defined = self.resampling.confidence_level, drawn[~np.isnan(drawn)]
+        if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
+            return Ends(None, None, None), "smoothed bootstrap"
+        if what.name == "pearson" and what.part != "gap":
+            tail = (1 - level) / 2
+            low, high = np.quantile(defined, (tail, 1 - tail))
+            return Ends(float(low), float(high), float(defined.std(ddof=1))), "percentile bootstrap"
+        if what.name in ("kappa", "pearson") or what.part == "gap":
+            signed = what.name in ("kappa", "pearson")
+            most = (2.0 if signed else 1.0) if what.part == "gap" else 1.0
+            ends = kappa_ends(value, drawn, self.n_items, n_criteria, level, most=most)
+            return ends, "smoothed bootstrap about the value"
+        ends = share_ends(value, float(defined.std(ddof=1)), what.weights, level)
+        return ends, "logit-t with the error of the smoothed bootstrap"
 
 
-def _pair_mask(layout: Layout, level: str) -> Array:
-    mask = np.zeros(layout.width)
-    for group in layout.groups:
-        if group.level == level:
-            mask[group.start : group.stop] = 1.0
-    return mask
+@dataclass(frozen=True, slots=True)
+class _What:
+    """A figure: the part and place among the draws, its words, pairs, why it is undefined, parts of items."""
+
+    part: str
+    at: tuple[int, ...]
+    words: str
+    n: int
+    reason: Reason
+    weights: Array
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.part.removeprefix("on ") if self.part.startswith("on ") else HEADLINES[self.at[-1]]
 
 
 def _why_not_macro(of: int, n: int) -> Reason:
@@ -216,55 +259,3 @@ def _why_not_on_scale(name: str, group: ScaleGroup) -> Reason | None:
     if name == "pearson" or (name in ("precision", "recall", "f1") and group.level != "binary"):
         return "not_on_scale"
     return "na_as_category" if name == "kappa" and group.weights is None else None
-
-
-def resample(
-    raters: Sequence[Contestant], people: Sequence[Contestant], layout: Layout, resampling: Resampling
-) -> Resampled:
-    """Figures of all raters and people over one set of resampled items, those with a cell that counts."""
-    everyone = [*raters, *people]
-    labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
-    used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)
-    sums = item_sums(everyone, layout, used)
-    shapes: dict[str, tuple[int, ...]] = {}
-
-    def parts(totals: Array) -> dict[str, Array]:
-        by_rater = totals.reshape(*totals.shape[:-1], len(everyone), layout.width)
-        return _parts(layout, by_rater, len(raters))
-
-    def flat(totals: Array) -> Array:
-        found = parts(totals)
-        shapes.update({name: one.shape[1:] for name, one in found.items()})
-        return np.concatenate([one.reshape(len(totals), -1) for one in found.values()], axis=1)
-
-    values = {name: one[0] for name, one in parts(np.asarray(sums.sum(0)).reshape(1, -1)).items()}
-    draws: dict[str, Array] = {}
-    if len(used) > 1:
-        units = Units(counts=np.ones(len(used), dtype=np.int64), n=len(used), sums=sums)
-        drawn = replicates(units, flat, resampling.n_resamples, resampling.generator())
-        start = 0
-        for name, shape in shapes.items():
-            size = int(np.prod(shape))
-            draws[name] = drawn[:, start : start + size].reshape(len(drawn), *shape)
-            start += size
-    return Resampled(
-        layout=layout, sums=sums, n_everyone=len(everyone), resampling=resampling, values=values, draws=draws
-    )
-
-
-def _parts(layout: Layout, sums: Array, n_raters: int) -> dict[str, Array]:
-    """All figures at sums `(…, n_everyone, width)`, by part."""
-    macro, micro = headlines.macro(layout, sums), headlines.micro(layout, sums)
-    scales = [headlines.of_scale(layout, group, sums) for group in layout.groups]
-    found = {"macro": macro, "micro": micro}
-    if scales:
-        found["scales"] = np.stack(scales, axis=-2)
-    if sums.shape[-2] > n_raters:
-        ceiling = headlines.mean_of_defined(macro[..., n_raters:, :], axis=-2)
-        found["ceiling"] = ceiling
-        found["ceiling_micro"] = headlines.mean_of_defined(micro[..., n_raters:, :], axis=-2)
-        found["ceiling_pooled"] = headlines.macro(layout, sums[..., n_raters:, :].sum(-2))
-        found["gap"] = macro[..., :n_raters, :] - ceiling[..., None, :]
-        on_each = headlines.by_criterion(layout, sums[..., n_raters:, :])
-        found |= {f"on {name}": headlines.mean_of_defined(one, axis=-2) for name, one in on_each.items()}
-    return found

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from autorubric.metrics._audit._decided import distinct_names
-from autorubric.metrics._audit._resampled import Resampling
 from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._criterion_figures import category_values
 from autorubric.metrics._item_scores import TRUTH
@@ -21,19 +20,34 @@ from autorubric.metrics._judge_report._agreement import (
 )
 from autorubric.metrics._judge_report._agreement_result import Agreement
 from autorubric.metrics._judge_report._contestants import Contestant, contestants_of, people_of
-from autorubric.metrics._judge_report._item_resampling import Resampled, resample
+from autorubric.metrics._judge_report._item_draws import Field, draw
+from autorubric.metrics._judge_report._item_resampling import Resampled
 from autorubric.metrics._judge_report._item_sums import layout_of, numbers_on, words_of
-from autorubric.metrics._judge_report._rater_report import HumanCeilings, RaterFailures, RaterReport, names_of
+from autorubric.metrics._judge_report._rater_report import (
+    HumanCeilings,
+    RaterFailures,
+    RaterReport,
+    few_items_each,
+    names_of,
+)
 from autorubric.metrics._judge_report._reliability import USUAL, Reliability, reliability_of
 from autorubric.metrics._judge_report._report_result import JudgeReport
 from autorubric.metrics._judge_report._sides import ABSTENTION, AbstainMode, Sides, modes_of
 from autorubric.metrics._label_table import table_of
-from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._options import IntervalOptions, Resampling
 from autorubric.metrics._rater_figures import RunContext, judges_agreement, na_stats, rater_fields
 from autorubric.metrics._results import RaterMetrics
 from autorubric.metrics._run_protocols import LabelledDataset
 from autorubric.metrics._scales import Binary, Interval, Nominal, Ordinal, Scale
-from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED, NOT_ASKED, VotesTable
+from autorubric.metrics._votes_table import (
+    ABSENT,
+    ABSTAINED,
+    ANSWERED,
+    FAILED,
+    NOT_ASKED,
+    UNDECIDED,
+    VotesTable,
+)
 from autorubric.metrics._warnings import FEW_OF_A_CLASS, rater_warnings, run_warnings
 from autorubric.metrics._weights import Weights
 
@@ -78,23 +92,25 @@ def judge_report(
     table = table_of(result, dataset, scales=scales)
     cells = cells_of(table, modes)
     raters, people = contestants_of(table, cells), people_of(table, modes)
-    seed = resampling.rng
-    assert isinstance(seed, int)
+    field = Field(raters=raters, people=people.each, stand_ins=people.stand_ins)
+    assert not isinstance(resampling.rng, np.random.Generator)
+    seed = int(resampling.rng)
+    resampling = replace(resampling, rng=seed)
     given = _Given(
         cells=cells,
         names=distinct_names(cells.criteria),
         modes=modes,
         abstain=abstain,
         options=IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=seed),
-        resampled=resample(raters, people, layout_of(cells, modes), resampling),
+        resampled=Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling),
         known={},
     )
-    reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people])]
+    reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
     labelled = cells.truth.status > 0
     return JudgeReport(
         panel=reports[0],
         per_judge={one.rater: one for one in reports[1 : len(raters)]},
-        human_ceiling=_ceiling(given, reports, len(raters)) if people else None,
+        human_ceiling=_ceiling(given, reports, len(raters), people.made_the_truth) if people.each else None,
         reliability=_reliability(given, raters[1:]),
         n_items=len(np.unique(cells.item[labelled])),
         n_cells=int(np.count_nonzero(labelled)),
@@ -104,6 +120,7 @@ def judge_report(
         seed=seed,
         warnings=(
             *_warnings(given, table),
+            *table.notes,
             *_thin_criteria(reports[: len(raters)]),
             *_thin_people(reports[len(raters) :]),
         ),
@@ -241,20 +258,24 @@ def _failures(given: _Given, one: Contestant) -> RaterFailures:
     ]
     statuses = Sides(scale=Binary(), has_category=False, truth=plain[0], pred=plain[1], cluster=item)
     stats = na_stats(truth, column)
-    asked = (column.status != NOT_ASKED) & (column.status != ABSENT)
+    undecided = column.status == UNDECIDED
+    without = (column.status == NOT_ASKED) | (column.status == ABSENT)
     return RaterFailures(
         n_cells=int(np.count_nonzero(counted)),
         n_answered=int(np.count_nonzero(counted & (column.status == ANSWERED))),
         abstention_rate=rate("abstention rate", column.status == ABSTAINED),
         failure_rate=rate("failure rate", column.status == FAILED),
-        not_asked_rate=rate("not asked", ~asked),
+        not_asked_rate=rate("not asked", without),
+        undecided_rate=rate("undecided", undecided),
         not_applicable=stats.not_applicable,
         truth_abstention_rate=rate("abstentions of the truth", truth.status == ABSTAINED),
         abstention_kappa=abstention_kappa(statuses, options),
     )
 
 
-def _ceiling(given: _Given, reports: Sequence[RaterReport], n_raters: int) -> HumanCeilings:
+def _ceiling(
+    given: _Given, reports: Sequence[RaterReport], n_raters: int, made_the_truth: bool
+) -> HumanCeilings:
     resampled, people = given.resampled, reports[n_raters:]
     figured = [place for place, name in enumerate(given.names) if name in people[0].per_criterion]
     ranked = {place for place in figured if given.cells.criteria[place].level == "ranking"}
@@ -268,6 +289,7 @@ def _ceiling(given: _Given, reports: Sequence[RaterReport], n_raters: int) -> Hu
         },
         per_human={one.rater: one for one in people},
         gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names_of(reports[:n_raters]))},
+        made_the_truth=made_the_truth,
     )
 
 
@@ -302,7 +324,8 @@ def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
         cells=cells, modes=given.modes, options=plain, fleiss=judges_agreement(cells, given.modes)
     )
     found: list[str] = []
-    for rater in cells.raters:
+    # Without judges the panel is nobody, and has nothing that could be missing.
+    for rater in cells.raters if table.judges else ():
         fields, reasons = rater_fields(context, rater)
         metrics = RaterMetrics(**fields, bootstrap=None)
         if rater[0] == "panel":
@@ -316,15 +339,13 @@ def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
     """Means over criteria of so few items each that a kappa of them is biased, and with it their mean."""
-    found = []
-    for who, one in zip(names_of(raters), raters, strict=True):
-        sizes = [agreed.n for agreed in one.per_criterion.values() if agreed.n]
-        if len(sizes) > 1 and np.median(sizes) < FEW_OF_A_CLASS:
-            found.append(
-                f"{who}: criteria have few items each (median {np.median(sizes):g}), from which kappas come "
-                "out biased, and so does their mean; read by_scale"
-            )
-    return found
+    medians = zip(names_of(raters), map(few_items_each, raters), strict=True)
+    return [
+        f"{who}: criteria have few items each (median {median:g}), from which kappas come out biased, and so "
+        "does their mean; read by_scale"
+        for who, median in medians
+        if median is not None
+    ]
 
 
 def _thin_people(people: Sequence[RaterReport]) -> list[str]:

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._judge_report._agreement_result import Agreement
+from autorubric.metrics._warnings import FEW_OF_A_CLASS
 
 HEADLINES: tuple[str, ...] = (
     "accuracy",
@@ -71,6 +74,7 @@ class RaterFailures:
         abstention_rate: Share on which the rater abstained.
         failure_rate: Share on which it failed, or gave unreadable replies alone.
         not_asked_rate: Share on which it was not asked, or has no vote.
+        undecided_rate: Share on which it came to no decision: judges, or samples, that are tied.
         not_applicable: Cells that a condition left out.
         truth_abstention_rate: Share whose label abstains.
         abstention_kappa: Cohen's kappa of abstaining at all, over cells with a vote.
@@ -81,6 +85,7 @@ class RaterFailures:
     abstention_rate: Estimate
     failure_rate: Estimate
     not_asked_rate: Estimate
+    undecided_rate: Estimate
     not_applicable: int
     truth_abstention_rate: Estimate
     abstention_kappa: Estimate
@@ -97,7 +102,9 @@ class RaterReport:
         micro: All cells pooled, which mixes base rates: a rater that knows nothing but them does well. The
             chance of kappa is therefore taken within each criterion.
         by_scale: The cells of all criteria of one scale pooled, by its labels; for rubrics of an item's own.
-            The chance of kappa is that of all these cells, as in `compute_metrics`.
+            The chance of kappa is that within each criterion; where criteria have few pairs (a median below
+            10), of each pair that of the criterion's others; with one pair each, that of all these cells, as
+            in `compute_metrics`, which mixes base rates. The method says which.
         per_criterion: Each criterion by name; those of one name and other scales are numbered.
         scores: Item scores without length penalty; None where there are none.
         failures: Cells without an answer.
@@ -115,6 +122,13 @@ class RaterReport:
     coverage: float | None
 
 
+def few_items_each(rater: RaterReport) -> float | None:
+    """The median number of pairs on a criterion where it is low enough to bias kappas; None elsewhere."""
+    sizes = [agreed.n for agreed in rater.per_criterion.values() if agreed.n]
+    median = float(np.median(sizes)) if sizes else 0.0
+    return median if len(sizes) > 1 and median < FEW_OF_A_CLASS else None
+
+
 def names_of(raters: Sequence[RaterReport]) -> list[str]:
     """A name for each of the panel and its judges; a judge called `panel` is `judge panel`."""
     return ["judge panel" if one.kind == "judge" and one.rater == "panel" else one.rater for one in raters]
@@ -124,8 +138,9 @@ def names_of(raters: Sequence[RaterReport]) -> list[str]:
 class HumanCeilings:
     """Each person against the majority of the others (of numbers, their mean), and the mean over people.
 
-    A judge that agrees with the truth as people do with each other is as good as this truth can show. Cells
-    on which the others are tied are left out for a person, which flatters people a little.
+    Cells on which the others are tied are left out for a person, which flatters people a little. The figures
+    of a judge against the truth are therefore not those of a person against the rest; `gap` sets both against
+    the same.
 
     Attributes:
         humans: The people.
@@ -135,8 +150,12 @@ class HumanCeilings:
             where people labelled few items each.
         per_criterion: Mean over people on each criterion.
         per_human: What is known of each person.
-        gap: Macro figures of the panel (by `"panel"`) and of each judge minus `macro`, paired by item. Below
-            0 the judge falls short of people; an interval that holds 0 cannot tell them apart.
+        gap: By `"panel"` and by judge, how much better the rater does than a person in that person's place:
+            the macro figures of both against the rest without the person, on the cells that the person
+            answered, their difference averaged over people. A judge that is as people are comes to 0; below
+            it falls short of them, and an interval that holds 0 cannot tell them apart.
+        made_the_truth: Whether the labels of the report are what most of these people say. If not, the gap
+            says nothing of those labels.
     """
 
     humans: tuple[str, ...]
@@ -146,3 +165,4 @@ class HumanCeilings:
     per_criterion: Mapping[str, HeadlineFigures]
     per_human: Mapping[str, RaterReport]
     gap: Mapping[str, HeadlineFigures]
+    made_the_truth: bool

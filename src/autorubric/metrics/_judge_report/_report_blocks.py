@@ -8,47 +8,60 @@ from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._judge_report._agreement_result import Agreement
 from autorubric.metrics._judge_report._first_looks import first_looks
-from autorubric.metrics._judge_report._rater_report import HeadlineFigures, HumanCeilings, RaterReport
+from autorubric.metrics._judge_report._rater_report import (
+    HeadlineFigures,
+    HumanCeilings,
+    RaterReport,
+    few_items_each,
+)
 from autorubric.metrics._judge_report._reliability import Reliability
+from autorubric.metrics._judge_report._sides import AbstainMode
 
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
 
 def report_blocks(
+    headline: Sequence[Block],
     raters: Mapping[str, RaterReport],
     ceiling: HumanCeilings | None,
     reliability: Mapping[str, Reliability],
-    size: tuple[int, int],
-    warnings: Sequence[str],
+    told: Sequence[str],
 ) -> list[Block]:
-    """The blocks of a report; `size` counts the labelled items and cells."""
+    """The blocks of a report after those of its headline; `told` are the warnings, then the settings."""
     panel = raters["panel"]
+    thin = any(few_items_each(one) is not None for one in raters.values())
     blocks = [
-        *headline_blocks(raters, ceiling, size),
-        _criteria_table(panel, ceiling, reliability),
+        *headline,
+        *([_criteria_table(panel, ceiling, reliability)] if len(raters) > 1 else []),
         _pooled_table("Panel, all cells pooled (mixes base rates; read the means first)", panel.micro),
     ]
-    if len(panel.by_scale) > 1:
-        blocks.append(_scales_table(panel))
+    if len(panel.by_scale) > 1 or thin:
+        blocks.append(_scales_table(raters))
     if panel.scores is not None:
         blocks.append(_scores_table(raters))
-    if warnings:
-        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in warnings)))
+    if told[:-1]:
+        blocks.append(TextBlock(title="Warnings", text="\n".join(f"- {warning}" for warning in told[:-1])))
+    blocks.append(TextBlock(title="Settings", text=told[-1]))
     return _with_rows(blocks)
 
 
 def headline_blocks(
-    raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, size: tuple[int, int]
+    raters: Mapping[str, RaterReport],
+    ceiling: HumanCeilings | None,
+    size: tuple[int, int],
+    abstain: AbstainMode,
 ) -> list[Block]:
-    """What holds of all criteria together."""
-    return _with_rows(
-        [
-            TextBlock(title="What to look at first", text="\n".join(first_looks(raters, ceiling, size))),
-            _macro_table(raters["panel"], ceiling),
+    """What holds of all criteria together; `size` counts the labelled items and cells."""
+    looks = first_looks(raters, ceiling, size, abstain)
+    blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(looks))]
+    if len(raters) > 1:
+        if any(done for done, _ in raters["panel"].macro.defined.values()):
+            blocks.append(_macro_table(raters["panel"], ceiling))
+        blocks += [
             _raters_table(raters, ceiling),
             _failures_table(raters),
         ]
-    )
+    return _with_rows(blocks)
 
 
 def _with_rows(blocks: Sequence[Block]) -> list[Block]:
@@ -74,7 +87,7 @@ def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBloc
             gap = getattr(ceiling.gap["panel"], name)
             row = (*row, getattr(ceiling.macro, name).value, gap.value, _ends(gap))
         rows.append(row)
-    beside = () if ceiling is None else ("people", "panel - people", "its interval")
+    beside = () if ceiling is None else ("people", "panel - people (same rest)", "its interval")
     return TableBlock(
         title="Panel, mean over criteria",
         columns=("figure", "mean", "interval", "criteria defined", *beside),
@@ -110,13 +123,14 @@ def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
             one.failures.abstention_rate.value,
             one.failures.failure_rate.value,
             one.failures.not_asked_rate.value,
+            one.failures.undecided_rate.value,
             one.failures.not_applicable,
         )
         for who, one in raters.items()
     ]
     return TableBlock(
         title="Cells without an answer",
-        columns=("rater", "cells", "coverage", "abstained", "failed", "not asked", "not applicable"),
+        columns=("rater", "cells", "coverage", "abstained", "failed", "not asked", "tied", "not applicable"),
         rows=tuple(rows),
     )
 
@@ -163,9 +177,10 @@ def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:
     return TableBlock(title=title, columns=("figure", "estimate", "interval", "n"), rows=tuple(rows))
 
 
-def _scales_table(panel: RaterReport) -> TableBlock:
+def _scales_table(raters: Mapping[str, RaterReport]) -> TableBlock:
     rows: list[tuple[Cell, ...]] = [
         (
+            who,
             scale,
             found.accuracy.n,
             found.accuracy.value,
@@ -173,11 +188,12 @@ def _scales_table(panel: RaterReport) -> TableBlock:
             found.kappa.value,
             _ends(found.kappa),
         )
-        for scale, found in panel.by_scale.items()
+        for who, one in raters.items()
+        for scale, found in one.by_scale.items()
     ]
     return TableBlock(
-        title="Panel, the cells of each scale pooled",
-        columns=("scale", "n", "accuracy", "balanced accuracy", "kappa", "interval"),
+        title="The cells of each scale pooled",
+        columns=("rater", "scale", "n", "accuracy", "balanced accuracy", "kappa", "interval"),
         rows=tuple(rows),
     )
 

@@ -84,12 +84,21 @@ class JudgeReport(Findings):
     def blocks(self) -> list[Block]:
         """The figures, what to look at first coming first."""
         return report_blocks(
-            self.raters(), self.human_ceiling, self.reliability, (self.n_items, self.n_cells), self.warnings
+            self.headline_blocks(), self.raters(), self.human_ceiling, self.reliability, self._told()
         )
 
     def headline_blocks(self) -> list[Block]:
         """The first of the blocks: what holds of all criteria together."""
-        return headline_blocks(self.raters(), self.human_ceiling, (self.n_items, self.n_cells))
+        size = (self.n_items, self.n_cells)
+        return headline_blocks(self.raters(), self.human_ceiling, size, self.abstain)
+
+    def _told(self) -> list[str]:
+        """Warnings, and how the figures were made."""
+        made = (
+            f"abstain={self.abstain!r}; intervals: {self.confidence_level:.0%}, "
+            f"{self.n_resamples} resamples, seed {self.seed}"
+        )
+        return [*self.warnings, made]
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row a rater, criterion and figure; the `criterion` of the means is `macro` and `micro`."""

@@ -12,7 +12,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import Column, Modes
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes, encode
-from autorubric.metrics._label_table import NO_ANSWER
+from autorubric.metrics._label_homes import NO_ANSWER
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import (
     Binary,

@@ -10,7 +10,7 @@ from autorubric.metrics._contingency import read_pair
 from autorubric.metrics._contingency_figures import share_figure
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._estimation import estimate
-from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._options import CodedArguments, CodedOptions
 from autorubric.metrics._scales import Scale
 
 
@@ -32,7 +32,7 @@ def position_consistency(
         scale: Declared outcomes; None takes those seen.
         **interval: See `CodedArguments`.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     pair = read_pair(first, swapped, None, scale, options)
     figure = share_figure(
         "position consistency", pair.size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs"

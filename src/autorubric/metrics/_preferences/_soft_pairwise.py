@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._columns import numeric_column
+from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._options import IntervalArguments, IntervalOptions
+from autorubric.metrics._rater_tables import dense, number_rows
 from autorubric.metrics._resampling import Array
 
 _EXACT_SEGMENTS = 13
@@ -18,7 +20,7 @@ _CELLS = 4_000_000
 
 
 def soft_pairwise_accuracy(
-    gold: Any, pred: Any, *, n_permutations: int = _LEAST, rng: int | np.random.Generator = 0
+    gold: Any, pred: Any, *, n_permutations: int = _LEAST, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
     """How alike the p-values of all pairs of systems are [1]: 1 - mean |p_gold(i>j) - p_pred(i>j)|.
 
@@ -30,21 +32,25 @@ def soft_pairwise_accuracy(
     Where exchanges give the very difference observed, p(i>j) + p(j>i) is above 1, and the order in which
     systems are given can matter by that much.
 
-    There is no interval: all pairs share both systems and segments, and the noise of the segments is what the
-    p-values are made of. Undefined: one system (`too_few_units`); no segment (`no_pairs`). A segment that
+    There is no interval (`no_interval`): the noise of the segments is what the p-values are made of. In a
+    resample of segments that noise is there twice: p-values move to 0 and 1, and the resampled figures lie
+    around another value. Undefined: one system (`too_few_units`); no segment (`no_pairs`). A segment that
     lacks any score on either side is left out, and counted in `n_missing`.
 
     Args:
         gold: Numbers, `(n_systems, n_segments)`; None and NaN are missing.
         pred: Numbers of the same shape.
         n_permutations: Exchanges drawn, at least 10,000.
-        rng: Seed or generator.
+        **interval: See `IntervalArguments`; `cluster` is an id per segment, and the segments of a cluster are
+            exchanged together. `rng` draws the exchanges. For `ci` only `"auto"` and None are allowed;
+            `confidence_level` and `n_resamples` are without effect.
 
     Returns:
         The figure; its `n` is the number of systems.
 
     Raises:
-        ArgumentError: The shapes are not alike or not of two dimensions, or there are too few permutations.
+        ArgumentError: The shapes are not alike or not of two dimensions, there is not one cluster id per
+            segment, there are too few permutations, or an interval is asked for by name.
 
     References:
         [1] B. Thompson, N. Mathur, D. Deutsch, H. Khayrallah (2024), Improving statistical significance in
@@ -52,38 +58,44 @@ def soft_pairwise_accuracy(
     """
     if isinstance(n_permutations, bool) or n_permutations < _LEAST:
         raise ArgumentError(f"n_permutations={n_permutations!r}; give at least {_LEAST}")
-    sides = [_table(values, what) for values, what in ((gold, "gold"), (pred, "pred"))]
+    options = IntervalOptions(**interval)
+    if options.ci not in ("auto", None):
+        raise ArgumentError(f"soft pairwise accuracy has no interval; give ci=None instead of {options.ci!r}")
+    sides, n_missing = _read(gold, pred, options)
+    n_systems, n_units = sides[0].shape
+    exact = n_units <= _EXACT_SEGMENTS
+    ways = f"all {2**n_units}" if exact else f"{n_permutations} drawn"
+    what = "segments" if options.cluster is None else "clusters of segments"
+    method = f"soft pairwise accuracy ({n_units} {what}, {ways} permutations)"
+    if n_systems < 2 or not n_units:
+        undefined: Reason = "too_few_units" if n_units else "no_pairs"
+        return Estimate.undefined(undefined, n=n_systems, method=method, n_missing=n_missing)
+    rows = max(1, _CELLS // max(n_systems * n_systems, n_units))
+    signs = _all_signs(n_units) if exact else _drawn_signs(n_units, n_permutations, rows, options.generator())
+    left, right = _p_values(sides, signs, added=0 if exact else 1)
+    value = 1 - float(np.abs(left - right)[np.triu_indices(n_systems, 1)].mean())
+    reason: Reason | None = None if options.ci is None else "no_interval"
+    return Estimate(value, n=n_systems, method=method, reason=reason, n_missing=n_missing)
+
+
+def _read(gold: Any, pred: Any, options: IntervalOptions) -> tuple[list[Array], int]:
+    """Both sides by systems and what is exchanged together, nothing missing; and the segments left out."""
+    sides = [
+        number_rows(values, what, "(n_systems, n_segments)")
+        for values, what in ((gold, "gold"), (pred, "pred"))
+    ]
     if sides[0].shape != sides[1].shape:
         raise ArgumentError(
             f"gold has shape {sides[0].shape} and pred {sides[1].shape}; give both by systems × segments"
         )
-    there = ~(np.isnan(sides[0]) | np.isnan(sides[1])).any(axis=0)
-    n_systems, n_segments = len(sides[0]), int(np.count_nonzero(there))
-    n_missing = int(there.size - n_segments)
-    exact = n_segments <= _EXACT_SEGMENTS
-    ways = f"all {2**n_segments}" if exact else f"{n_permutations} drawn"
-    method = f"soft pairwise accuracy ({n_segments} segments, {ways} permutations)"
-    if n_systems < 2 or not n_segments:
-        reason: Reason = "too_few_units" if n_segments else "no_pairs"
-        return Estimate.undefined(reason, n=n_systems, method=method, n_missing=n_missing)
-    rows = max(1, _CELLS // max(n_systems * n_systems, n_segments))
-    signs = _all_signs(n_segments) if exact else _drawn_signs(n_segments, n_permutations, rows, rng)
-    left, right = _p_values([side[:, there] for side in sides], signs, added=0 if exact else 1)
-    pairs = np.triu_indices(n_systems, 1)
-    value = 1 - float(np.abs(left - right)[pairs].mean())
-    return Estimate(value, n=n_systems, method=method, n_missing=n_missing)
-
-
-def _table(values: Any, what: str) -> Array:
-    try:
-        rows = [numeric_column(row, what) for row in values]
-    except TypeError:
-        raise ArgumentError(f"{what} is no table; give numbers by systems × segments") from None
-    if len({len(row) for row in rows}) > 1:
-        raise ArgumentError(
-            f"{what} has rows of {sorted({len(row) for row in rows})} segments; give all alike"
-        )
-    return np.stack(rows) if rows else np.zeros((0, 0))
+    there = np.asarray(~(np.isnan(sides[0]) | np.isnan(sides[1])).any(axis=0))
+    members = dense(cluster_codes(options.cluster, there.size), there)
+    kept = [side[:, there] for side in sides]
+    if members is not None:
+        # A cluster is exchanged as a whole: its sum is all that counts.
+        one_hot = np.eye(int(members.max(initial=-1)) + 1)[members]
+        kept = [side @ one_hot for side in kept]
+    return kept, int(there.size - np.count_nonzero(there))
 
 
 def _all_signs(n_segments: int) -> Iterator[Array]:
@@ -91,9 +103,8 @@ def _all_signs(n_segments: int) -> Iterator[Array]:
     yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
 
 
-def _drawn_signs(n_segments: int, n_drawn: int, rows: int, rng: int | np.random.Generator) -> Iterator[Array]:
+def _drawn_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
     """Ways drawn at random, so many at a time."""
-    generator = np.random.default_rng(rng)
     for start in range(0, n_drawn, rows):
         yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))
 

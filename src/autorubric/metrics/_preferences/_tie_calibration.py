@@ -11,7 +11,7 @@ import numpy as np
 from autorubric.errors import ArgumentError
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
-from autorubric.metrics._preferences._pair_counts import count_pairs
+from autorubric.metrics._preferences._pair_counts import Ties, count_pairs
 from autorubric.metrics._preferences._pair_figures import Part, right_share
 from autorubric.metrics._preferences._scored_items import (
     ItemPairs,
@@ -56,6 +56,8 @@ def tie_calibrated_pairwise_accuracy(
     gold: Iterable[Any],
     pred: Iterable[Any],
     *,
+    ties: Ties = "credit",
+    epsilon: float | None = None,
     groups: Iterable[Any] | None = None,
     folds: int = 5,
     **interval: Unpack[IntervalArguments],
@@ -78,17 +80,30 @@ def tie_calibrated_pairwise_accuracy(
     Args:
         gold: Numbers, shape `(n,)`; None and NaN are missing, and drop the item.
         pred: Numbers, shape `(n,)`.
+        ties: `"credit"` alone, which is there to be called as `pairwise_accuracy` is.
+        epsilon: None alone: the threshold is what is chosen here.
         groups: An id per item; only pairs within a group count, and groups weigh the same.
         folds: Number of folds, at least 2.
         **interval: See `IntervalArguments`; `rng` deals the folds too.
 
     Raises:
-        ArgumentError: As in `pairwise_accuracy`, or fewer than two folds.
+        ArgumentError: As in `pairwise_accuracy`; an `epsilon` is given, ties are skipped, or there are fewer
+            than two folds.
 
     References:
         [1] D. Deutsch, G. Foster, M. Freitag (2023), Ties matter: meta-evaluating modern metrics with
             pairwise accuracy and tie calibration, EMNLP, 12914-12929, section 6.
     """
+    if ties != "credit":
+        raise ArgumentError(
+            f"ties={ties!r}; with pairs that gold ties left out no threshold helps: give 'credit', or call "
+            "pairwise_accuracy(ties='skip')"
+        )
+    if epsilon is not None:
+        raise ArgumentError(
+            f"epsilon={epsilon!r}; tie calibration chooses the threshold itself: leave it out, or call "
+            "pairwise_accuracy(epsilon=…)"
+        )
     if isinstance(folds, bool) or folds < 2:
         raise ArgumentError(f"folds={folds!r}; give a number of folds from 2")
     options = IntervalOptions(**interval)

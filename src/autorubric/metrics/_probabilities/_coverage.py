@@ -12,7 +12,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes, encode
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._options import CodedArguments, IntervalOptions
+from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOptions
 from autorubric.metrics._probabilities._observations import Observations, rate, t_ends, weighted_figure
 from autorubric.metrics._rater_tables import dense
 from autorubric.metrics._resampling import Array
@@ -145,7 +145,7 @@ def accuracy_at_coverage(
             the area: Y. Geifman, G. Uziel, R. El-Yaniv (2019), Bias-reduced uncertainty estimation for deep
             neural classifiers, ICLR.
     """
-    options = IntervalOptions(**interval)
+    options = CodedOptions(**interval)
     steps, reason = _steps(truth, pred, confidence, scale, options)
     seen = steps.seen
     if reason is not None:
@@ -163,7 +163,7 @@ def _steps(
     pred: Iterable[Any],
     confidence: Iterable[Any] | None,
     scale: Scale | None,
-    options: IntervalOptions,
+    options: CodedOptions,
 ) -> tuple[_Steps, Reason | None]:
     left, right = encode((truth, pred), scale, options.labels).codes
     sure = np.full(len(left), np.nan) if confidence is None else numeric_column(confidence, "confidence")

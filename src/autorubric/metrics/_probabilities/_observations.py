@@ -91,15 +91,15 @@ def t_ends(
 
 
 def logit_ends(seen: Observations, effects: Callable[[], Array], high: float) -> EndsOf:
-    """t interval of a mean in [0, high] on the logit scale; at its bounds Wilson's with one trial a unit."""
+    """t interval of a mean in [0, high] on the logit scale.
+
+    At its bounds, and where all units contribute the same, Wilson's with one trial a unit.
+    """
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
             return Ends(None, None, None)
         se = seen.spread(effects())
-        if se == 0.0 and 0.0 < value < high:
-            # Every observation contributes the same, as where each forecast is 1/2.
-            return Ends(value, value, 0.0)
         low, up = logit_t_ends(value / high, se / high, seen.n_units, confidence_level)
         return Ends(high * low, high * up, se)
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from autorubric.metrics._counts import code_ratings
-from autorubric.metrics._scales import Binary, CategoricalScale, Codes, Scale, as_sequence
+from autorubric.metrics._rows import read_rows
+from autorubric.metrics._scales import Binary, CategoricalScale, Codes, Scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,12 @@ def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> Votes:
 
 
 def _as_table(ratings: Any) -> Any:
-    """Arrays as they are, rows of whole numbers as an array, whose coding is faster; else rows."""
-    if isinstance(ratings, np.ndarray):
-        return ratings
-    rows = [as_sequence(row, "a row of ratings") for row in ratings]
+    """Arrays and frames as arrays, rows of whole numbers as an array, whose coding is faster; else rows."""
+    rows = read_rows(ratings, "ratings")
+    if isinstance(rows, np.ndarray):
+        return rows
     try:
-        array = np.array(rows)
+        array: npt.NDArray[Any] = np.array(rows)
     except ValueError:
         return rows
     return array if array.ndim == 2 and array.dtype.kind in "iub" else rows

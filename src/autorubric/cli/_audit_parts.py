@@ -1,0 +1,242 @@
+"""The parts of an audit of a run: what each says as blocks and as JSON, or why it says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+    from autorubric.eval import EvalResult
+    from autorubric.graders import GradingPolicy
+    from autorubric.metrics import CorrectedScore, JudgeReport
+
+NO_LABELS = "no item has a label; give the labelled dataset with --dataset"
+ONE_JUDGE = "there are no two judges"
+
+
+class Part(StrEnum):
+    """A part of an audit; the name is also its key in JSON."""
+
+    REPORT = "report"
+    RELIABILITY = "reliability"
+    PANEL = "panel"
+    BIAS = "bias"
+    SELF_CONSISTENCY = "self_consistency"
+    ITEM_ANALYSIS = "item_analysis"
+    VARIANCE_COMPONENTS = "variance_components"
+    CORRECTED_SCORE = "corrected_score"
+    ALT_TEST = "alt_test"
+
+
+class Told(NamedTuple):
+    """What a part says: blocks and an object for JSON, or else the reason why it says nothing."""
+
+    blocks: Sequence[Block] = ()
+    content: Any = None
+    reason: str | None = None
+
+
+class Audit:
+    """A run to be audited.
+
+    Args:
+        result: The run.
+        dataset: Where labels stand; None for the run's own.
+        families: Family of judges and generators, by name.
+        seed: Seed of the resampling.
+    """
+
+    def __init__(
+        self, result: EvalResult, dataset: RubricDataset | None, families: Mapping[str, str], seed: int
+    ) -> None:
+        self._result, self._dataset, self._families, self._seed = result, dataset, families, seed
+
+    @cached_property
+    def _report(self) -> JudgeReport:
+        from autorubric.metrics import judge_report
+
+        return judge_report(self._result, self._dataset, rng=self._seed)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether an item that was judged has a label."""
+        return self._report.n_cells > 0
+
+    @property
+    def _has_judges(self) -> bool:
+        return len(self._report.per_judge) > 1
+
+    def part(self, name: Part) -> Told:
+        """What a part says."""
+        makers: dict[Part, Callable[[], Told]] = {
+            Part.REPORT: self._headline,
+            Part.RELIABILITY: self._reliability,
+            Part.PANEL: self._panel,
+            Part.BIAS: self._bias,
+            Part.SELF_CONSISTENCY: self._self_consistency,
+            Part.ITEM_ANALYSIS: self._item_analysis,
+            Part.VARIANCE_COMPONENTS: self._variance_components,
+            Part.CORRECTED_SCORE: self._corrected_score,
+            Part.ALT_TEST: self._alt_test,
+        }
+        return makers[name]()
+
+    def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
+        """Whether an item's score passes; errors of the judges count where labels show them.
+
+        Raises:
+            ArgumentError: There is no such item, or it has no report.
+        """
+        from autorubric.metrics import decision
+
+        dataset = self._result.dataset
+        found = {dataset.item_id(one.item_idx): one for one in self._result.item_results}
+        if item_id not in found:
+            raise ArgumentError(f"--item {item_id!r} is none of the run; its items are {_some(list(found))}")
+        one = found[item_id]
+        if one.report is None:
+            raise ArgumentError(f"--item {item_id!r} has no report: {one.error}")
+        errors = self._result.compute_metrics(self._dataset) if self.has_labels else None
+        made = decision(
+            one.report,
+            threshold=threshold,
+            judge_error=errors,
+            rubric=dataset.get_item_rubric(one.item_idx),
+            aggregation=policy.aggregation,
+            cannot_assess=policy.cannot_assess,
+            normalize=policy.normalize,
+            rng=self._seed,
+        )
+        return made.to_dict()
+
+    def _headline(self) -> Told:
+        if not self.has_labels:
+            return Told(reason=NO_LABELS)
+        return Told(self._report.headline_blocks(), _without_criteria(self._report))
+
+    def _reliability(self) -> Told:
+        found = self._report.reliability
+        if not self._has_judges or not found:
+            return Told(reason=ONE_JUDGE)
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name,
+                one.level,
+                one.n_pairable,
+                one.percent_agreement.value,
+                one.alpha.value,
+                one.alpha.low,
+                one.alpha.high,
+                one.alpha.reason or "",
+            )
+            for name, one in found.items()
+        ]
+        columns = ("criterion", "level", "items", "agreement", "alpha", "low", "high", "why not")
+        table = TableBlock(
+            title="Judges among themselves, whatever the truth", columns=columns, rows=tuple(rows)
+        )
+        return Told([table], {name: one.to_dict() for name, one in found.items()})
+
+    def _panel(self) -> Told:
+        from autorubric.metrics import panel_audit
+
+        if not self._has_judges:
+            return Told(reason=ONE_JUDGE)
+        if not self.has_labels:
+            return Told(reason=NO_LABELS)
+        found = panel_audit(self._result, self._dataset, rng=self._seed)
+        return Told(found.blocks(), found.to_dict())
+
+    def _bias(self) -> Told:
+        from autorubric.metrics import bias_report
+
+        found = bias_report(self._result, self._dataset, families=self._families, rng=self._seed)
+        return Told(found.blocks(), found.to_dict())
+
+    def _self_consistency(self) -> Told:
+        from autorubric.metrics import self_consistency
+
+        found = self_consistency(self._result, self._dataset, rng=self._seed)
+        if not found.n_units:
+            return Told(reason="no judge was asked twice, neither in samples nor in two orders")
+        return Told(found.blocks(), found.to_dict())
+
+    def _item_analysis(self) -> Told:
+        from autorubric.metrics import item_analysis
+
+        found = item_analysis(self._result, self._dataset, rng=self._seed)
+        if not found.n_items:
+            return Told(reason="the panel's answers have no values on [0, 1]")
+        return Told(found.blocks(), found.to_dict())
+
+    def _variance_components(self) -> Told:
+        from autorubric.metrics import variance_components
+
+        found = variance_components(self._result, self._dataset, rng=self._seed)
+        studies = [found.score, *found.per_criterion.values()]
+        if all(one.phi.value is None for one in studies):
+            return Told(reason=f"votes have no components of variance ({found.score.phi.reason})")
+        return Told(found.blocks(), found.to_dict())
+
+    def _corrected_score(self) -> Told:
+        from autorubric.metrics import corrected_score
+
+        if not self.has_labels:
+            return Told(reason=NO_LABELS)
+        try:
+            found = corrected_score(self._result, self._dataset, rng=self._seed)
+        except ArgumentError as error:
+            return Told(reason=str(error))
+        if found.n_labelled >= found.n_items:
+            return Told(reason="every judged item has labels, which need no correction")
+        return Told(_corrected_blocks(found), found.to_dict())
+
+    def _alt_test(self) -> Told:
+        from autorubric.metrics._audit._alt_tests import run_alt_tests
+
+        found = run_alt_tests(self._result, self._dataset, rng=self._seed)
+        if not found.per_criterion:
+            return Told(reason="no item was labelled by two people")
+        return Told(found.blocks(), found.to_dict())
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def _without_criteria(report: JudgeReport) -> dict[str, Any]:
+    """The report without what it says of single criteria and people."""
+    found = report.to_dict()
+    for one in (found["panel"], *found["per_judge"].values()):
+        del one["per_criterion"]
+    del found["reliability"]
+    if found["human_ceiling"] is not None:
+        del found["human_ceiling"]["per_criterion"], found["human_ceiling"]["per_human"]
+    return found
+
+
+def _corrected_blocks(found: CorrectedScore) -> list[Block]:
+    shown = {"corrected": found.score, "as judged": found.raw, "labelled items alone": found.labelled_only}
+    rows: list[tuple[Cell, ...]] = [
+        (name, one.value, one.low, one.high, one.n, one.reason or "") for name, one in shown.items()
+    ]
+    rows += [
+        (f"{name}, corrected (as judged {one.raw:.3f})", one.value.value, one.value.low, one.value.high,
+         one.n_calibration, one.reason or "")
+        for name, one in found.per_criterion.items()
+    ]  # fmt: skip
+    if found.score.value is None:
+        opening = f"The mean score cannot be corrected for the judges' errors ({found.score.reason})."
+    else:
+        opening = (
+            f"The mean score is {found.raw:.3f} as judged, and {found.score:.3f} corrected for the errors "
+            f"that {found.n_labelled} labelled of {found.n_items} items show."
+        )
+    columns = ("figure", "estimate", "low", "high", "n", "why not")
+    return [TextBlock(text=opening), TableBlock(title="Corrected score", columns=columns, rows=tuple(rows))]

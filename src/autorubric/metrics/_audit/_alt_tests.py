@@ -1,0 +1,97 @@
+"""The alternative annotator test of a run: may its panel stand in for a person, criterion by criterion?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.metrics._audit._audited import audited_table
+from autorubric.metrics._audit._decided import distinct_names
+from autorubric.metrics._audit._findings import Findings
+from autorubric.metrics._correction._alt_test import AltScore, AltTestResult, alt_test
+from autorubric.metrics._item_scores import PANEL, Rater
+from autorubric.metrics._options import Resampling
+from autorubric.metrics._votes_table import ANSWERED, VotesTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AltTests(Findings):
+    """The test on each criterion that several people labelled.
+
+    Attributes:
+        per_criterion: The tests; numbers by the root mean square distance, categories by equality.
+    """
+
+    per_criterion: Mapping[str, AltTestResult]
+
+    def blocks(self) -> list[Block]:
+        """The tests, what to look at first coming first."""
+        tested = [one for one in self.per_criterion.values() if one.passed is not None]
+        opening = "No person labelled the 30 items of a criterion that the test needs."
+        if tested:
+            passed = sum(bool(one.passed) for one in tested)
+            opening = f"The panel may stand in for a person on {passed} of {len(tested)} criteria tested."
+        table = TableBlock(
+            title="Alternative annotator test of the panel",
+            columns=(
+                "criterion", "people tested", "winning rate", "advantage", "low", "high", "passed", "why not",
+            ),
+            rows=tuple(_row(name, one) for name, one in self.per_criterion.items()),
+        )  # fmt: skip
+        return [TextBlock(text=opening), table]
+
+
+def _row(name: str, one: AltTestResult) -> tuple[Cell, ...]:
+    people = sum(test.wins is not None for test in one.per_annotator.values())
+    found = one.advantage
+    rate = one.winning_rate
+    return (name, people, rate.value, found.value, found.low, found.high, one.passed, rate.reason or "")
+
+
+def run_alt_tests(result: Any, dataset: Any = None, *, rng: int | np.random.Generator = 0) -> AltTests:
+    """`alt_test` of the panel's decisions on each criterion of which an item has answers of two people.
+
+    Args:
+        result: An `EvalResult`, or a long table of labels.
+        dataset: Where people's ratings stand; the run's own by default.
+        rng: Seed or generator.
+
+    Raises:
+        ArgumentError: The table cannot be read.
+    """
+    import pandas as pd  # only for those who ask for these tests
+
+    resampling, table = Resampling(rng=rng).fixed(), audited_table(result, dataset)
+    people = [rater for rater in table.raters if rater[0] == "human"]
+    found: dict[str, AltTestResult] = {}
+    if PANEL not in table.raters:
+        return AltTests(per_criterion=found)
+    for place, name in enumerate(distinct_names(table.criteria)):
+        said = [_answers(table, place, rater) for rater in people]
+        there = {rater[1]: one for rater, one in zip(people, said, strict=True) if any(map(_is_there, one))}
+        if len(there) < 2 or all(sum(map(_is_there, row)) < 2 for row in zip(*there.values(), strict=True)):
+            continue
+        score: AltScore = "rmse" if table.criteria[place].level == "interval" else "accuracy"
+        panel = _answers(table, place, PANEL)
+        found[name] = alt_test(panel, pd.DataFrame(there), score=score, rng=resampling.rng)
+    return AltTests(per_criterion=found)
+
+
+def _is_there(answer: Any) -> bool:
+    return answer is not None
+
+
+def _answers(table: VotesTable, place: int, rater: Rater) -> list[Any]:
+    """What a rater answered to a criterion, by item; None for nothing, abstentions and failures."""
+    rows = table.rows_of(rater)
+    rows = rows[(table.criterion[rows] == place) & (table.status[rows] == ANSWERED)]
+    numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
+    given = numbers if table.criteria[place].level == "interval" else table.label[rows]
+    found: list[Any] = [None] * table.n_items
+    for item, answer in zip(table.item[rows].tolist(), given.tolist(), strict=True):
+        found[item] = answer
+    return found

@@ -1,0 +1,118 @@
+"""What a reader of an audit should look at first, each in a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from autorubric.metrics._estimate import Estimate
+
+if TYPE_CHECKING:
+    from autorubric.metrics._audit._bias_results import BiasReport, TestedBias
+    from autorubric.metrics._audit._components_results import VarianceComponents
+    from autorubric.metrics._audit._item_results import ItemAnalysis
+    from autorubric.metrics._audit._panel_results import PanelAudit
+    from autorubric.metrics._audit._self_consistency import SelfConsistency
+
+SURE = 0.05
+"""Below this adjusted p a leaning is named as one."""
+
+WEAK = 0.2
+"""Below this correlation with the others a criterion is named."""
+
+
+def said(found: Estimate) -> str:
+    """A figure with its interval, where it has one."""
+    if found.low is None or found.high is None:
+        return f"{found:.3f}"
+    return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def panel_sentence(audit: PanelAudit) -> str:
+    """How good the panel is, and what its judges are worth together."""
+    k = len(audit.judges)
+    if audit.panel.value is None:
+        return f"Nothing can be said of the panel of {k}: its figure is undefined ({audit.panel.reason})."
+    figure = f"{said(audit.panel)} of 1, mean over criteria"
+    if k < 2:
+        return f"There is one judge, right to {figure}: a panel needs two."
+    if audit.effective_judges.value is None:
+        worth = f"what its {k} judges are worth together is undefined ({audit.effective_judges.reason})"
+    else:
+        worth = f"its {k} judges are worth {said(audit.effective_judges)} that err independently"
+    return f"The panel is right to {figure}; {worth}{_beside_best(audit)}."
+
+
+def _beside_best(audit: PanelAudit) -> str:
+    best = audit.best_single
+    if best.difference.value is None or not best.judges:
+        return ""
+    ahead = float(best.difference)
+    how = (
+        "as good as" if abs(ahead) < 0.0005 else f"{abs(ahead):.3f} {'better' if ahead > 0 else 'worse'} than"
+    )
+    return f"; it is {how} its best judge alone, {best.judges[0]}"
+
+
+def consistency_sentence(found: SelfConsistency) -> str:
+    """How often an answer changes."""
+    if found.flip_rate.value is None:
+        return "Nothing was asked twice, so whether judges agree with themselves cannot be said."
+    return (
+        f"Asked again, the answer changed on {said(found.flip_rate)} of {found.n_units} units, up to "
+        f"{found.n_repeats} answers each; that says nothing on whether it was right."
+    )
+
+
+def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
+    """The clearest leaning."""
+    tested: list[tuple[float, str, str, TestedBias]] = []
+    for judge, one in report.per_judge.items():
+        for kind in kinds:
+            bias: TestedBias = getattr(one, kind)
+            if bias.adjusted_p_value is not None:
+                tested.append((bias.adjusted_p_value, judge, kind, bias))
+    if not tested:
+        return "No leaning could be tested: each table says why."
+    p, judge, kind, bias = min(tested, key=lambda one: one[0])
+    words = kinds[kind].split(" (")[0]
+    if p >= SURE:
+        return (
+            f"No leaning is sure: the clearest is {judge}'s {words}, {said(bias.effect)}, p = {p:.3f} over "
+            "all judges."
+        )
+    return f"The clearest leaning is {judge}'s {words}: {said(bias.effect)}, p = {p:.3f} over all judges."
+
+
+def rubric_sentence(found: ItemAnalysis) -> str:
+    """The criterion that most needs a look."""
+    if not found.n_items:
+        return f"Nothing can be said of the rubric: the {found.rater} has no values."
+    if found.dead:
+        return f"Look first at what tells nothing, never varying or never answered: {', '.join(found.dead)}."
+    if found.redundant:
+        pair = found.redundant[0]
+        both = f"{pair.first} and {pair.second}"
+        return f"Look first at {both}, which repeat each other: r {said(pair.correlation)}."
+    known = [one for one in found.criteria if one.discrimination.value is not None]
+    if not known:
+        return "No criterion can be set against others: there is one, or too few items."
+    weakest = min(known, key=lambda one: float(one.discrimination))
+    goes = (
+        "goes least with the others"
+        if float(weakest.discrimination) < WEAK
+        else "all go with the others, least"
+    )
+    return f"Look first at {weakest.name}: {goes}, r {said(weakest.discrimination)}."
+
+
+def variance_sentence(found: VarianceComponents) -> str:
+    """How reliable scores are, and what would do."""
+    study = found.score
+    if study.phi.value is None:
+        return f"How reliable item scores are cannot be said ({study.phi.reason})."
+    plan = study.plan
+    if plan.judges is None:
+        then = f"no number of votes is known to reach {found.target:g} ({plan.reason})"
+    else:
+        then = f"{plan.judges} judges × {plan.samples} samples would reach {found.target:g}"
+    return f"Item scores are reliable to Φ = {said(study.phi)} as the run was made; {then}."

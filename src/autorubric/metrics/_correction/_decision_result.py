@@ -1,0 +1,102 @@
+"""A verdict on a score, and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
+
+from autorubric._blocks import Block, Cell, ScalarBlock, TextBlock, render_text
+from autorubric.metrics._correction._sayings import ends_text
+from autorubric.metrics._estimate import Estimate, Reason
+
+Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
+Source: TypeAlias = Literal["samples", "judges", "judge_error"]
+
+SLACK = 1e-9
+"""What a score may lie below a threshold and still reach it: scores are sums of floats."""
+
+_WORDS = {"samples": "repeated samples", "judges": "several judges", "judge_error": "known errors"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionResult:
+    """A verdict on a score.
+
+    Attributes:
+        verdict: `"PASS"` where interval and hard bounds reach the threshold, `"FAIL"` where they lie below
+            it, else `"UNDECIDED"`; always so without a source of spread.
+        threshold: The threshold.
+        score: The score with the interval that the sources of spread imply: the report's own, or with
+            `judge_error` the median of the scores that the errors leave possible.
+        raw: The report's own score.
+        low: Lower end of the interval of `score`; None without one.
+        high: Upper end.
+        hard_low: That lower end if every criterion that was left open or failed had come out worst; without
+            a source of spread the score of the votes as they are.
+        hard_high: The upper end if every such criterion had come out best.
+        sources: What the interval takes in: repeated samples, a panel of judges, known errors of the judge.
+        n_open: Criteria that were left open, failed or were not asked.
+        confidence_level: Level of the interval.
+        reason: Why there is no interval: `no_spread`, one vote a criterion and no known errors; `no_values`,
+            no score; `degenerate_resamples`, no score in more than a tenth of the resamples.
+    """
+
+    verdict: Verdict
+    threshold: float
+    score: Estimate
+    raw: Estimate
+    low: float | None
+    high: float | None
+    hard_low: float | None
+    hard_high: float | None
+    sources: tuple[Source, ...]
+    n_open: int
+    confidence_level: float
+    reason: Reason | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN."""
+        return {**asdict(self), "score": self.score.to_dict(), "sources": list(self.sources)}
+
+    def blocks(self) -> list[Block]:
+        """The verdict in a sentence, then the figures, for any renderer."""
+        figures: tuple[tuple[str, Cell], ...] = (
+            ("score", self.score.value),
+            (f"interval, {self.confidence_level:.0%}", ends_text(self.low, self.high) or "none"),
+            ("score of the report", self.raw.value),
+            ("sources of spread", ", ".join(_WORDS[one] for one in self.sources) or "none"),
+            ("criteria left open", self.n_open),
+        )
+        if self.n_open:
+            figures += (("bounds with these worst and best", ends_text(self.hard_low, self.hard_high)),)
+        return [TextBlock(title="Decision", text=self._sentence()), ScalarBlock(figures=figures)]
+
+    def summary(self) -> str:
+        """The verdict and its figures as plain text."""
+        return render_text(self.blocks())
+
+    def _sentence(self) -> str:
+        level, threshold = f"{self.confidence_level:.0%}", f"{self.threshold:g}"
+        if self.verdict == "PASS":
+            return f"PASS: at {level} the score reaches {threshold}."
+        if self.verdict == "FAIL":
+            return f"FAIL: at {level} the score stays below {threshold}."
+        if self.reason == "no_spread":
+            return (
+                "UNDECIDED: one vote a criterion shows no spread; grade with several samples or judges, or "
+                "give judge_error."
+            )
+        if self.reason is not None:
+            return f"UNDECIDED: the score has no interval ({self.reason})."
+        if self.n_open and decided(self.threshold, self.low, self.high) != "UNDECIDED":
+            return f"UNDECIDED: what was left open may still carry the score across {threshold}."
+        return f"UNDECIDED: at {level} the score may lie on either side of {threshold}."
+
+
+def decided(threshold: float, low: float | None, high: float | None) -> Verdict:
+    """The verdict of these ends."""
+    if low is None or high is None:
+        return "UNDECIDED"
+    if low >= threshold - SLACK:
+        return "PASS"
+    return "FAIL" if high < threshold - SLACK else "UNDECIDED"

@@ -1,0 +1,112 @@
+"""Scores of decisions, and the ends between which criteria that are open can carry them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from autorubric.criteria import BaseCriterion
+from autorubric.scoring import apply_conditions, entry_of, penalised, score_tree
+from autorubric.types import CannotAssessConfig, Decision, RubricGroup
+from autorubric.values import Answer
+
+_MOST_CORNERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """How a grader scored.
+
+    Attributes:
+        root: The rubric's tree.
+        policy: How missing judgments counted.
+        normalize: Whether the score was brought to [0, 1].
+        penalty: What was taken off for length.
+    """
+
+    root: RubricGroup
+    policy: CannotAssessConfig
+    normalize: bool
+    penalty: float
+
+    def score(self, decisions: Mapping[str, Decision]) -> float | None:
+        """The score of these decisions, by the formulas of the grader."""
+        applied = apply_conditions(self.root.leaves, decisions, self.policy)
+        entries = {
+            one.name or "": entry_of(one, applied.get(one.name or ""), self.policy)
+            for one in self.root.leaves
+        }
+        made = score_tree(self.root, entries, normalize=self.normalize)
+        return penalised(made.score, self.penalty, normalize=self.normalize)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCriteria:
+    """Criteria that were left open, failed or were not asked, and how they might have come out.
+
+    Attributes:
+        n: How many.
+        corners: Sets of decisions on them, the scores of the worst and of the best among them.
+    """
+
+    n: int
+    corners: tuple[Mapping[str, Decision], ...]
+
+    def ends(self, scorer: Scorer, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None]:
+        """The least and the greatest score that they can bring about on top of these decisions."""
+        scores = [scorer.score({**decisions, **corner}) for corner in self.corners]
+        found = [score for score in scores if score is not None]
+        return (min(found), max(found)) if found else (None, None)
+
+
+def open_criteria(scorer: Scorer, decisions: Mapping[str, Decision]) -> OpenCriteria:
+    """The criteria that these decisions leave open.
+
+    By its weight alone a criterion raises or lowers the score; one on which others depend, or a penalty that
+    is a gate, can do either and is tried at each value. With very many of those each goes by its weight.
+    """
+    leaves = [
+        one
+        for one in scorer.root.leaves
+        if one.measures and ((made := decisions.get(one.name or "")) is None or _is_open(made))
+    ]
+    asked = {one.when.criterion: one.when.at_least for one in scorer.root.leaves if one.when is not None}
+    either = [one for one in leaves if one.name in asked or (one.gate is not None and one.weight <= 0)]
+    choices = [_values(one, asked.get(one.name or "")) for one in either]
+    n_corners = 1
+    for values in choices:
+        n_corners *= len(values)
+    if n_corners > _MOST_CORNERS:
+        either, choices = [], []
+    sided = [one for one in leaves if one not in either]
+    corners = [
+        _made(either, corner) | _made(sided, [_end(one, best=best) for one in sided])
+        for corner in itertools.product(*choices)
+        for best in (False, True)
+    ]
+    return OpenCriteria(len(leaves), tuple(corners))
+
+
+def _made(criteria: Sequence[BaseCriterion], values: Sequence[float]) -> dict[str, Decision]:
+    return {
+        one.name or "": Decision(status="answered", answer=Answer(code=None, value=value))
+        for one, value in zip(criteria, values, strict=True)
+    }
+
+
+def _values(criterion: BaseCriterion, also: float | None = None) -> list[float]:
+    """The values that its answers have; of numbers the ends, and one that a condition asks for."""
+    listed = {answer.value for answer in criterion.answers() if answer.value is not None}
+    return sorted(listed or {0.0, 1.0} | ({also} if also is not None else set()))
+
+
+def _end(criterion: BaseCriterion, *, best: bool) -> float:
+    values = _values(criterion)
+    return values[-1] if best == (criterion.weight >= 0) else values[0]
+
+
+def _is_open(made: Decision) -> bool:
+    if made.status in ("failed", "not_asked") or made.assumed:
+        return True
+    return made.status == "abstained" and not (made.answer is not None and made.answer.na)

@@ -1,0 +1,91 @@
+"""The unit that the smoothed bootstrap adds to a table of ratings: every rating any category, alike likely.
+
+Of two raters it is 1/K² in each cell of their table. It has as many ratings as the units have, in the same
+shares. What is possible is gone through where it is little, and drawn where it is much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._scales import Codes
+
+_MOST_ROWS = 1024
+_MOST_RATINGS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PseudoUnit:
+    """What one more unit may look like.
+
+    Attributes:
+        rows: The possible units, shape `(p, n_columns)`.
+        chances: The probability of each, shape `(p,)`.
+    """
+
+    rows: Codes
+    chances: Array
+
+    def merged(self) -> PseudoUnit:
+        """The same with equal rows as one."""
+        rows, where = np.unique(self.rows, axis=0, return_inverse=True)
+        return PseudoUnit(rows, np.bincount(where.reshape(-1), weights=self.chances))
+
+
+def is_smoothed(options: IntervalOptions) -> bool:
+    """Whether the options ask for the smoothed bootstrap of a figure whose default it is."""
+    return options.ci in ("auto", "smoothed")
+
+
+def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
+    """A unit's categories by rater, -1 where there is no rating.
+
+    Args:
+        given: Which raters rated, once for each pattern that occurs, shape `(m, n_raters)`.
+        how_many: Units of each pattern, shape `(m,)`.
+        size: Number of categories.
+    """
+    patterns, where = np.unique(given, axis=0, return_inverse=True)
+    shares = np.bincount(where.reshape(-1), weights=how_many) / how_many.sum()
+    rated = patterns.sum(1)
+    if float((float(size) ** rated).sum()) <= _MOST_ROWS:
+        blocks = [_all_ratings(pattern, size) for pattern in patterns]
+        chances = [
+            np.full(len(block), share / len(block)) for block, share in zip(blocks, shares, strict=True)
+        ]
+        return PseudoUnit(np.concatenate(blocks), np.concatenate(chances))
+    # The seed has to do with which units stand for all possible ones, not with which of them are resampled.
+    rng = np.random.default_rng(0)
+    n_rows = max(1, min(_MOST_ROWS, _MOST_RATINGS // patterns.shape[1]))
+    chosen = patterns[rng.choice(len(patterns), size=n_rows, p=shares)]
+    codes = np.where(chosen, rng.integers(0, size, size=chosen.shape), -1)
+    return PseudoUnit(codes, np.full(n_rows, 1 / n_rows))
+
+
+def _all_ratings(pattern: Array, size: int) -> Codes:
+    """Every choice of categories by the raters of a pattern, shape `(size ** m, n_raters)`."""
+    raters = np.flatnonzero(pattern)
+    rows = np.full((size ** len(raters), len(pattern)), -1, dtype=np.int64)
+    places = np.arange(len(rows))[:, None]
+    rows[:, raters] = places // size ** np.arange(len(raters)) % size
+    return rows
+
+
+def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
+    """A unit's ratings of each category, whoever gave them, shape `(p, size)`.
+
+    Args:
+        n_ratings: Ratings of a unit, shape `(m,)`.
+        how_many: Units with so many, shape `(m,)`.
+        size: Number of categories.
+    """
+    given = np.arange(int(n_ratings.max())) < n_ratings[:, None]
+    codes = pseudo_ratings(given, how_many, size)
+    counts = np.zeros((len(codes.rows), size), dtype=np.int64)
+    unit, rater = np.nonzero(codes.rows >= 0)
+    np.add.at(counts, (unit, codes.rows[unit, rater]), 1)
+    return PseudoUnit(counts, codes.chances).merged()
