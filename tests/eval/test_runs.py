@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -546,7 +547,10 @@ def test_truth_is_matched_by_id(tmp_path: Path) -> None:
     dataset = RubricDataset(rubric=small_rubric(), items=items)
     result = run(tmp_path, CountingJudge(), dataset)
     reordered = dataset.with_items([items[k] for k in (2, 0, 3, 1)])
-    assert result.compute_metrics(reordered).pooled == result.compute_metrics(dataset).pooled
+    pooled, again = result.compute_metrics(dataset).pooled, result.compute_metrics(reordered).pooled
+    # Sums in another order may differ in the last digit.
+    assert again.pearson == pytest.approx(pooled.pearson)
+    assert replace(again, pearson=pooled.pearson) == pooled
     swapped = [items[0].model_copy(update={"submission": "plum"}), *items[1:]]
     with pytest.raises(ArgumentError, match="another text than the one graded"):
         result.compute_metrics(dataset.with_items(swapped))
