@@ -13,7 +13,6 @@ from autorubric._sync import run_sync
 from autorubric.criteria import qualified_name
 from autorubric.critic._asking import Asking
 from autorubric.critic._cast import read_answer
-from autorubric.critic._prompt import Prompt
 from autorubric.critic._reading import payload_of
 from autorubric.errors import ArgumentError, JudgeError, ReplyError
 from autorubric.judges import (
