@@ -110,6 +110,9 @@ def test_without_resume_what_was_there_is_set_aside(drafts: Path, tmp_path: Path
         stats = generate_critiques(drafts, tmp_path, good, limit=1)
     assert stats["records"] == 1
     assert (tmp_path / "critiques_v1.previous.jsonl").read_bytes() == before
+    with pytest.warns(RuntimeWarning, match=r"critiques_v1\.previous-2\.jsonl"):
+        generate_critiques(drafts, tmp_path, good, limit=1)
+    assert (tmp_path / "critiques_v1.previous.jsonl").read_bytes() == before
 
 
 def test_a_resume_with_another_setup_is_told_of(drafts: Path, tmp_path: Path) -> None:

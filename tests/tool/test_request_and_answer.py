@@ -330,3 +330,18 @@ async def test_the_sync_twin_works_inside_a_loop() -> None:
 def test_the_names_are_public() -> None:
     """What the tool offers is importable from the package."""
     assert autorubric.critique_evaluate is critique_evaluate
+
+
+@pytest.mark.parametrize("name", ["content", "context"])
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_bytes_are_no_text(name: str, kind: Any) -> None:
+    """However many they are: their size was never looked at."""
+    found = ask({**REQUEST, name: kind(b"x" * 600_000)}, REPLY)
+    assert not found.ok
+    assert f"{name}: it is {kind.__name__}; give a text" in str(found.error)
+
+
+def test_an_audit_path_that_is_none_is_an_answer() -> None:
+    """Nothing raises."""
+    found = critique_evaluate_sync(REQUEST, providers={"gpt4": scored}, audit_path=5)  # type: ignore[arg-type]
+    assert not found.ok

@@ -146,10 +146,14 @@ class Ledger:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Moves a file out of the way, to `….previous.…`; None where there was nothing in it."""
+    """Moves a file out of the way, to the first free of `….previous.…`, `….previous-2.…`; None if empty."""
     if not path.exists() or path.stat().st_size == 0:
         return None
-    aside = path.with_name(f"{path.stem}.previous{path.suffix}")
+    numbers = ("", *(f"-{number}" for number in range(2, 1000)))
+    names = (path.with_name(f"{path.stem}.previous{number}{path.suffix}") for number in numbers)
+    aside = next((name for name in names if not name.exists()), None)
+    if aside is None:
+        raise FileExistsError(f"{path.parent} has a thousand earlier copies of {path.name}; move them away")
     path.replace(aside)
     return aside
 

@@ -79,8 +79,9 @@ async def critique_evaluate(
     """
     started = time.perf_counter()
     trace = Trace()
-    log = Path(audit_path) if audit_path is not None else None
+    log: Path | None = None
     try:
+        log = Path(audit_path) if audit_path is not None else None
         table = provider_table(providers)
         log, audit_content = log or table.audit_path, audit_content or table.audit_content
         if log is not None:

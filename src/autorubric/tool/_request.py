@@ -76,6 +76,14 @@ class CritiqueRequest(BaseModel):
     max_issues: int = Field(default=10, ge=1, le=50, description="Most issues of one criterion.")
     dry_run: bool = Field(default=False, description="Check the arguments and ask nobody.")
 
+    @field_validator("content", "context", mode="before")
+    @classmethod
+    def _take_text_alone(cls, given: Any) -> Any:
+        # Bytes would be read as a text past the bound on its size.
+        if isinstance(given, bytes | bytearray | memoryview):
+            raise ValueError(f"it is {type(given).__name__}; give a text")
+        return given
+
     @field_validator("content", "context", mode="after")
     @classmethod
     def _check_text(cls, text: str | None) -> str | None:
