@@ -5,27 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-GOLDEN = Path(__file__).parent / "golden"
+from tests.cli.test_help import COMMANDS, GOLDEN
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
-COMMANDS = (
-    "",
-    "grade",
-    "eval",
-    "metrics",
-    "judges",
-    "judges compare",
-    "judges audit",
-    "critique",
-    "refine",
-    "critique-text",
-    "tools",
-    "mcp",
-    "schema",
-    "demo",
-    "cache",
-    "cache stats",
-    "cache clear",
-)
 
 HEAD = """# Command line
 

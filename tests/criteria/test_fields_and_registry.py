@@ -387,3 +387,21 @@ def test_a_kind_without_a_text_has_a_place_for_a_reason() -> None:
     assert list(Bare(name="c").wire_schema["properties"]) == ["reason", "mark", "cannot_assess"]
     answer = Bare(name="c").read({"reason": "no text", "mark": 0, "cannot_assess": True})
     assert (answer.cannot_assess, answer.reason) == (True, "no text")
+
+
+def test_a_field_says_what_it_is() -> None:
+    """`EvalField` alone is none: a field without `get_field` cannot be made."""
+
+    class Vague(EvalField):
+        pass
+
+    for field in (EvalField, Vague):
+        with pytest.raises(TypeError, match="get_field"):
+            field()  # type: ignore[abstract]
+
+
+def test_schemas_are_made_once() -> None:
+    """The single one and that of a batch."""
+    criterion = Warmth(name="w")
+    assert criterion.evaluation_schema is criterion.evaluation_schema
+    assert criterion.batch_evaluation_schema is criterion.batch_evaluation_schema

@@ -81,13 +81,20 @@ def _figures(block: ScalarBlock) -> RenderableType:
 
 
 def _tables(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
-    """The table; where its narrow columns do not fit, several tables that all begin with the first column."""
+    """The table; where its narrow columns do not fit, several tables that all begin with the first column.
+
+    A table that goes on has no rows that say nothing there.
+    """
     texts = [[printable(as_text(cell)) for cell in row] for row in rows]
     widths = [max(map(_width, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
     for part, chosen in enumerate(_portions(widths, width)):
-        if part:
+        if not part:
+            yield _table(columns, rows, texts, chosen)
+            continue
+        kept = [at for at, row in enumerate(texts) if any(row[column] for column in chosen[1:])]
+        if kept:
             yield ""
-        yield _table(columns, rows, texts, chosen)
+            yield _table(columns, [rows[at] for at in kept], [texts[at] for at in kept], chosen)
 
 
 def _width(text: str) -> int:

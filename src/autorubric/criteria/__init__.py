@@ -82,5 +82,3 @@ __all__ = [
     "register_kind",
     "registered_kinds",
 ]
-
-register_kind("comparative")(ComparativeCriterion)

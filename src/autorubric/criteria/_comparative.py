@@ -17,6 +17,7 @@ from autorubric._files import shortened
 from autorubric.criteria._base import BaseCriterion, Shown
 from autorubric.criteria._candidates import Candidates, candidate_id, values_by_name
 from autorubric.criteria._fields import FieldSpec
+from autorubric.criteria._registry import register_kind
 from autorubric.criteria._wire import object_schema
 from autorubric.errors import ReplyError
 from autorubric.values import Answer, Json, Level, Submission
@@ -37,6 +38,7 @@ _ANSWERS: dict[ComparisonMode, str] = {
 _ABSTENTIONS = ("cannot_assess", "cannot assess")
 
 
+@register_kind("comparative")
 class ComparativeCriterion(BaseCriterion):
     """Compares the named candidates of a submission; its value is that of the first one as declared.
 

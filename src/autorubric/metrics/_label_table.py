@@ -58,13 +58,14 @@ def table_of(
     if isinstance(result, GradedRun):
         if scales is not None:
             raise ArgumentError("scales come from the criteria of a run; leave them out")
-        return read_votes(result, dataset if dataset is not None else dataset_of(result))
+        return read_votes(result, dataset_of(result, dataset))
     rows = label_rows(result)
     if dataset is None:
         homes, notes = homes_on_scales(rows, scales)
         return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), notes)
     if scales is not None:
         raise ArgumentError("scales come from the dataset's criteria; leave them out")
+    dataset = _checked(dataset)
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
     homes, labels = homes_of(dataset, ids)
     _demand_known(rows, homes, ids)
@@ -72,15 +73,26 @@ def table_of(
     return _assemble([*rows, *(row for row in labels if row[:2] not in given)], homes, ids)
 
 
-def dataset_of(result: GradedRun) -> LabelledDataset:
-    """The dataset that a run graded.
+def dataset_of(result: GradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
+    """Where the labels of a run stand: the dataset given, else the one that it graded.
 
     Raises:
-        ArgumentError: The run does not hold it.
+        ArgumentError: What is given is no dataset, or the run does not hold its own.
     """
+    if dataset is not None:
+        return _checked(dataset)
     if not isinstance(result, OwnedRun):
         raise ArgumentError("the run does not hold its dataset; give dataset")
     return result.dataset
+
+
+def _checked(dataset: Any) -> LabelledDataset:
+    if not isinstance(dataset, LabelledDataset):
+        raise ArgumentError(
+            f"dataset is {type(dataset).__name__} {dataset!r:.60}; give a RubricDataset, as "
+            "RubricDataset.from_file reads it, or leave it out"
+        )
+    return dataset
 
 
 def _demand_known(

@@ -53,6 +53,7 @@ class GradedRun(Protocol):
         ...
 
 
+@runtime_checkable
 class LabelledDataset(Protocol):
     """What the table needs of a dataset."""
 

@@ -64,19 +64,6 @@ class QualitativeCriteria(SampledCriteria[bool]):
         """Whether the candidate passes: the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
-    async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[bool]:
-        """The full record of what the samples said of a candidate.
-
-        Args:
-            candidate: A text, `{"thinking", "output"}`, or other data, which is judged as JSON.
-            context: What the candidate answers, as a text or data; shown to the judge as the query. Other
-                objects are not shown.
-
-        Raises:
-            ArgumentError: There is no candidate, or `extract` gives no text.
-        """
-        return await self._evaluate(candidate, context)
-
     def _criterion(self) -> BaseCriterion:
         return gate(self.expression)
 
@@ -139,19 +126,6 @@ class QuantitativeCriteria(SampledCriteria[float]):
     async def compute(self, candidate: Any, context: Any = None) -> float:
         """The candidate's score: the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
-
-    async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[float]:
-        """The full record of what the samples said of a candidate.
-
-        Args:
-            candidate: A text, `{"thinking", "output"}`, or other data, which is judged as JSON.
-            context: What the candidate answers, as a text or data; shown to the judge as the query. Other
-                objects are not shown.
-
-        Raises:
-            ArgumentError: There is no candidate, or `extract` gives no text.
-        """
-        return await self._evaluate(candidate, context)
 
     def _criterion(self) -> BaseCriterion:
         return rating(self.expression, self.min, self.max)

@@ -81,10 +81,6 @@ class SampledCriteria(ABC, Generic[T]):
         warn_of_equal_samples([self._seated()], stacklevel=4)
 
     @abstractmethod
-    async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
-        """The full record of what the samples said of a candidate."""
-
-    @abstractmethod
     def _criterion(self) -> BaseCriterion:
         """What a judge is asked."""
 
@@ -92,7 +88,17 @@ class SampledCriteria(ABC, Generic[T]):
     def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[T]:
         """What the votes come to."""
 
-    async def _evaluate(self, candidate: Any, context: Any) -> SampledEvaluation[T]:
+    async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
+        """The full record of what the samples said of a candidate.
+
+        Args:
+            candidate: A text, `{"thinking", "output"}`, or other data, which is judged as JSON.
+            context: What the candidate answers, as a text or data; shown to the judge as the query. Other
+                objects are not shown.
+
+        Raises:
+            ArgumentError: There is no candidate, or `extract` gives no text.
+        """
         ledger = current_ledger()
         place = ledger.reserve()
         evaluation = self._decide(await self._votes(candidate, context, fresh=ledger.fresh))

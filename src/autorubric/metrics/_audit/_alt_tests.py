@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.metrics._audit._audited import audited_table
 from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._correction._alt_test import AltScore, AltTestResult, alt_test
 from autorubric.metrics._item_scores import PANEL, Rater
+from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._votes_table import ANSWERED, VotesTable
 
@@ -65,7 +65,7 @@ def run_alt_tests(result: Any, dataset: Any = None, *, rng: int | np.random.Gene
     """
     import pandas as pd  # only for those who ask for these tests
 
-    resampling, table = Resampling(rng=rng).fixed(), audited_table(result, dataset)
+    resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
     people = [rater for rater in table.raters if rater[0] == "human"]
     found: dict[str, AltTestResult] = {}
     if PANEL not in table.raters:

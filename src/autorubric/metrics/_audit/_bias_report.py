@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._audited import audited_table
 from autorubric.metrics._audit._bias_results import BIASES, BiasReport, JudgeBias, TestedBias
 from autorubric.metrics._audit._item_facts import ItemFacts, facts_of
 from autorubric.metrics._audit._length_lean import length_lean
@@ -27,6 +26,7 @@ from autorubric.metrics._audit._rubric_weights import RubricWeights, weights_of
 from autorubric.metrics._audit._self_preference import own_error_difference, self_preference
 from autorubric.metrics._audit._valued import Valued, valued_of
 from autorubric.metrics._judge_comparison import adjust_pvalues
+from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._votes_table import VotesTable
 
@@ -73,7 +73,7 @@ def bias_report(
         ArgumentError: `families` names neither a judge nor a generator that occurs.
     """
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    table = audited_table(result, dataset)
+    table = table_of(result, dataset)
     facts = facts_of(result, dataset, table.item_ids)
     known = _checked(families or {}, table, facts)
     weights = weights_of(result, dataset, table)

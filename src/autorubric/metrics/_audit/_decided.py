@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from autorubric.metrics._audit._audited import order_by_id, rank_by_id
+from autorubric.metrics._audit._item_order import order_by_id, rank_by_id
 from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._item_scores import Rater
 from autorubric.metrics._resampling import Array

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._audited import audited_table, order_by_id
 from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._audit._discrimination import mean_of, redundant_pairs, rest_means, upper_lower
+from autorubric.metrics._audit._item_order import order_by_id
 from autorubric.metrics._audit._item_results import CriterionAnalysis, ItemAnalysis
 from autorubric.metrics._audit._resampled import mean_of_defined
 from autorubric.metrics._audit._rubric_weights import RubricWeights, weights_of
@@ -29,6 +29,7 @@ from autorubric.metrics._audit._weight_sensitivity import tau_without, weight_se
 from autorubric.metrics._correlation import pearson
 from autorubric.metrics._estimate import Reason
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
+from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._votes_table import VotesTable
@@ -76,7 +77,7 @@ def item_analysis(
         raise ArgumentError(f"redundant_from={redundant_from!r}; give a correlation above 0, up to 1")
     if spread < 0 or n_draws < 1:
         raise ArgumentError(f"spread={spread!r}, n_draws={n_draws!r}; give a spread from 0 and draws from 1")
-    resampling, table = Resampling(rng=rng).fixed(), audited_table(result, dataset)
+    resampling, table = Resampling(rng=rng).fixed(), table_of(result, dataset)
     order = order_by_id(table.item_ids)
     weights = weights_of(result, dataset, table)
     weights = replace(weights, by_item=weights.by_item[order])

@@ -6,8 +6,8 @@ from typing import cast
 
 import numpy as np
 
-from autorubric.metrics._audit._audited import order_by_id
 from autorubric.metrics._audit._bias_results import TestedBias
+from autorubric.metrics._audit._item_order import order_by_id
 from autorubric.metrics._audit._resampled import resampled_units
 from autorubric.metrics._audit._valued import Valued
 from autorubric.metrics._correlation import correlation_p_value

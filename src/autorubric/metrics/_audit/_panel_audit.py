@@ -16,7 +16,6 @@ import numpy as np
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._aggregators import compare_aggregators
-from autorubric.metrics._audit._audited import audited_table
 from autorubric.metrics._audit._decided import Decided, decided_of
 from autorubric.metrics._audit._error_correlation import error_correlations
 from autorubric.metrics._audit._panel_choice import (
@@ -31,6 +30,7 @@ from autorubric.metrics._audit._panel_results import JudgeInPanel, PanelAudit
 from autorubric.metrics._audit._panels import panel_credit
 from autorubric.metrics._audit._resampled import not_a_point, resampled
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 
@@ -81,7 +81,7 @@ def panel_audit(
     if not 0.0 <= epsilon < float("inf"):
         raise ArgumentError(f"epsilon={epsilon!r}; give a number of at least 0, as 0.02")
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, decided = given.fixed(), decided_of(audited_table(result, dataset))
+    resampling, decided = given.fixed(), decided_of(table_of(result, dataset))
     usable = decided.labelled & decided.answered.any(axis=1)
     complete = decided.labelled & decided.answered.all(axis=1) & bool(decided.judges)
     reason = _reason(decided)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._audited import rank_by_id
 from autorubric.metrics._audit._decided import distinct_names
+from autorubric.metrics._audit._item_order import rank_by_id
 from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._counts import code_ratings
 from autorubric.metrics._krippendorff import AlphaLevel

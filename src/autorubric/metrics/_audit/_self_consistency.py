@@ -15,7 +15,6 @@ import numpy as np
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._audited import audited_table
 from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
 from autorubric.metrics._audit._first_looks import consistency_sentence
 from autorubric.metrics._audit._repeat_figures import FIGURES, SHARES, consistency_figures, reasons_of
@@ -23,6 +22,7 @@ from autorubric.metrics._audit._repeat_tables import RepeatTable, table_of_ratin
 from autorubric.metrics._audit._resampled import mean_of_defined, not_a_point, resampled_units
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._label_rows import NEEDED
+from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling, ResamplingArguments
 from autorubric.metrics._rater_tables import weighted_units
 from autorubric.metrics._resampling import Array
@@ -144,7 +144,7 @@ def self_consistency(
         return _found([table], resampling)[0]
     if scale is not None or order is not None or cluster is not None:
         raise ArgumentError("scale, order and cluster belong to a table of ratings; leave them out")
-    tables = tables_of_votes(audited_table(ratings, dataset))
+    tables = tables_of_votes(table_of(ratings, dataset))
     return _by_judge(tables, resampling)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._audited import audited_table, order_by_id
 from autorubric.metrics._audit._components_results import (
     GeneralisabilityStudy,
     VarianceComponent,
@@ -22,10 +21,12 @@ from autorubric.metrics._audit._components_results import (
 )
 from autorubric.metrics._audit._facets import Layout, single_votes
 from autorubric.metrics._audit._generalisability import Design, Plan, plan_for, reliability
+from autorubric.metrics._audit._item_order import order_by_id
 from autorubric.metrics._audit._mivque import RESIDUAL, Effect, component_figures, effects_of
 from autorubric.metrics._audit._resampled import resampled_units, units_of
 from autorubric.metrics._audit._rubric_weights import weights_of
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array
 
@@ -73,7 +74,7 @@ def variance_components(
     if not 0.0 < target < 1.0:
         raise ArgumentError(f"target={target!r}; give a reliability between 0 and 1, as 0.8")
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
-    resampling, table = given.fixed(), audited_table(result, dataset)
+    resampling, table = given.fixed(), table_of(result, dataset)
     votes = single_votes(table)
     layouts = {name: votes.of_criterion(at) for at, name in enumerate(votes.names)}
     weights = weights_of(result, dataset, table).by_item[order_by_id(table.item_ids)]

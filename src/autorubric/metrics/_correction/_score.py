@@ -81,11 +81,7 @@ def corrected_score(
         raise ArgumentError(
             f"result is a {type(result).__name__}, which is no run; only an EvalResult has weights"
         )
-    labelled = dataset if dataset is not None else dataset_of(result)
-    if not all(hasattr(labelled, name) for name in ("items", "item_id", "get_item_rubric", "item_truth")):
-        raise ArgumentError(
-            f"dataset is a {type(labelled).__name__}; give the RubricDataset with the labels, or leave it out"
-        )
+    labelled = dataset_of(result, dataset)
     if on == "items":
         return _on_items(read_item_scores(result, labelled), options)
     return _on_criteria(read_scores(result, labelled), method, sampled, options)

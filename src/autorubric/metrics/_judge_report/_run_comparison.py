@@ -68,8 +68,7 @@ class RunComparison(Findings):
         words = {"accuracy": "share of right answers", "mae": "mean absolute error of values, less is better"}
         title = words[self.stat]
         columns = (
-            "a",
-            "b",
+            "a, b",
             "figure of a",
             "figure of b",
             "a - b",
@@ -98,8 +97,7 @@ def _row(pair: JudgePair) -> tuple[Cell, ...]:
     difference: Estimate = found.difference
     ends = "" if difference.low is None else f"[{difference.low:.3f}, {difference.high:.3f}]"
     return (
-        pair.a,
-        pair.b,
+        f"{pair.a}, {pair.b}",
         found.a.value,
         found.b.value,
         difference.value,
