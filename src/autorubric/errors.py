@@ -97,6 +97,8 @@ class JudgeError(AutorubricError):
         replies: Raw replies that came, oldest first.
         messages: Role and content of each message sent, where a model was asked.
         attempted: Models asked, in order; empty where none was.
+        selected_model: The model of the last reply, as its provider names it; None where none came.
+        request_id: The provider's id of the last reply, where it gives one.
     """
 
     usage: TokenUsage | None = None
@@ -104,6 +106,8 @@ class JudgeError(AutorubricError):
     replies: tuple[str, ...] = ()
     messages: tuple[tuple[str, str], ...] = ()
     attempted: tuple[str, ...] = ()
+    selected_model: str | None = None
+    request_id: str | None = None
 
 
 class ReplyError(JudgeError, ValueError):

@@ -131,3 +131,81 @@ def test_refine_with_an_error_is_three(cli: Cli, drafts: str, server: OpenAIServ
     write_lines(tmp_path / "critiques.jsonl", [{"id": "gone", "critique": critique()}])
     done = cli("refine", "critiques.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE)
     assert done.code == 3
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fail_under", "code"),
+    [
+        ("pass", "100", 0),
+        ("reject", None, 0),
+        ("reject", "0", 0),
+        ("reject", "0.5", 1),
+        ("revise", "100", 1),
+        ("pass", "101", 2),
+        ("pass", "nan", 2),
+    ],
+)
+def test_refine_is_a_gate(
+    verdict: str,
+    fail_under: str | None,
+    code: int,
+    cli: Cli,
+    drafts: str,
+    server: OpenAIServer,
+    tmp_path: Path,
+) -> None:
+    """Below the success rate asked for, in percent, the code is 1; without one everything rejected is 0."""
+    server.script({"do": "answer", "payload": scored(5, verdict)}, contains="strict, fair", repeat="last")
+    server.script({"do": "answer", "payload": {"payload": 1}}, contains="Rewrite the draft", repeat="last")
+    write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(1)}])
+    call = ["refine", "c.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE, "--max-rounds", "1"]
+    gate = [] if fail_under is None else ["--fail-under", fail_under]
+    assert cli(*call, "--api-base", server.api_base, *gate).code == code
+
+
+def test_nothing_to_refine_is_no_failure(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
+    """Where every draft passed already, no success rate is too low, and nobody is asked."""
+    write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(5, "pass")}])
+    call = (
+        "refine",
+        "c.jsonl",
+        "--drafts",
+        drafts,
+        "--out-dir",
+        "out",
+        *JUDGE,
+        "--fail-under",
+        "100",
+        "--json",
+    )
+    done = cli(*call)
+    assert (done.code, done.json["total"], done.json["success_rate"]) == (0, 0, None)
+    assert server.log() == []
+
+
+def test_an_error_is_no_success_rate(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
+    """Where a draft could not be refined the code is 3 at any gate: the rate says nothing of that draft."""
+    write_lines(tmp_path / "c.jsonl", [{"id": "gone", "critique": scored(1)}])
+    call = ("refine", "c.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE, "--fail-under", "50")
+    assert cli(*call).code == 3
+
+
+@pytest.mark.parametrize("command", ["critique", "refine"])
+def test_retry_errors_needs_resume(command: str, cli: Cli, drafts: str, server: OpenAIServer) -> None:
+    """Without --resume it is refused, in the words of the command line, and nobody is asked."""
+    more = ("--drafts", drafts) if command == "refine" else ()
+    done = cli(command, drafts, *more, "--out-dir", "out", *JUDGE, "--retry-errors")
+    assert done.code == 2
+    assert "give --resume with it" in done.err and "resume=True" not in done.err
+    assert server.log() == []
+
+
+@pytest.mark.parametrize("command", ["critique", "refine"])
+def test_a_file_with_nothing_in_it_is_faulty(
+    command: str, cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path
+) -> None:
+    """An empty file passes no gate: the code is 2, and the message names it."""
+    (tmp_path / "none.jsonl").write_text("\n", encoding="utf-8")
+    more = ("--drafts", drafts) if command == "refine" else ()
+    done = cli(command, "none.jsonl", *more, "--out-dir", "out", *JUDGE)
+    assert done.code == 2 and "none.jsonl" in done.err and "there is nothing in it" in done.err

@@ -48,10 +48,50 @@ def test_json_is_the_answer_of_the_tool(cli: Cli, config: str) -> None:
     assert summary["overall_score"] == "B" and "issues" not in summary
 
 
-@pytest.mark.parametrize(("threshold", "code"), [("8", 0), ("8.1", 1)])
-def test_it_is_a_gate(cli: Cli, config: str, threshold: str, code: int) -> None:
-    """Below --fail-under the exit code is 1."""
-    assert cli(*CALL, "--config", config, "--fail-under", threshold).code == code
+@pytest.mark.parametrize(
+    ("scale", "threshold", "code"),
+    [
+        ("0-10", "8", 0),
+        ("0-10", "8.1", 1),
+        ("0-100", "81", 1),
+        ("letter", "B", 0),
+        ("letter", "c", 0),
+        ("letter", "A", 1),
+        ("pass-fail", "pass", 0),
+    ],
+)
+def test_it_is_a_gate(cli: Cli, config: str, scale: str, threshold: str, code: int) -> None:
+    """Below --fail-under, a value of the scale, the exit code is 1."""
+    assert cli(*CALL, "--config", config, "--scale", scale, "--fail-under", threshold).code == code
+
+
+def test_a_fail_is_below_pass(cli: Cli, config: str, openai_server: OpenAIServer) -> None:
+    """A fail ends with 1 where a pass is asked for, and with 0 where nothing is."""
+    openai_server.script(
+        {"do": "answer", "payload": scored(correctness=6, completeness=6)}, model="m1", repeat="last"
+    )
+    call = (*CALL, "--config", config, "--provider", "gpt4", "--scale", "pass-fail")
+    assert cli(*call, "--fail-under", "pass").code == 1
+    assert cli(*call).code == 0
+    assert cli(*call[:-1], "letter", "--fail-under", "F").code == 0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--scale", "stars"),
+        ("--provider", "custom:none"),
+        ("--config", "none.yaml"),
+        ("--fail-under", "A"),
+        ("--workspace-root", "none"),
+    ],
+)
+def test_a_faulty_request_is_json_too(cli: Cli, config: str, more: tuple[str, ...]) -> None:
+    """With --json whatever is wrong is the tool's error object on stdout."""
+    done = cli(*CALL, "--config", config, "--json", *more)
+    assert done.code in (2, 3) and set(done.json) == {"ok", "error", "provider"} and done.json["ok"] is False
+    missing = cli("critique-text", "none.md", "--criteria", "a", "--config", config, "--json")
+    assert missing.code == 2 and "none.md" in missing.json["error"]
 
 
 def test_standard_input_and_the_environment(cli: Cli, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +116,9 @@ def test_what_could_not_be_judged_is_three(cli: Cli, config: str, openai_server:
         (("--provider", "custom:none"), "is not available"),
         (("--scale", "stars"), "scoring_scale"),
         (("--max-issues", "99"), "max_issues"),
-        (("--scale", "letter", "--fail-under", "8"), "--fail-under is a number"),
+        (("--scale", "letter", "--fail-under", "8"), "give one of A, B, C, D, F"),
+        (("--scale", "pass-fail", "--fail-under", "fail"), "give pass"),
+        (("--fail-under", "nan"), "give a finite number"),
         (("--config", "none.yaml"), "none.yaml"),
     ],
 )

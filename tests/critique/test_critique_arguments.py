@@ -17,10 +17,11 @@ from autorubric import (
     generate_critiques_async,
     load_critique_prompt_template,
     load_critique_schema,
+    refine,
 )
 from autorubric.critique._teacher import model_config
 from autorubric.errors import ArgumentError, FileError
-from tests.critique.teachers import draft, good, read_lines, write_lines
+from tests.critique.teachers import draft, good, read_lines, scored, write_lines
 
 
 @pytest.fixture
@@ -98,6 +99,9 @@ def test_schema_and_template_as_the_loaders_give_them(drafts: Path, tmp_path: Pa
         ({"teacher": 7}, "teacher is 7"),
         ({"teacher": LexicalJudge()}, "writes no critique"),
         ({"teacher": "openai/m", "config": {"generation": {"temprature": 1}}}, "temperature"),
+        ({"teacher": "openai/m", "config": {"generation": {"model": "openai/x"}}}, "has 'model'"),
+        ({"template": 5}, "template is 5; give a template's text"),
+        ({"rubric": [1]}, "give a Rubric, or its file"),
     ],
 )
 def test_arguments_that_cannot_work(
@@ -151,3 +155,58 @@ def test_a_bounded_number_of_drafts_is_under_way(tmp_path: Path) -> None:
     generate_critiques(drafts, tmp_path / "b", good)
     ids = [record["id"] for record in read_lines(tmp_path / "b" / "critiques_v1.jsonl")]
     assert ids == [f"draft_{number}" for number in range(100)]
+
+
+@pytest.mark.parametrize("name", ["critiques_v1.jsonl", "critiques_v1_stats.json"])
+def test_drafts_are_no_file_that_is_written(name: str, tmp_path: Path) -> None:
+    """Drafts that the pass would move away or write over are refused, and stay as they are."""
+    drafts = write_lines(tmp_path / name, [draft(0)])
+    before = drafts.read_bytes()
+    with pytest.raises(ArgumentError, match="would be written anew"):
+        generate_critiques(tmp_path / "x" / ".." / name, tmp_path, good)
+    assert drafts.read_bytes() == before
+
+
+def test_refinement_reads_no_file_that_it_writes(tmp_path: Path) -> None:
+    """The drafts of another round may be what the first left, and then go to another folder."""
+    critiques = write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(1)}])
+    drafts = write_lines(tmp_path / "undecided_v1.jsonl", [draft(0, output="text")])
+    teacher = {"rewrite": "new", "critique": json.dumps(scored(5, "pass"))}
+    with pytest.raises(ArgumentError, match="holds the drafts"):
+        refine(critiques, drafts, tmp_path, lambda prompt: teacher[prompt.task])
+    assert refine(critiques, drafts, tmp_path / "2", lambda prompt: teacher[prompt.task])["refined"] == 1
+
+
+@pytest.mark.parametrize("place", ["out", "out/critiques_v1_stats.json"])
+def test_a_folder_that_cannot_be_written_is_a_file_error(place: str, drafts: Path, tmp_path: Path) -> None:
+    """A file where the folder is to be, or a folder where a file is, is told by its path."""
+    blocked = tmp_path / place
+    if place == "out":
+        blocked.write_text("x", encoding="utf-8")
+    else:
+        blocked.mkdir(parents=True)
+    with pytest.raises(FileError, match="cannot be written") as caught:
+        generate_critiques(drafts, tmp_path / "out", good)
+    assert caught.value.source == str(blocked)
+
+
+def test_odd_ids_and_line_ends(tmp_path: Path) -> None:
+    """Any text is an id; whatever a reader takes for the end of a line, each record stands on one."""
+    ids = [
+        "日本\n語",
+        "a\u2028b",
+        "c\u2029d",
+        "e\x85f",
+        "e\u0301",
+        "\u00e9",
+        "x" * 100_000,
+        "nul\x00",
+        "' OR 1=1 --",
+    ]
+    rows = [json.dumps({"id": one, "output": "x"}, ensure_ascii=False) for one in ids]
+    path = tmp_path / "drafts.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(rows).encode())
+    assert generate_critiques(path, tmp_path, good)["id_mismatches"] == 0
+    assert generate_critiques(path, tmp_path, good, resume=True)["processed"] == 0
+    text = (tmp_path / "critiques_v1.jsonl").read_text(encoding="utf-8")
+    assert [json.loads(line)["id"] for line in text.splitlines()] == ids

@@ -81,8 +81,14 @@ FENCED = f"Here it is:\n```json\n{json.dumps(CRITIQUE)}\n```"
         (f"```\n{json.dumps({'id': 'x'})}\n```", False, False, "SCHEMA_ERROR"),
         ("prose", False, False, "JSON_PARSE_ERROR"),
         ("", False, False, "JSON_PARSE_ERROR"),
-        ("[1, 2]", False, False, "JSON_PARSE_ERROR"),
+        ("[1, 2]", True, False, "SCHEMA_ERROR"),
+        ('"pass"', True, False, "SCHEMA_ERROR"),
+        ("null", True, False, "SCHEMA_ERROR"),
+        ("```\n[1, 2]\n```", False, False, "JSON_PARSE_ERROR"),
         ('{"id": NaN}', False, False, "JSON_PARSE_ERROR"),
+        ('{"id": "a", "id": "b"}', False, False, "JSON_PARSE_ERROR"),
+        ('{"id": "a\nb"}', False, False, "SCHEMA_ERROR"),
+        ('{"id": ' + "[" * 3000 + "]" * 3000 + "}", False, False, "JSON_PARSE_ERROR"),
     ],
 )
 def test_contract_flags(reply: str, strict: bool, schema_ok: bool, code: str | None, tmp_path: Path) -> None:

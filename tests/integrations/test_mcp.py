@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import subprocess
@@ -16,9 +17,10 @@ import jsonschema
 import pytest
 
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, ReplyError
 from autorubric.integrations import build_mcp_server, http_address
 from autorubric.integrations._mcp_tools import TOOLS, ToolServer
+from autorubric.judges import FunctionJudge
 from autorubric.tool import provider_table
 from tests.doubles import in_loop
 from tests.servers.fixtures import OpenAIServer
@@ -267,6 +269,60 @@ async def test_a_cancelled_call_stops_the_work(folder: Path) -> None:
 
 
 @in_loop
+async def test_a_long_call_shows_signs_of_life(folder: Path) -> None:
+    """Between two steps a client that asked for progress hears ever greater numbers."""
+
+    async def slow(prompt: Any) -> Any:
+        await asyncio.sleep(0.5)
+        return REPLY
+
+    table = provider_table({"gpt4": slow})
+    heard: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+
+    server = build_mcp_server(ToolServer(providers=table, root=folder, heartbeat=0.05))
+    async with create_connected_server_and_client_session(server) as session:
+        done = await session.call_tool("critique_evaluate", REQUEST, progress_callback=hear)
+        assert not done.isError
+    assert len(heard) > 5 and heard[-1] == 3
+    assert all(first < second for first, second in itertools.pairwise(heard))
+
+
+@in_loop
+async def test_grading_goes_to_the_next_and_never_guesses(folder: Path) -> None:
+    """A judge that fails is told and the next one asked; what was not judged counts as no answer."""
+
+    def half(asked: Any) -> str:
+        if asked.criterion.name == "a":
+            raise ReplyError("unreadable")
+        return "MET"
+
+    def down(asked: Any) -> str:
+        raise ReplyError("down")
+
+    judges = {
+        "gpt4": FunctionJudge(function=down, judge_id="down"),
+        "claude": FunctionJudge(function=half, judge_id="half"),
+    }
+    rubric = [{"name": name, "requirement": "It is short."} for name in "ab"]
+    server = build_mcp_server(ToolServer(providers=provider_table(judges), root=folder))
+    async with create_connected_server_and_client_session(server) as session:
+        graded = await session.call_tool("grade", {"text": "x", "rubric": rubric})
+        content = graded.structuredContent
+        assert content is not None and (content["provider"], list(content["fallback_from"])) == (
+            "claude",
+            ["gpt4"],
+        )
+        assert [one["status"] for one in content["criteria"]] == ["failed", "answered"]
+        assert content["score"] == 1 and "1 not judged" in line(graded)
+        named = await session.call_tool("grade", {"text": "x", "rubric": rubric, "provider": "gpt4"})
+        assert named.isError and named.structuredContent is not None and "down" in line(named)
+        assert named.structuredContent["ok"] is False and named.structuredContent["provider"] is None
+
+
+@in_loop
 async def test_a_function_cannot_grade(folder: Path) -> None:
     """A provider that only reads prompts is refused by `grade`, and told."""
     server = build_mcp_server(ToolServer(providers=provider_table({"gpt4": hang}), root=folder))
@@ -317,6 +373,17 @@ def test_a_web_page_gets_nothing(folder: Path) -> None:
         for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
             refused = httpx.post(url, headers={**accept, **headers}, json=body, trust_env=False)
             assert refused.status_code in (403, 421)
+
+
+def test_a_faulty_entry_is_told_when_the_server_starts(folder: Path) -> None:
+    """The others are served; which one is not available, and why, stands on stderr."""
+    providers = {"gpt4": {"model": "a b"}, "claude": "hosted_vllm/m1"}
+    (folder / "providers.json").write_text(json.dumps({"providers": providers}), encoding="utf-8")
+    command = [sys.executable, "-c", MAIN, "mcp", "--config", "providers.json"]
+    done = subprocess.run(
+        command, cwd=folder, env=environment(), input="", capture_output=True, encoding="utf-8", timeout=60
+    )
+    assert done.returncode == 0 and "provider 'gpt4' is not available: model" in done.stderr
 
 
 def test_an_open_address_is_a_usage_error(folder: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from autorubric.errors import ReplyError
-from autorubric.llm import parse_json, parse_reply
+from autorubric.llm import parse_json, parse_json_list, parse_reply, without_thinking
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -176,3 +176,63 @@ def test_what_is_neither_an_object_nor_a_word_is_a_reply_error(text: str) -> Non
     """Prose is not searched for an answer; the error is the one that asks for an object."""
     with pytest.raises(ReplyError):
         parse_reply(text)
+
+
+LISTS = st.lists(VALUES, min_size=1, max_size=4)
+LIST_PROSE = st.text(st.characters(exclude_characters='{}[]"<', exclude_categories=["Cs"]))
+
+
+@given(LISTS, LIST_PROSE, LIST_PROSE, st.sampled_from(["", "```json\n", "```\n"]), st.booleans())
+def test_a_list_is_read_whatever_stands_around_it(
+    payload: list[Any], before: str, after: str, fence: str, indent: bool
+) -> None:
+    """Prose and fences around a list do not change what is read."""
+    body = json.dumps(payload, indent=2 if indent else None)
+    assert parse_json_list(f"{before}\n{fence}{body}\n{fence[:3]}{after}") == payload
+
+
+@pytest.mark.parametrize(
+    ("text", "payload"),
+    [
+        ("[]", []),
+        ("[1, 2,]", [1, 2]),
+        ('Draft [1], final: [{"a": [2]}]', [{"a": [2]}]),
+        ("As asked [see above]: [true, null]", [True, None]),
+        ('{"a": [1]}\n[2]', [2]),
+        ("<think>[1]</think>[2]", [2]),
+        ("thinking…</think>[2]", [2]),
+        ("[[1]]", [[1]]),
+    ],
+)
+def test_what_models_write_of_lists_is_read(text: str, payload: list[Any]) -> None:
+    """Drafts, trailing commas and reasoning are passed over; a list of one list stays one."""
+    assert parse_json_list(text) == payload
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "empty; answer with one JSON list"),
+        ("prose", "no JSON list"),
+        ('{"a": [1]}', "is an object; answer with one JSON list"),
+        ('```json\n{"a": [1]}\n```', "no JSON list"),
+        ("[1, 2", "cut off"),
+        ("[1, NaN]", "NaN is not allowed"),
+        ('[{"a": 1, "a": 2}]', "'a' stands twice"),
+        ("[" * 5000 + "]" * 5000, "nested over 100 levels"),
+        ("<think>[1]", "answer with the JSON list"),
+    ],
+)
+def test_what_is_no_list_says_why(text: str, said: str) -> None:
+    """A list inside an object, or one that is broken, is no answer; the message asks for a list."""
+    with pytest.raises(ReplyError, match=said) as caught:
+        parse_json_list(text)
+    assert caught.value.reply == text
+
+
+def test_reasoning_is_no_part_of_a_text() -> None:
+    """Only a block that the reply begins with is reasoning; one that never ends leaves nothing."""
+    assert without_thinking(" <think>Hm.</think>\nText.\n") == "Text."
+    assert without_thinking("A <think> tag.") == "A <think> tag."
+    with pytest.raises(ReplyError, match="within its reasoning; answer with the answer"):
+        without_thinking("<think>Hm.")

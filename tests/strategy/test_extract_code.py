@@ -66,11 +66,20 @@ def test_fences_are_read_as_markdown_has_them(text: str, code: str) -> None:
     assert extract_code(text) == code
 
 
-@given(
-    code=st.text(
-        alphabet=st.characters(blacklist_characters="`~", blacklist_categories=["Cc", "Cs", "Zl", "Zp"])
-    )
-)
+@given(code=st.text(alphabet=st.characters(blacklist_characters="`~\r\n", blacklist_categories=["Cs"])))
 def test_what_is_fenced_comes_back(code: str) -> None:
     """One line of code in a fence, with prose around it, comes back as it was."""
     assert extract_code(f"Sure:\n```python\n{code}\n```\nDone.", "python") == code
+
+
+@pytest.mark.parametrize("mark", ["\f", "\v", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_what_is_no_line_end_of_code_stays(mark: str) -> None:
+    """Characters that split a text in Python, and no line of code, are kept as they are."""
+    assert extract_code(f'```py\nx = "a{mark}b"\n```') == f'x = "a{mark}b"'
+
+
+def test_fences_in_a_docstring_are_code() -> None:
+    """A fence that is indented further than that of the block does not close it."""
+    code = 'def f():\n    """Doc.\n\n    ```\n    f()\n    ```\n    """\n    return 1'
+    assert extract_code(f"So:\n```python\n{code}\n```\nDone.") == code
+    assert extract_code("- so:\n  ```py\n  x\n   ```\nnot this") == "x"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ from autorubric import (
     SampledEvaluation,
     Strategy,
 )
-from tests.doubles import in_loop
+from tests.critic.test_models import closed_down_to, needs_proc, open_sockets
+from tests.doubles import ScriptedTransport, in_loop
 from tests.servers.fixtures import OpenAIServer
 
 TRANSPORTS = ("openai_compatible", "litellm")
@@ -255,6 +258,8 @@ async def test_a_writer_that_fails_or_refuses_loses_one_candidate(openai_server:
         "ReplyError",
         "RequestRefusedError",
     ]
+    assert result.usage is not None
+    assert result.usage.total_tokens == 2 * 120
 
 
 @in_loop
@@ -288,6 +293,43 @@ def test_criteria_serve_one_loop_after_another(openai_server: OpenAIServer) -> N
     openai_server.script(passing(True), repeat="last")
     criteria = QualitativeCriteria("Clear?", model(openai_server))
     assert [asyncio.run(criteria.verify(text)) for text in ("a", "b")] == [True, True]
+
+
+@in_loop
+async def test_criteria_in_use_can_be_copied_and_pickled(openai_server: OpenAIServer) -> None:
+    """With connections open, a copy opens its own, and is closed without closing those."""
+    openai_server.script(passing(True), repeat="last")
+    async with QualitativeCriteria("Clear?", model(openai_server)) as criteria:
+        assert await criteria.verify("A text.")
+        for made in (copy.deepcopy(criteria), pickle.loads(pickle.dumps(criteria))):  # noqa: S301 - our own
+            async with made:
+                assert await made.verify("A text.")
+            assert await criteria.verify("A text.")
+
+
+@in_loop
+async def test_a_client_that_was_given_stays_open() -> None:
+    """Whoever opens a client closes it; what it took is counted."""
+    transport = ScriptedTransport(["text"])
+    client = LLMClient(LLMConfig(model="m"), transport=transport)
+    result = await Strategy(num_candidates=1).run(client, "Write.")
+    assert (result.winner, result.spent, transport.closed) == ("text", 0.01, 0)
+
+
+@needs_proc
+@in_loop
+async def test_what_was_opened_is_closed(openai_server: OpenAIServer) -> None:
+    """A run closes the model that it opened, while the loop goes on; criteria close theirs when told."""
+    openai_server.script(passing(True), repeat="last")
+    openai_server.script(said("text"), model="writer", repeat="last")
+    before = open_sockets()
+    result = await Strategy(num_candidates=2).run(model(openai_server, "writer"), "Write.")
+    assert result.winner == "text"
+    assert await closed_down_to(before)
+    async with QualitativeCriteria("Clear?", model(openai_server)) as criteria:
+        assert await criteria.verify("A text.")
+        assert open_sockets() == before + 1
+    assert await closed_down_to(before)
 
 
 @in_loop

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from autorubric import (
     Criterion,
     CriterionGrader,
@@ -13,7 +15,7 @@ from autorubric import (
     Rubric,
     RubricThreshold,
 )
-from autorubric.judges import JudgeReply
+from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.strategy import SampledEvaluation
 from autorubric.values import TokenUsage
 from tests.doubles import in_loop
@@ -89,6 +91,24 @@ async def test_without_a_cost_the_winner_is_verified_again() -> None:
     assert bare.reevaluation.error == "the strategy has neither cost nor verify"
 
 
+@pytest.mark.parametrize(
+    ("votes", "verified", "needed"), [(1, True, 1), (2, False, 2), (3, True, 2), (4, True, 3), (10, False, 7)]
+)
+@in_loop
+async def test_of_other_numbers_of_votes_the_same_share_must_pass(
+    votes: int, verified: bool, needed: int
+) -> None:
+    """Two of three become seven of ten; and one vote is enough where only one was asked for."""
+    judge = SampleJudge(["yes", "yes", "no", *["yes", "no", "yes", "yes", "yes", "no"], *["yes", "no"] * 2])
+    criteria = QualitativeCriteria("Good?", judge, 3, 3, 2)
+    reevaluation = (await run(["a"], verify=criteria, reevaluate=votes)).reevaluation
+    assert reevaluation is not None
+    assert (reevaluation.verified, reevaluation.error) == (verified, None)
+    (evaluation,) = reevaluation.evaluations
+    assert isinstance(evaluation, SampledEvaluation)
+    assert (evaluation.needed, len(evaluation.samples)) == (needed, votes)
+
+
 @in_loop
 async def test_what_a_strategy_took_is_added_up() -> None:
     """Tokens and dollars of every candidate's evaluations and of the reevaluation."""
@@ -103,8 +123,27 @@ async def test_what_a_strategy_took_is_added_up() -> None:
 
 @in_loop
 async def test_a_cost_that_fell_back_is_flagged() -> None:
-    """The midpoint takes part in the choice, as the criteria say, and the result says so."""
-    cost = QuantitativeCriteria("Long?", TextJudge(lambda text: "?" if text == "a" else 8))
+    """A midpoint stands behind every cost that was measured; where all fell back the first wins, flagged."""
+    cost = QuantitativeCriteria("Long?", TextJudge(lambda text: "?" if text in "ac" else 8))
     result = await run(["a", "b"], cost=cost)
-    assert (result.winner, result.cost, result.fallback_used) == ("a", 5.0, True)
-    assert result.candidates[1].fallback_used is False
+    assert (result.winner, result.cost, result.fallback_used) == ("b", 8.0, False)
+    assert [one.cost for one in result.candidates] == [5.0, 8.0]
+    assert [one.cost_fallback_used for one in result.candidates] == [True, False]
+    result = await run(["c", "a"], cost=cost)
+    assert (result.winner, result.cost, result.fallback_used) == ("c", 5.0, True)
+
+
+@in_loop
+async def test_a_rubric_judged_in_part_stands_behind_one_judged_whole() -> None:
+    """What the criteria that were judged say is no cost beside one by all of them."""
+    rubric = Rubric([Criterion(name=name, requirement="It is good.") for name in ("one", "two")])
+
+    def judge(request: JudgeRequest) -> str:
+        if request.submission.text == "part":
+            return "MET" if request.criterion.name == "one" else "?"
+        return "UNMET"
+
+    cost = RubricThreshold(rubric, CriterionGrader(judges=[judge]), 0.5)
+    result = await run(["part", "whole"], cost=cost)
+    assert [one.cost for one in result.candidates] == [0.5, 1.0]
+    assert (result.winner, result.fallback_used) == ("whole", False)

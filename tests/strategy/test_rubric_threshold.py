@@ -132,3 +132,16 @@ def test_thresholds_that_cannot_work_are_refused_when_made(options: dict[str, An
     given = {"rubric": rubric(), "grader": CriterionGrader(judges=[reader]), "min_score": 0.5, **options}
     with pytest.raises(ArgumentError, match=told):
         RubricThreshold(**given)
+
+
+@in_loop
+async def test_a_rubric_that_is_reached_is_no_hint() -> None:
+    """Where a function asks for more than the rubric, it is the function that failed."""
+    good = RubricThreshold(rubric(), CriterionGrader(judges=[reader]), 0.6)
+
+    async def both(candidate: str) -> bool:
+        return await good.verify(candidate) and candidate.isupper()
+
+    (candidate,) = (await run(["kind"], verify=both)).candidates
+    assert [str(hint) for hint in candidate.hints] == ["both"]
+    assert candidate.verification[0].fallback_used is False

@@ -18,8 +18,10 @@ from autorubric.values import TokenUsage
 from tests.doubles import BarrierJudge, in_loop
 from tests.strategy.judges import LOST, SampleJudge
 
-YES = ["yes", "true", "pass", "YES", " Pass ", True, {"passed": True, "reason": "clear"}]
-NO = ["no", "false", "fail", "No", False, {"passed": False, "reason": "vague"}]
+YES = ["yes", "true", "pass", "YES", " Pass ", "Yes.", "**PASS**", '"yes"', "1", 1, 1.0, True]
+YES += ["<think>hm</think>\nyes", {"passed": True, "reason": "clear"}, '{"passed": true, "reason": "clear"}']
+NO = ["no", "false", "fail", "No!", "`fail`", "```\nno\n```", "0", 0, False]
+NO += [{"passed": False, "reason": "vague"}, 'So:\n```json\n{"passed": "no", "reason": "vague"}\n```']
 
 
 def gate(answers: list[Any], **options: Any) -> SampledEvaluation[bool]:
@@ -40,7 +42,7 @@ def score(answers: list[Any], **options: Any) -> SampledEvaluation[float]:
 
 @pytest.mark.parametrize("answer", YES)
 def test_a_bare_yes_passes(answer: Any) -> None:
-    """Yes, true and pass are an answer in any case, as the whole object is."""
+    """Yes, true and pass are an answer of a function as of a model, as the whole object is, or its text."""
     assert gate([answer]).value is True
 
 
@@ -52,7 +54,13 @@ def test_a_bare_no_fails(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [7, "7", 7.0, " 7 ", {"score": 7, "explanation": "so"}, {"score": "7", "explanation": ""}]
+    "answer",
+    [
+        *(7, "7", 7.0, " 7 ", "7.", "**7**", "+7", "7e0", "<think>6?</think> 7"),
+        {"score": 7, "explanation": "so"},
+        {"score": "7", "explanation": ""},
+        '```json\n{"score": 7, "explanation": "so"}\n```',
+    ],
 )
 def test_a_bare_number_is_a_score(answer: Any) -> None:
     """A number is an answer, alone or in its object."""
@@ -60,7 +68,11 @@ def test_a_bare_number_is_a_score(answer: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [11, -0.1, "ten", float("nan"), float("inf"), True, None, LOST, {"score": 12}]
+    "answer",
+    [
+        *(11, -0.1, "11", "**11**", "-1", "ten", "7/10", "7 of 10", "", " ", "yes", "cannot assess"),
+        *(float("nan"), "NaN", float("inf"), "1e999", True, [7], None, LOST, {"score": 12}, "{"),
+    ],
 )
 def test_what_is_no_score_in_the_range_does_not_count(answer: Any) -> None:
     """Answers outside the range, words, truth values, abstentions and failures leave the others to decide."""
@@ -194,9 +206,14 @@ async def test_what_is_judged_of_a_candidate() -> None:
     assert (await seen("abc", str.upper)).text == "ABC"
     assert (await seen({"a": [1]})).text == '{\n  "a": [\n    1\n  ]\n}'
     assert (await seen({"output": "o", "thinking": "t"})).thinking == "t"
+    assert (await seen({"output": "o", "thinking": None})).text == "o"
+    assert (await seen({"output": 5})).text == '{\n  "output": 5\n}'
+    assert (await seen({"thinking": "t"})).text == '{\n  "thinking": "t"\n}'
     assert (await seen(complex(1, 2))).text == "(1+2j)"
     with pytest.raises(ArgumentError, match="candidate is None"):
         await seen(None)
+    with pytest.raises(ArgumentError, match=r"candidate is b'abc'; give a text"):
+        await seen(b"abc")
     with pytest.raises(ArgumentError, match="extract gave 3"):
         await seen(text, lambda _: 3)
 

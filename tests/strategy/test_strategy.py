@@ -6,6 +6,7 @@ import asyncio
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -118,13 +119,27 @@ async def test_when_all_raise_there_is_no_winner() -> None:
     assert lost.winner is None
 
 
-@pytest.mark.parametrize("given", [(False, "why"), "no", [], {}])
+RECORD = asyncio.run(QualitativeCriteria("Good?", SampleJudge(["no"])).evaluate("text"))
+
+
+@pytest.mark.parametrize(
+    "given", [(False, "why"), "no", [], {}, None, 0.3, float("nan"), 2, RECORD, object()]
+)
 @in_loop
 async def test_what_is_no_truth_value_is_an_error(given: Any) -> None:
-    """A text or a pair counts neither as yes nor as no."""
+    """A text, a pair, a score, a record or nothing counts neither as yes nor as no."""
     result = await run(["a"], verify=lambda _: given)
     assert result.winner is None
     assert "it is to give True or False" in result.errors[0].error
+
+
+@pytest.mark.parametrize("make", [bool, int, np.bool_, np.int64])
+@in_loop
+async def test_truth_values_of_other_makes_count(make: Any) -> None:
+    """1 and 0, and what numpy has for True and False."""
+    result = await run([0, 1], verify=lambda draft: make(draft))
+    assert [one.verified for one in result.candidates] == [False, True]
+    assert result.errors == ()
 
 
 @in_loop

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from autorubric._files import dump_structured
+from autorubric.critic import Prompt
 from autorubric.errors import FileError, ProviderConnectionError
+from autorubric.judges import FunctionJudge
 from autorubric.llm import LLMConfig
-from autorubric.tool import Provider, ProviderTable, provider_table
-from tests.tool.replies import REQUEST, Critical, ask, failing
+from autorubric.tool import Provider, ProviderTable, critique_evaluate_sync, provider_table
+from tests.tool.replies import REQUEST, Critical, ask, failing, hang
 
 CODE = "import os\n\ndef f(x):\n    return os.stat(x)\n"
+
+
+class Forward:
+    """An object with `forward`."""
+
+    def __init__(self, function: Callable[[Prompt], Any]) -> None:
+        self.forward = function
 
 
 def table(**kinds: Any) -> dict[str, Provider]:
@@ -55,6 +69,106 @@ def test_among_local_ones_the_specialised_is_first() -> None:
     two = table(local_fm={"local": True}, scan={"local": True, "specialised": True})
     assert ask({"content": CODE, "criteria": ["security"]}, providers=two).provider == "scan"
     assert ask({"content": CODE, "criteria": ["style"]}, providers=two).provider == "local_fm"
+
+
+def test_code_without_a_local_one_goes_to_a_fast_one() -> None:
+    """The first fast one is taken where none is local; then the table's order holds."""
+    down = failing(ProviderConnectionError("no connection"))
+    two = {"gpt4": Critical(), "claude": Provider(Critical(), fast=True)}
+    assert ask({"content": CODE, "criteria": ["style"]}, providers=two).provider == "claude"
+    three = {
+        "gpt4": Provider(down),
+        "claude": Provider(down, fast=True),
+        "custom:x": Provider(Critical(), fast=True),
+    }
+    answer = ask({"content": CODE, "criteria": ["style"]}, providers=three)
+    assert (answer.provider, list(answer.fallback_from)) == ("custom:x", ["claude", "gpt4"])
+
+
+def test_a_hanging_one_leaves_time_for_the_next() -> None:
+    """Half of the time goes to the first; the next answers, and the answer says who did not."""
+    started = time.monotonic()
+    answer = ask(REQUEST, providers={"gpt4": hang, "claude": Critical()}, timeout=1.0)
+    assert answer.provider == "claude" and time.monotonic() - started < 0.95
+    assert "no answer within 0.5 s" in answer.fallback_from["gpt4"]
+    nobody = ask(REQUEST, providers={"gpt4": hang, "claude": hang}, timeout=0.4)
+    assert str(nobody.error).startswith("Evaluation timed out after 0.4 s; gpt4: ")
+    named = ask({**REQUEST, "provider": "gpt4"}, providers={"gpt4": hang, "claude": Critical()}, timeout=0.2)
+    assert named.error == "Evaluation timed out after 0.2 s"
+
+
+def test_a_sync_one_that_hangs_is_left_to_itself() -> None:
+    """A function that blocks is no longer waited for when its time is up, nor by the end of the loop."""
+    ended = threading.Event()
+
+    def block(prompt: Any) -> None:
+        ended.wait(30)
+
+    started = time.monotonic()
+    for critic in (block, Forward(block), FunctionJudge(function=block, judge_id="own")):
+        answer = critique_evaluate_sync(REQUEST, providers={"gpt4": critic}, timeout=0.3)
+        assert answer.error == "Evaluation timed out after 0.3 s"
+    assert time.monotonic() - started < 10
+    ended.set()
+
+
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError(), SystemExit(3), StopIteration(), BaseException("odd")]
+)
+def test_what_a_provider_raises_is_its_own_failure(error: BaseException) -> None:
+    """A cancellation or an exit that nobody asked for ends no call: the next provider is asked."""
+
+    def sync(prompt: Any) -> None:
+        raise error
+
+    async def later(prompt: Prompt) -> None:
+        raise error
+
+    judged = FunctionJudge(function=sync, judge_id="own")
+    for critic in (sync, later, Forward(sync), judged):
+        if critic is later and isinstance(error, StopIteration):
+            continue
+        answer = ask(REQUEST, providers={"gpt4": critic, "claude": Critical()})
+        assert (answer.provider, list(answer.fallback_from)) == ("claude", ["gpt4"])
+        assert not ask(REQUEST, critic).ok
+
+
+def test_what_a_listener_raises_is_an_answer() -> None:
+    """Whoever hears of progress cannot end the call as cancelled."""
+
+    def hear(done: int, steps: int, what: str) -> None:
+        raise asyncio.CancelledError
+
+    assert not ask(REQUEST, Critical(), on_progress=hear).ok
+
+
+def test_a_faulty_entry_is_that_provider_alone(tmp_path: Path) -> None:
+    """The others of the table answer; the faulty one is told with what is wrong, also where it is named."""
+    path = tmp_path / "providers.json"
+    entries: dict[str, Any] = {
+        "gpt4": {"model": "a b", "fast": True, "api_key": "sk-secret"},
+        "claude": "m",
+        "gpt5": 7,
+    }
+    path.write_text(json.dumps({"providers": entries}), encoding="utf-8")
+    read = ProviderTable.from_file(path)
+    assert [one.name for one in read.providers if not one.fault] == ["claude"]
+    mixed = ProviderTable(
+        providers=(read.providers[0], Provider(Critical(), name="custom:x", specialised=True))
+    )
+    answer = ask({**REQUEST, "criteria": ["style"]}, providers=mixed)  # type: ignore[arg-type]
+    assert answer.provider == "custom:x" and "model name" in answer.fallback_from["gpt4"]
+    named = ask({**REQUEST, "provider": "gpt4"}, providers=path)  # type: ignore[arg-type]
+    assert "Provider 'gpt4' is not available: model" in str(named.error) and "sk-secret" not in str(
+        named.error
+    )
+    assert ask({**REQUEST, "dry_run": True}, providers=path).provider == "claude"  # type: ignore[arg-type]
+
+
+def test_what_is_no_evaluator_is_that_provider_alone() -> None:
+    """In a mapping too."""
+    answer = ask(REQUEST, providers={"gpt4": 5, "auto": Critical(), "claude": Critical()})
+    assert answer.provider == "claude" and list(answer.fallback_from) == ["gpt4", "auto"]
 
 
 def test_auto_falls_back_in_order_and_says_so() -> None:

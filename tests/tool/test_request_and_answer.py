@@ -128,6 +128,8 @@ def test_the_described_error_is_an_answer() -> None:
         ({"content_type": "poem"}, "content_type"),
         ({"max_isues": 3}, "did you mean 'max_issues'?"),
         ({"workspace_root": "/no/such/folder"}, "is no folder"),
+        ({"workspace_root": " "}, "is no folder"),
+        ({"criteria": {"style": 1}}, "criteria: give a list of names"),
         ({"criteria": ["no-such.yaml"]}, "there is no such file"),
         ({"criteria": ["rubric.yaml", "quality"]}, "stands alone"),
     ],
@@ -343,5 +345,6 @@ def test_bytes_are_no_text(name: str, kind: Any) -> None:
 
 def test_an_audit_path_that_is_none_is_an_answer() -> None:
     """Nothing raises."""
-    found = critique_evaluate_sync(REQUEST, providers={"gpt4": scored}, audit_path=5)  # type: ignore[arg-type]
-    assert not found.ok
+    for path in (5, "\0"):
+        found = critique_evaluate_sync(REQUEST, providers={"gpt4": scored}, audit_path=path)  # type: ignore[arg-type]
+        assert not found.ok

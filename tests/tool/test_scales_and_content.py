@@ -49,6 +49,21 @@ def test_numbers_and_words_agree(value: float) -> None:
     assert (shown(value, "pass-fail") == "pass") == (ten >= 7)
 
 
+@pytest.mark.parametrize(
+    ("value", "label", "letter", "passes"),
+    [(0.89996, "Good", "B", "pass"), (0.69999, "Fair", "D", "fail"), (0.5999996, "Fair", "F", "fail")],
+)
+def test_words_go_by_the_value_itself(value: float, label: str, letter: str, passes: str) -> None:
+    """A value just below a bound is not lifted over it, in words or as a number; noise is no value."""
+    assert (label_of(value), shown(value, "letter"), shown(value, "pass-fail")) == (label, letter, passes)
+    bound = round(value, 1)
+    assert bound - 0.01 < shown(value, "0-100") / 100 < bound  # type: ignore[operator]
+    assert (
+        shown(bound - 1e-12, "letter") == shown(bound, "letter")
+        and shown(bound - 1e-12, "0-10") == 10 * bound
+    )
+
+
 @given(VALUES, VALUES)
 def test_better_is_never_shown_as_worse(first: float, second: float) -> None:
     """The scale 0-100 keeps the order of values."""

@@ -6,7 +6,9 @@ import sys
 import time
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from autorubric.errors import ArgumentError
 from autorubric.tool import Workspace
@@ -127,10 +129,116 @@ def test_no_folder_is_no_workspace(tmp_path: Path) -> None:
             Workspace.at(given)
 
 
-@pytest.mark.parametrize("piece", ["a@", ":1", "/a", "../", "a/", "-", "~/"])
+LEADING_OUT = [
+    "/etc/passwd",
+    "../secret.txt",
+    "src/../../secret.txt",
+    "~/.ssh/id_rsa",
+    "$HOME/.ssh/id_rsa",
+    "${HOME}/.ssh/id_rsa",
+    "$env:TEMP\\x.txt",
+    "C:\\Windows\\win.ini",
+    "\\\\server\\share",
+    "file:///etc/passwd",
+    "file://localhost/etc/passwd",
+    "%2fetc%2fpasswd",
+    "%252fetc%252fpasswd",
+    "..%2f..%2fsecret",
+    "file:///%65tc/passwd",
+    "\\/etc\\/passwd",
+    "\\u002fetc\\u002fpasswd",
+    "\\n/etc/passwd",
+    "up/secret.txt",
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
+@pytest.mark.parametrize("path", LEADING_OUT)
+@pytest.mark.parametrize("before", [*" “‘«→&+—*?!=:(,;[{|<>'\"`…\t\n", "a, ", "x=", "见 "])
+def test_a_path_is_found_wherever_it_stands(workspace: Workspace, before: str, path: str) -> None:
+    """Whatever stands before a path, and however it is escaped, it is told, and a location with it is cut."""
+    assert workspace.named_outside(f"See{before}{path}")
+    assert workspace.confined(f"line 3{before}{path}") == OUTSIDE
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
+@hypothesis.given(st.text(max_size=20), st.sampled_from(" \n\"'`“«→—…!?=:,;(|<>"), st.text(max_size=20))
+def test_no_surroundings_hide_a_path(before: str, mark: str, after: str) -> None:
+    """A path behind a mark is found in any text."""
+    found = Workspace.at("/usr").named_outside(f"{before}{mark}/etc/shadow {after}")
+    assert any(path.endswith("/etc/shadow") for path in found)
+
+
+@pytest.mark.parametrize(
+    "glued", [")/etc/passwd", "}/etc/passwd", "@/etc/passwd", "见/etc/passwd", " -I/etc/x"]
+)
+def test_a_folder_of_the_system_is_found_behind_anything(workspace: Workspace, glued: str) -> None:
+    """What may be the end of something else counts where it begins as a path of the system does."""
+    assert workspace.named_outside(f"x{glued}")
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "and/or", "1/2", "a / b", "(a+b)/c", "</div>", "</root>", "<br/>", "// comment", "/* comment */",
+        "N/A", "https://host/etc/passwd", "http://h:80/a/b?x=/etc/x#y", "postgres://u:p@h/db",
+        "//cdn.example.com/a/b.js", "text/html", "2024/01/02", "git@github.com:o/r.git",
+        "#/definitions/Foo", "import '@/components/Button'",
+        "/\\d+/g", "/^foo$/i", "s/a/b/", "`${base}/users/list`", "{id}/posts/x", "src/**/test/foo/*.py",
+        "HEAD~/x", '{"a": "one\\nsrc/a.py"}', "文档/报告/a.md", "$PWD/src/a.py", "src/../src/a.py",
+    ],
+)  # fmt: skip
+def test_what_is_no_path_outside_is_not_told(workspace: Workspace, harmless: str) -> None:
+    """Addresses, fractions, elements, comments, globs, expressions and paths inside are none."""
+    assert workspace.named_outside(f"x = {harmless} ") == []
+
+
+def test_a_path_inside_is_not_told(tmp_path: Path) -> None:
+    """A whole path of the workspace is inside, also with spaces in the root; its neighbour is not."""
+    root = tmp_path / "my work"
+    root.mkdir()
+    workspace = Workspace.at(str(root))
+    inside = f"{workspace.root}/src/a.py:3"
+    assert workspace.named_outside(f"see “{inside}”, file://{workspace.root}/b.py") == []
+    assert workspace.confined(inside) == inside
+    assert workspace.named_outside(f"{workspace.root}/../x") and workspace.named_outside(
+        f"{workspace.root}er/x"
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the paths are those of POSIX")
+def test_a_path_behind_many_others_is_told(workspace: Workspace) -> None:
+    """However many paths a content names, all that lead out count; the critic hears of 20."""
+    inside = " ".join(f"src/{number}.py" for number in range(5_000))
+    assert workspace.named_outside(f"{inside} ../secret.txt") == ["../secret.txt"]
+    critic = Critical()
+    content = " ".join(f"/etc/{number}" for number in range(300))
+    ask({**REQUEST, "content": content, "workspace_root": str(workspace.root)}, critic)
+    assert '"/etc/19", and 280 more.' in critic.prompts[0] and '"/etc/20"' not in critic.prompts[0]
+
+
+PIECES = [
+    "a@", ":1", "/a", "../", "a/", "-", "~/", "+/", "$A/", "%2f", "%252f", "\\", "\\n/", "</a", "a://",
+    "//a.b", "a:\\", "${", "up/x ", "src/a/../", "https://", "file:", "见/a", "\\\\ab\\",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", PIECES)
 def test_the_search_for_paths_is_linear(workspace: Workspace, piece: str) -> None:
-    """No content and no location takes long to look through."""
-    started = time.perf_counter()
-    workspace.named_outside((piece * 512_000)[:512_000])
+    """No content and no location takes long: four times the text takes no ten times as long."""
+    seconds = []
+    for size in (128_000, 512_000):
+        started = time.process_time()
+        workspace.named_outside((piece * size)[:size])
+        seconds.append(time.process_time() - started)
     workspace.confined((piece * 500)[:499] + "x")
-    assert time.perf_counter() - started < 3
+    assert seconds[1] < 10 * seconds[0] + 0.5
+
+
+def test_many_paths_are_looked_up_quickly(workspace: Workspace) -> None:
+    """As many paths as a content can name, each another one, take seconds at most."""
+    for form in ("/etc/{}", "src/{}", "{}/x", "up/{}", "{}/../../b"):
+        content = " ".join(form.format(number) for number in range(60_000))[:512_000]
+        started = time.process_time()
+        workspace.named_outside(content)
+        assert time.process_time() - started < 6

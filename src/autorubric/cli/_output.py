@@ -106,7 +106,7 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
                 _let_go_of_stdout()
                 code = Exit.CUT
             except OSError as error:
-                notice(f"Error: {error.filename}: {error.strerror}" if error.filename else f"Error: {error}")
+                notice(f"Error: {told_of_file(error)}")
                 code = Exit.USAGE
             except KeyboardInterrupt:
                 notice("Stopped.")
@@ -114,6 +114,11 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
         raise typer.Exit(code)
 
     return run
+
+
+def told_of_file(error: OSError) -> str:
+    """An error of the operating system in a line, with the file that it is about."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def _let_go_of_stdout() -> None:

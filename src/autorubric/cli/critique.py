@@ -15,6 +15,7 @@ from autorubric._blocks import Block, ScalarBlock, TableBlock
 from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
+from autorubric.errors import ArgumentError
 
 
 class FailOn(StrEnum):
@@ -98,6 +99,19 @@ FailOnVerdict = Annotated[
 ]
 
 
+def demand_resume(resume: bool, retry_errors: bool) -> None:
+    """Refuses flags that go with --resume alone.
+
+    Raises:
+        ArgumentError: There is one, and no --resume.
+    """
+    if retry_errors and not resume:
+        raise ArgumentError(
+            "--retry-errors tries again what failed before, and without --resume everything is asked anew; "
+            "give --resume with it, or leave it out"
+        )
+
+
 @guarded
 def critique(  # noqa: PLR0913
     drafts: DraftsFile,
@@ -134,6 +148,7 @@ def critique(  # noqa: PLR0913
     Exit codes: 0 done, 1 a verdict at --fail-on, 2 faulty command line or file, 3 a draft could not be
     judged, 130 stopped.
     """
+    demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
     try:
         stats = autorubric.generate_critiques(

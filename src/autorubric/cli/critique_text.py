@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
-from autorubric.cli._output import Exit, FailUnder, JsonFlag, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json, told_of_file
 from autorubric.cli._tables import print_blocks
 from autorubric.cli._texts import read_input
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, AutorubricError
 
 if TYPE_CHECKING:
     from autorubric.tool import CritiqueResponse
+
+_LETTERS: Final = ("A", "B", "C", "D", "F")
 
 Content = Annotated[
     Path, typer.Argument(metavar="FILE", help="The content; - reads standard input.", show_default=False)
@@ -73,6 +78,15 @@ MaxIssues = Annotated[int, typer.Option("--max-issues", metavar="N", help="Most 
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be asked, and ask nobody.", show_default=False)
 ]
+FailUnder = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-under",
+        metavar="X",
+        help="Exit with 1 if the overall score is below X: a number, a letter or pass, as --scale says.",
+        show_default=False,
+    ),
+]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds that it may take.")]
 
 
@@ -98,24 +112,20 @@ def critique_text(  # noqa: PLR0913
     With --json the object is the answer of the tool `critique.evaluate`: ok, provider, overall_score,
     scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms; or ok and error.
 
-    --fail-under is on the scale, which is one of numbers then.
+    A faulty request is such an answer too. --fail-under takes a value of the scale: 8 with 0-10, 80 with
+    0-100, B with letter, pass with pass-fail.
 
     \b
     Examples:
       autorubric critique-text fetch.py --criteria correctness,security \\
           --config providers.yaml --fail-under 8
-      git diff | autorubric critique-text - --criteria style --scale pass-fail
+      git diff | autorubric critique-text - --criteria style \\
+          --scale pass-fail --fail-under pass
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
     130 stopped.
     """
-    if fail_under is not None and scale not in ("0-10", "0-100"):
-        raise ArgumentError(f"--fail-under is a number, and --scale {scale} has none; use 0-10 or 0-100")
-    # Late, since `--help` should not wait for it.
-    from autorubric.tool import provider_table, read_request
-
     request = {
-        "content": read_input(file),
         "criteria": [name for name in criteria.split(",") if name.strip()],
         "provider": provider,
         "scoring_scale": scale,
@@ -126,31 +136,70 @@ def critique_text(  # noqa: PLR0913
         "max_issues": max_issues,
         "dry_run": dry_run,
     }
-    asked, table = read_request(request), provider_table(config)
-    # What is wrong with the command line is told before anything else is done.
-    table.routed(asked.provider, "text", ())
-    response = autorubric.critique_evaluate_sync(asked, providers=table, timeout=timeout)
+    try:
+        least = _least(fail_under, scale)
+        response = _answer(file, request, config, timeout)
+    except (AutorubricError, OSError) as error:
+        if as_json:
+            told = told_of_file(error) if isinstance(error, OSError) else str(error)
+            print_json({"ok": False, "error": told, "provider": None})
+        raise
     if as_json:
         print_json(response.to_dict())
     elif response.ok:
         print_blocks(_blocks(response))
     for name, why in response.fallback_from.items():
         notice(f"Warning: {name} could not evaluate ({why}); {response.provider} did")
-    return _exit(response, fail_under)
+    return _exit(response, least)
 
 
-def _exit(response: CritiqueResponse, fail_under: float | None) -> Exit:
+def _answer(
+    file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float
+) -> CritiqueResponse:
+    # Late, since `--help` should not wait for it.
+    from autorubric.tool import provider_table, read_request
+
+    asked = read_request({**arguments, "content": read_input(file)})
+    table = provider_table(config)
+    # What is wrong with the command line is told before anything else is done.
+    table.routed(asked.provider, "text", ())
+    return autorubric.critique_evaluate_sync(asked, providers=table, timeout=timeout)
+
+
+def _least(given: str | None, scale: str) -> float | None:
+    """What the score is to reach, as `_rank` ranks scores; None where nothing is to be reached."""
+    if given is None:
+        return None
+    if scale == "letter" and given.upper() in _LETTERS:
+        return _rank(given.upper())
+    if scale == "pass-fail" and given.lower() == "pass":
+        return _rank("pass")
+    if scale not in ("letter", "pass-fail"):
+        with contextlib.suppress(ValueError):
+            if math.isfinite(number := float(given)):
+                return number
+    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, "a finite number")
+    raise ArgumentError(f"--fail-under {given!r}: with --scale {scale} give {wanted}")
+
+
+def _rank(score: float | str) -> float:
+    """A score as a number: the higher the better."""
+    if isinstance(score, str):
+        return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
+    return float(score)
+
+
+def _exit(response: CritiqueResponse, least: float | None) -> Exit:
     if not response.ok:
         notice(f"Error: {response.error}")
         return Exit.UNJUDGED
     if response.dry_run:
         return Exit.DONE
-    if any(one.score is None for one in response.criteria_scores):
+    score = response.overall_score
+    if score is None or any(one.score is None for one in response.criteria_scores):
         notice("Warning: not every criterion could be assessed")
         return Exit.UNJUDGED
-    score = response.overall_score
-    below = fail_under is not None and isinstance(score, int | float) and score < fail_under
-    return Exit.BELOW if below else Exit.DONE
+    return Exit.BELOW if least is not None and _rank(score) < least else Exit.DONE
 
 
 def _blocks(response: CritiqueResponse) -> list[Block]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from autorubric.cli._output import Exit, guarded
+from autorubric.cli._output import Exit, guarded, notice
 from autorubric.cli.critique_text import Config
 from autorubric.errors import ArgumentError
 
@@ -61,5 +61,9 @@ def mcp(
 
     folder = Workspace.at(str(root)).root
     address = http_address(host, port, os.environ.get(TOKEN_VARIABLE) or None) if http else None
-    serve_mcp(ToolServer(providers=provider_table(config), root=folder, timeout=timeout), address)
+    providers = provider_table(config)
+    for one in providers.providers:
+        if one.fault:
+            notice(f"Warning: provider {one.name!r} is not available: {one.fault}")
+    serve_mcp(ToolServer(providers=providers, root=folder, timeout=timeout), address)
     return Exit.DONE

@@ -13,7 +13,7 @@ import typer
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock
 from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.critique import (
     CritiqueRubric,
@@ -24,6 +24,7 @@ from autorubric.cli.critique import (
     SchemaFile,
     TemplateFile,
     Threshold,
+    demand_resume,
 )
 
 
@@ -66,6 +67,24 @@ MaxRisk = Annotated[
 ]
 
 
+def _percentage(given: float | None) -> float | None:
+    if given is not None and not 0 <= given <= 100:
+        raise typer.BadParameter(f"{given} is no success rate; give a number of percent, from 0 to 100")
+    return given
+
+
+SuccessFailUnder = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-under",
+        metavar="P",
+        help="Exit with 1 if fewer than P percent of the drafts were refined.",
+        show_default=False,
+        callback=_percentage,
+    ),
+]
+
+
 @guarded
 def refine(  # noqa: PLR0913
     critiques: CritiquesFile,
@@ -82,15 +101,19 @@ def refine(  # noqa: PLR0913
     limit: Limit = None,
     resume: Resume = False,
     retry_errors: RetryErrors = False,
+    fail_under: SuccessFailUnder = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Rewrite the drafts whose verdict is revise, and critique them again.
 
-    Writes refined_v1.jsonl, rejected_v1.jsonl, undecided_v1.jsonl, errors_v1.jsonl and
-    refined_v1_stats.json. The drafts with the worst issues come first. A pass that is stopped goes on with
-    --resume.
+    Writes refined_v1.jsonl, rejected_v1.jsonl, undecided_v1.jsonl, errors_v1.jsonl,
+    refined_v1_manifest.json and refined_v1_stats.json. The drafts with the worst issues come first. A pass
+    that is stopped goes on with --resume.
+
+    The success rate is in percent of the drafts in the four files, after a resume too; --fail-under makes a
+    gate of it.
 
     With --json the object is the statistics: total, filtered, processed, skipped, refined, rejected,
     undecided, errors, success_rate, reason_counts, rounds_distribution, mean_gain, faults, fault_count,
@@ -99,11 +122,12 @@ def refine(  # noqa: PLR0913
     \b
     Example:
       autorubric refine out/critiques_v1.jsonl --drafts drafts.jsonl \\
-          --out-dir out --judge gpt-4.1-mini
+          --out-dir out --judge gpt-4.1-mini --fail-under 80
 
-    Exit codes: 0 done, 2 faulty command line or file, 3 a draft could not be refined for an error,
-    130 stopped.
+    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 a draft could not be refined
+    for an error, 130 stopped.
     """
+    demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
     try:
         stats = autorubric.refine(
@@ -132,7 +156,11 @@ def refine(  # noqa: PLR0913
         print_json(stats)
     else:
         print_blocks(_blocks(stats))
-    return Exit.UNJUDGED if stats["errors"] or stats["fault_count"] else Exit.DONE
+    unjudged = stats["errors"] + stats["fault_count"]
+    if stats["success_rate"] is None and not unjudged:
+        # There was nothing to refine, and so nothing that could have failed.
+        return Exit.DONE
+    return exit_code(stats["success_rate"], fail_under, unjudged=unjudged)
 
 
 def _blocks(stats: Mapping[str, Any]) -> list[Block]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autorubric._events import Exchanged
+from autorubric._sync import no_stray_cancellation
 from autorubric.errors import JudgeError, ReplyError
 from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, Seat, shared_error
 from autorubric.types import JudgeVote
@@ -38,7 +39,8 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
     try:
         if (misfit := request.criterion.misfit(request.submission)) is not None:
             raise JudgeError(misfit)
-        outcome = await seat.judge.ask(request)
+        with no_stray_cancellation(f"judge {seat.judge_id!r}"):
+            outcome = await seat.judge.ask(request)
     except JudgeError as error:
         outcome = error
     return _cast(seat, request, outcome, clock() - started)
@@ -53,7 +55,8 @@ async def cast_votes(
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError]
     try:
-        outcomes = await seat.judge.ask_many(requests)
+        with no_stray_cancellation(f"judge {seat.judge_id!r}"):
+            outcomes = await seat.judge.ask_many(requests)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
     seconds = clock() - started
@@ -136,6 +139,7 @@ def _failed(seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float
         error=f"{type(error).__name__}: {error}",
         unreadable=isinstance(error, ReplyError),
         order=request.order or None,
+        model=error.selected_model,
         token_usage=error.usage,
         completion_cost=error.cost,
         latency_seconds=seconds,

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+from autorubric._files import shortened
 from autorubric.criteria import qualified_name
 from autorubric.critic import Critic, Template, called_of
 from autorubric.critique._drafts import Draft, text_of
-from autorubric.critique._prompts import critique_prompt, template_text
+from autorubric.critique._prompts import critique_prompt, critique_template, template_text
 from autorubric.critique._provenance import Answered, ErrorCode, Failure, Provenance, failed
-from autorubric.critique._schema import CritiqueSchema, digest_of
-from autorubric.critique._teacher import Clock, Question, Teacher, model_config, provider_name
-from autorubric.errors import ArgumentError, JudgeError
+from autorubric.critique._records import is_strict_json
+from autorubric.critique._schema import CritiqueSchema, SchemaFaultError, digest_of
+from autorubric.critique._teacher import Clock, Question, Teacher, model_config, provider_name, teacher_of
+from autorubric.errors import ArgumentError, JudgeError, ReplyError
 from autorubric.graders import CriterionGrader
 from autorubric.judges import Judge, ModelJudge
 from autorubric.llm import LLMClient, parse_json
@@ -89,7 +92,13 @@ class SchemaCritic:
         )
 
     def _read(self, text: str) -> dict[str, Json]:
-        critique: dict[str, Json] = parse_json(text)
+        try:
+            critique: dict[str, Json] = parse_json(text)
+        except ReplyError as error:
+            # What is JSON, and yet no object, was read: it is no critique.
+            if is_strict_json(text):
+                raise SchemaFaultError(str(error), reply=text) from None
+            raise
         self.schema.check(critique)
         return critique
 
@@ -163,7 +172,9 @@ class RubricCritic:
 
     def _provenance(self, report: EnsembleEvaluationReport | None, seconds: float) -> Provenance:
         votes = [vote for one in report.report for vote in one.votes] if report else []
-        models = list(dict.fromkeys(vote.model or vote.judge_id for vote in votes))
+        # A vote that failed before a reply came has no model that answered.
+        names = [vote.model or (None if vote.status == "failed" else vote.judge_id) for vote in votes]
+        models = [name for name in names if name is not None]
         asked = self.asked
         return Provenance(
             provider=asked.provider,
@@ -175,6 +186,36 @@ class RubricCritic:
             cost=report.completion_cost if report else None,
             truncated=any(vote.truncated for vote in votes),
         )
+
+
+def critic_of(
+    teacher: Any,
+    *,
+    config: Mapping[str, Json] | None,
+    schema: CritiqueSchema,
+    template: str | Path | None,
+    rubric: Rubric | str | Path | None,
+    threshold: float | None,
+) -> DraftCritic:
+    """Who makes the critiques: a teacher by schema and template, or a rubric with the teacher as judge.
+
+    Raises:
+        ArgumentError: The arguments cannot work together.
+        FileError: A file cannot be read.
+    """
+    if rubric is None:
+        if threshold is not None:
+            raise ArgumentError("threshold says when a rubric's verdict is pass; give a rubric with it")
+        return SchemaCritic(
+            teacher=teacher_of(teacher, config), schema=schema, template=critique_template(template)
+        )
+    if template is not None:
+        raise ArgumentError("a rubric has its own prompts; leave out template, or the rubric")
+    if not isinstance(rubric, Rubric | str | Path):
+        raise ArgumentError(f"rubric is {shortened(rubric)}; give a Rubric, or its file")
+    if not isinstance(rubric, Rubric):
+        rubric = Rubric.from_file(rubric)
+    return rubric_critic(rubric, teacher, threshold=threshold, config=config)
 
 
 def rubric_critic(

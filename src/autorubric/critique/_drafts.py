@@ -7,12 +7,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from autorubric._files import parse_structured, shortened
 from autorubric.critique._schema import digest_of
 from autorubric.errors import Fault, FileError
 from autorubric.values import Json
+
+MOST_FAULTS: Final = 1000
+"""Faulty lines that are told one by one; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,19 +100,17 @@ def lines_of(path: Path) -> Iterator[Line]:
         ) from None
 
 
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits.
+def input_digest(path: Path) -> str:
+    """The SHA-256 of a file of JSON lines, in hexadecimal digits.
 
     Raises:
-        FileError: The file cannot be read.
+        FileError: The file cannot be read, or there is nothing in it: what nobody looked at has not passed.
     """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(
-            str(path), [Fault(path="", message=f"cannot be read: {error.strerror or error}")]
-        ) from None
+    if next(lines_of(path), None) is None:
+        told = "there is nothing in it; give JSON lines, an object each"
+        raise FileError(str(path), [Fault(path="", message=told)])
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def draft_of(line: Line) -> Draft | LineFault:

@@ -6,24 +6,22 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from autorubric._files import shortened
 from autorubric._sync import run_sync
-from autorubric.critique._critics import DraftCritic, SchemaCritic, rubric_critic
-from autorubric.critique._drafts import Draft, LineFault, read_drafts
-from autorubric.critique._ledger import Ledger, set_aside, write_json
-from autorubric.critique._manifest import Setup, counts_of, manifest_of, setup_changes
-from autorubric.critique._prompts import critique_template
+from autorubric.critique._critics import DraftCritic, critic_of
+from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, read_drafts
+from autorubric.critique._ledger import Ledger, locked, set_aside, write_json
+from autorubric.critique._manifest import Setup, check_apart, counts_of, manifest_of, setup_changes
 from autorubric.critique._records import critique_record
 from autorubric.critique._schema import CritiqueSchema
 from autorubric.critique._stats import CritiqueTally
-from autorubric.critique._teacher import teacher_of
-from autorubric.errors import ArgumentError, RunLockedError
-from autorubric.eval import FileLock, run_bounded
+from autorubric.errors import ArgumentError
+from autorubric.eval import run_bounded
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
@@ -33,9 +31,6 @@ STATS: Final = "critiques_v1_stats.json"
 
 _WINDOW: Final = 32
 """Drafts under way at a time; also the most whose work a kill can undo."""
-
-_MOST_FAULTS: Final = 1000
-"""Faulty lines that are told one by one; all are counted."""
 
 
 def generate_critiques(  # noqa: PLR0913 - the public contract
@@ -80,12 +75,12 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
         rubric: A rubric, or its file, in the place of schema and template: its criteria's values on [0, 1]
             become the scores.
         threshold: Score on [0, 1] from which a rubric's verdict is pass, below it is revise; None: 0.7.
-        retry_errors: On resume, ask again for the critiques that could not be used.
+        retry_errors: With resume, ask again for the critiques that could not be used.
         dry_run: Read the drafts and say what would be done; ask nobody and write nothing.
 
     Raises:
         ArgumentError: The arguments cannot work together.
-        FileError: A file cannot be read or written.
+        FileError: A file cannot be read, or there is nothing in the drafts.
         RunLockedError: Another process writes to the folder.
     """
     return run_sync(
@@ -122,8 +117,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     dry_run: bool = False,
 ) -> dict[str, Json]:
     """What `generate_critiques` gives, without blocking the event loop."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise ArgumentError(f"limit {limit!r}: give a whole number from 0 up, or None for all")
+    check_going_on(limit, resume=resume, retry_errors=retry_errors)
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config is {shortened(config)}; give a mapping")
     if rubric is not None and schema is not None:
@@ -132,46 +126,42 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     critic = critic_of(
         teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold
     )
+    inputs = {"drafts": Path(drafts_path)}
+    check_apart(inputs, Path(out_dir), (CRITIQUES, MANIFEST, STATS))
     try:
         setup = Setup.of(
-            drafts_path=Path(drafts_path),
+            inputs=inputs,
             critic=critic,
             schema=checked if rubric is None else None,
             config=config,
-            limit=limit,
+            options={"limit": limit},
         )
-        work = _Pass(setup=setup, critic=critic, out_dir=Path(out_dir), retry_errors=retry_errors)
+        work = _Pass(
+            drafts_path=Path(drafts_path),
+            limit=limit,
+            setup=setup,
+            critic=critic,
+            out_dir=Path(out_dir),
+            retry_errors=retry_errors,
+        )
         return work.rehearse(resume) if dry_run else await work.run(resume)
     finally:
         await critic.aclose()
 
 
-def critic_of(
-    teacher: Any,
-    *,
-    config: Mapping[str, Json] | None,
-    schema: CritiqueSchema,
-    template: str | Path | None,
-    rubric: Rubric | str | Path | None,
-    threshold: float | None,
-) -> DraftCritic:
-    """Who makes the critiques: a teacher by schema and template, or a rubric with the teacher as judge.
+def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:
+    """Checks how much of a pass is wanted.
 
     Raises:
-        ArgumentError: The arguments cannot work together.
-        FileError: A file cannot be read.
+        ArgumentError: It cannot be had.
     """
-    if rubric is None:
-        if threshold is not None:
-            raise ArgumentError("threshold says when a rubric's verdict is pass; give rubric= with it")
-        return SchemaCritic(
-            teacher=teacher_of(teacher, config), schema=schema, template=critique_template(template)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise ArgumentError(f"limit {limit!r}: give a whole number from 0 up, or None for all")
+    if retry_errors and not resume:
+        raise ArgumentError(
+            "retry_errors=True tries again what failed before, and without resume=True everything is asked "
+            "anew; give resume=True with it, or leave it out"
         )
-    if template is not None:
-        raise ArgumentError("a rubric has its own prompts; leave out template, or the rubric")
-    if not isinstance(rubric, Rubric):
-        rubric = Rubric.from_file(rubric)
-    return rubric_critic(rubric, teacher, threshold=threshold, config=config)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,12 +169,16 @@ class _Pass:
     """One pass over a file of drafts.
 
     Attributes:
+        drafts_path: The file.
+        limit: How many drafts are taken; None for all.
         setup: What it depends on.
         critic: Who makes the critiques.
         out_dir: Where the files go.
         retry_errors: Whether failures are asked for again.
     """
 
+    drafts_path: Path
+    limit: int | None
     setup: Setup
     critic: DraftCritic
     out_dir: Path
@@ -242,14 +236,14 @@ class _Pass:
             self.notices.append(f"records that were there are in {aside.name} now")
         ledger = Ledger(path)
         ledger.open()
-        self.notices += ledger.notices[:_MOST_FAULTS]
+        self.notices += ledger.notices[:MOST_FAULTS]
         return ledger
 
     def _pending(self, ledger: Ledger) -> Iterator[Draft]:
         """The drafts that are to be critiqued, in order; the others are counted."""
         seen = _Seen()
-        for found in read_drafts(self.setup.drafts_path):
-            if self.setup.limit is not None and self.drafts >= self.setup.limit:
+        for found in read_drafts(self.drafts_path):
+            if self.limit is not None and self.drafts >= self.limit:
                 return
             if isinstance(found, LineFault):
                 self._tell(found)
@@ -271,7 +265,7 @@ class _Pass:
 
     def _tell(self, fault: LineFault) -> None:
         self.fault_count += 1
-        if len(self.faults) < _MOST_FAULTS:
+        if len(self.faults) < MOST_FAULTS:
             self.faults.append(fault._asdict())
 
     def _finish(self, ledger: Ledger, tally: CritiqueTally, seconds: float) -> dict[str, Json]:
@@ -298,7 +292,7 @@ class _Pass:
             shown = "; ".join(f"line {one['line']}: {one['fault']}" for one in self.faults[:3])
             more = " …" if self.fault_count > 3 else ""
             count = f"{self.fault_count} line{'s' if self.fault_count != 1 else ''}"
-            self.notices.append(f"{count} of {self.setup.drafts_path.name} passed over: {shown}{more}")
+            self.notices.append(f"{count} of {self.drafts_path.name} passed over: {shown}{more}")
         for notice in self.notices:
             warnings.warn(notice, RuntimeWarning, stacklevel=2)
 
@@ -318,21 +312,3 @@ class _Seen:
             return None
         found: int = self._ids.execute("SELECT line FROM ids WHERE id = ?", (key,)).fetchone()[0]
         return found
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Holds a folder, made where it is missing, against other processes that would write to it.
-
-    Raises:
-        RunLockedError: One does.
-        FileError: The folder cannot be made.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".critique.lock")
-    if not lock.acquire():
-        raise RunLockedError(f"another process writes to {folder}; wait for it, or choose another folder")
-    try:
-        yield
-    finally:
-        lock.release()

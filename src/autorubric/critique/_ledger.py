@@ -7,16 +7,21 @@ grow with the number of drafts.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from autorubric._files import write_bytes_atomic, write_parts_atomic
 from autorubric.critique._drafts import Line, lines_of
+from autorubric.errors import Fault, FileError, RunLockedError
+from autorubric.eval import FileLock
 from autorubric.values import Json
 
 _CUT = 1 << 16
+_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
 
 class Known(NamedTuple):
@@ -24,7 +29,7 @@ class Known(NamedTuple):
 
     Attributes:
         failed: Whether its record is one of a failure.
-        digest: What was judged; None where the record does not say.
+        digest: What it is of; None where the record does not say.
     """
 
     failed: bool
@@ -39,14 +44,16 @@ class Ledger:
 
     Args:
         path: The file.
+        digest_key: Under which key a record has the digest of what it is of.
 
     Attributes:
         path: The file.
         notices: What was found wrong with the file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, digest_key: str = "draft_hash") -> None:
         self.path = path
+        self._digest_key = digest_key
         self.notices: list[str] = []
         self._superseded = 0
         self._file: IO[bytes] | None = None
@@ -79,11 +86,17 @@ class Ledger:
         row = self._index.execute("SELECT failed, digest FROM records WHERE id = ?", (key,)).fetchone()
         return None if row is None else Known(bool(row[0]), row[1])
 
+    def forget(self, key: str) -> None:
+        """Leaves the record of an id out of account; the next `sweep` takes it out of the file."""
+        self._superseded += self._index.execute("DELETE FROM records WHERE id = ?", (key,)).rowcount
+
     def append(self, record: Mapping[str, Json]) -> None:
         """Adds a record; it is with the operating system when this returns."""
         assert self._file is not None
         offset = self._file.tell()
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        # Readers disagree on whether these end a line, and none does once it is written out.
+        line = _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
         # One write: what a killed process leaves of it is at most one torn line.
         self._file.write(line.encode("utf-8", "replace") + b"\n")
         self._file.flush()
@@ -118,7 +131,7 @@ class Ledger:
     def _note(self, record: Mapping[str, Any], offset: int) -> None:
         if self.known(record["id"]) is not None:
             self._superseded += 1
-        row = (record["id"], offset, record_failed(record), record.get("draft_hash"))
+        row = (record["id"], offset, record_failed(record), record.get(self._digest_key))
         self._index.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", row)
 
     def _is_last(self, key: str, line: Line) -> bool:
@@ -143,6 +156,28 @@ class Ledger:
                 return
             file.truncate(start)
             self.notices.append(f"{self.path.name} ended in a torn line, which was cut off")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds a folder, made where it is missing, against other processes that would write to it.
+
+    Raises:
+        RunLockedError: One does.
+        FileError: The folder cannot be made, or a file in it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".critique.lock")
+        if not lock.acquire():
+            raise RunLockedError(f"another process writes to {folder}; wait for it, or choose another folder")
+        try:
+            yield
+        finally:
+            lock.release()
+    except OSError as error:
+        told = f"cannot be written: {error.strerror or error}"
+        raise FileError(str(error.filename or folder), [Fault(path="", message=told)]) from error
 
 
 def set_aside(path: Path) -> Path | None:

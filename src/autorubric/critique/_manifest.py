@@ -1,18 +1,19 @@
-"""What a critique pass depends on, as its manifest says it."""
+"""What a pass depends on, as its manifest says it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from autorubric.critique._critics import DraftCritic
-from autorubric.critique._drafts import file_digest
+from autorubric.critique._drafts import input_digest
 from autorubric.critique._schema import CritiqueSchema
 from autorubric.critique._stats import CritiqueTally
+from autorubric.errors import ArgumentError
 from autorubric.llm import holds_secret
 from autorubric.values import Json
 
@@ -22,53 +23,64 @@ _MASK: Final = "***"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What critiques depend on.
+    """What the records of a pass depend on.
 
     Attributes:
-        drafts_path: The drafts.
-        drafts_hash: SHA-256 of their file.
+        inputs: Path and SHA-256 of every file that is read, as `drafts_path` and `drafts_hash`.
         schema: What critiques look like; None for those of a rubric.
         teacher_config: Models and generation settings, without secrets.
         critic: The teacher and, as digests, the template or the rubric.
-        limit: How many drafts are taken; None for all.
+        options: What else the pass was asked for.
         started: When the pass began.
     """
 
-    drafts_path: Path
-    drafts_hash: str
+    inputs: Mapping[str, str]
     schema: CritiqueSchema | None
     teacher_config: Mapping[str, Json]
     critic: Mapping[str, Json]
-    limit: int | None
+    options: Mapping[str, Json]
     started: datetime
 
     @classmethod
     def of(
         cls,
         *,
-        drafts_path: Path,
+        inputs: Mapping[str, Path],
         critic: DraftCritic,
         schema: CritiqueSchema | None,
         config: Mapping[str, Json] | None,
-        limit: int | None = None,
+        options: Mapping[str, Json],
     ) -> Setup:
-        """The setup of a pass that begins now.
+        """The setup of a pass that begins now over files, by what they hold.
 
         Raises:
-            FileError: The drafts cannot be read.
+            FileError: A file cannot be read, or has nothing in it.
         """
         described = critic.describe()
+        given = {f"{name}_path": str(path) for name, path in inputs.items()}
+        digests = {f"{name}_hash": input_digest(path) for name, path in inputs.items()}
         return cls(
-            drafts_path=drafts_path,
-            drafts_hash=file_digest(drafts_path),
+            inputs={**given, **digests},
             schema=schema,
             teacher_config=without_secrets(config)
             if config is not None
             else _config_of(described["teacher"]),
             critic=described,
-            limit=limit,
+            options=options,
             started=datetime.now(UTC),
         )
+
+
+def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str]) -> None:
+    """Refuses to read what is to be written.
+
+    Raises:
+        ArgumentError: A file that is read is one of the files that are written.
+    """
+    written = {(out_dir / name).resolve() for name in outputs}
+    for name, path in inputs.items():
+        if path.resolve() in written:
+            raise ArgumentError(f"{path} holds the {name} and would be written anew; choose another folder")
 
 
 def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, str]) -> dict[str, Json]:
@@ -78,7 +90,7 @@ def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, 
         "version": VERSION,
         "run_id": f"{setup.started:%Y%m%d_%H%M%S}",
         "generated_at": setup.started.isoformat(),
-        "inputs": {"drafts_path": str(setup.drafts_path), "drafts_hash": setup.drafts_hash},
+        "inputs": dict(setup.inputs),
         "critique_schema": {
             "path": schema.path if schema else None,
             "hash": schema.digest if schema else None,
@@ -87,7 +99,7 @@ def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, 
         "teacher_config": dict(setup.teacher_config),
         "counts": dict(counts),
         "outputs": dict(outputs),
-        "limit": setup.limit,
+        **setup.options,
         **setup.critic,
     }
 
@@ -127,6 +139,8 @@ _COMPARED: Final = {
     "rubric": ("rubric_hash",),
     "threshold": ("threshold",),
     "teacher": ("teacher",),
+    "rewrite template": ("rewrite_hash",),
+    "number of rounds": ("max_rounds",),
 }
 
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
-from autorubric._files import read_text
+from autorubric._files import read_text, shortened
 from autorubric.critic import Template
 from autorubric.critique._drafts import Draft, text_of
 from autorubric.critique._evidence import data_of
@@ -20,7 +20,13 @@ from autorubric.values import Json
 _PACKAGE: Final = "autorubric.critique"
 _CRITIQUE_VARIABLES: Final = ("id", "prompt", "output", "contract", "material", "schema", "rule")
 _REWRITE_VARIABLES: Final = ("id", "prompt", "output", "remarks", "contract", "material", "form", "rule")
-_JSON_FORM: Final = "The output is JSON, and so is your reply: {kind} of the same shape."
+_JSON_FORM: Final = "The output is JSON, and so is your reply: {kind}."
+_KINDS: Final = {
+    dict: "an object of the same shape",
+    list: "a list of the same shape",
+    bool: "true or false",
+    float: "a number",
+}
 _TEXT_FORM: Final = "The output is a text, and so is your reply."
 
 Task = Literal["critique", "rewrite"]
@@ -69,6 +75,7 @@ def critique_template(given: str | Path | None) -> Template:
         ArgumentError: It has an unknown variable, or none that shows the output.
         FileError: Its file cannot be read.
     """
+    _demand_text(given, "template")
     text = load_critique_prompt_template(given if isinstance(given, Path) else None)
     template = Template.parse(given if isinstance(given, str) else text, _CRITIQUE_VARIABLES)
     return _checked(template, _CRITIQUE_VARIABLES, "template")
@@ -76,11 +83,12 @@ def critique_template(given: str | Path | None) -> Template:
 
 def rewrite_template(given: str | Path | None) -> Template:
     """The template of rewrite prompts that an argument stands for; errors as in `critique_template`."""
+    _demand_text(given, "rewrite")
     text = read_text(given) if isinstance(given, Path) else given
     if text is None:
         text = load_rewrite_prompt_template()
     template = Template.parse(text, _REWRITE_VARIABLES)
-    return _checked(template, _REWRITE_VARIABLES, "rewrite_template")
+    return _checked(template, _REWRITE_VARIABLES, "rewrite")
 
 
 def template_text(template: Template) -> str:
@@ -135,6 +143,8 @@ def _remarks(critique: Mapping[str, Json]) -> str:
     """What a critique asks for, in words."""
     lines = []
     instructions = critique.get("rewrite_instructions")
+    if isinstance(instructions, str):
+        instructions = [instructions]
     if isinstance(instructions, list) and instructions:
         lines += ["Instructions:", *(f"- {text_of(one)}" for one in instructions)]
     issues = critique.get("issues")
@@ -148,18 +158,30 @@ def _issue(issue: Json) -> str:
     if not isinstance(issue, Mapping):
         return f"- {text_of(issue)}"
     where = f" (at {issue['evidence_path']})" if issue.get("evidence_path") else ""
-    return f"- {issue.get('type')}, {issue.get('severity')}: {issue.get('message')}{where}"
+    # A schema of the caller's own may have other keys.
+    kind = ", ".join(str(issue[name]) for name in ("type", "severity") if issue.get(name))
+    told = issue.get("message") or text_of({key: value for key, value in issue.items() if value})
+    return f"- {kind}: {told}{where}" if kind else f"- {told}{where}"
 
 
 def _form(draft: Draft) -> str:
     kind = json_kind(draft.output)
-    return _TEXT_FORM if kind is None else _JSON_FORM.format(kind="an object" if kind is dict else "a list")
+    return _TEXT_FORM if kind is None else _JSON_FORM.format(kind=_KINDS[kind])
 
 
 def json_kind(output: Json) -> type | None:
-    """`dict` or `list` where an output is such data, or a JSON text of it; None for any other text."""
+    """`dict` or `list` where an output is that, or its JSON text; `bool` or `float`; None for a text."""
     data = data_of(output)
-    return type(data) if isinstance(data, dict | list) else None
+    if isinstance(data, dict | list):
+        return type(data)
+    if isinstance(output, bool):
+        return bool
+    return float if isinstance(output, int | float) else None
+
+
+def _demand_text(given: object, parameter: str) -> None:
+    if given is not None and not isinstance(given, str | Path):
+        raise ArgumentError(f"{parameter} is {shortened(given)}; give a template's text, or a Path to it")
 
 
 def _checked(template: Template, known: tuple[str, ...], parameter: str) -> Template:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Generic, Literal, TypeVar
 
+from autorubric._files import shortened
 from autorubric.critique._schema import SchemaFaultError
-from autorubric.errors import JudgeError, ProviderError, ProviderTimeoutError, ReplyError
+from autorubric.errors import ArgumentError, JudgeError, ProviderError, ProviderTimeoutError, ReplyError
 from autorubric.values import Json, TokenUsage
 
 T = TypeVar("T")
@@ -28,6 +31,9 @@ class TeacherReply:
         usage: What was counted, as `{"total_tokens": 450}`.
         cost: US dollars spent, where known.
         latency_s: Seconds that it took; None: as measured.
+
+    Raises:
+        ArgumentError: A field is of another type, or cannot stand in a file.
     """
 
     text: str
@@ -38,6 +44,30 @@ class TeacherReply:
     usage: Mapping[str, Json] | None = None
     cost: float | None = None
     latency_s: float | None = None
+
+    def __post_init__(self) -> None:
+        # Here, where its author sees it, and not when it is written down with hours of other work.
+        for name in ("text", "provider", "selected_model", "request_id"):
+            given = getattr(self, name)
+            if not isinstance(given, str) and (name == "text" or given is not None):
+                raise ArgumentError(f"TeacherReply: {name} is {shortened(given)}; give a text")
+        models = self.attempted_models
+        if isinstance(models, str) or not all(isinstance(one, str) for one in models or ()):
+            raise ArgumentError(f"TeacherReply: attempted_models is {shortened(models)}; give names")
+        for name in ("cost", "latency_s"):
+            given = getattr(self, name)
+            if given is not None and not (isinstance(given, int | float) and isfinite(given)):
+                raise ArgumentError(f"TeacherReply: {name} is {shortened(given)}; give a finite number")
+        if self.usage is not None and not (isinstance(self.usage, Mapping) and _is_json(dict(self.usage))):
+            raise ArgumentError(f"TeacherReply: usage is {shortened(self.usage)}; give JSON data by name")
+
+
+def _is_json(given: object) -> bool:
+    try:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +151,14 @@ def failed(error: Exception, asked: Provenance) -> Answered[Any]:
         text = error.reply if isinstance(error, ReplyError) else None
         if text is None and error.replies:
             text = error.replies[-1]
-        attempted = error.attempted or asked.attempted_models
-        asked = replace(asked, attempted_models=attempted, usage=usage_dict(error.usage), cost=error.cost)
+        asked = replace(
+            asked,
+            selected_model=error.selected_model,
+            attempted_models=error.attempted or asked.attempted_models,
+            request_id=error.request_id,
+            usage=usage_dict(error.usage),
+            cost=error.cost,
+        )
     return Answered(answer=None, text=text, provenance=asked, failure=failure_of(error))
 
 
@@ -139,6 +175,8 @@ def failure_of(error: Exception) -> Failure:
             return Failure(code="TIMEOUT", message=str(error) or "no answer in time")
         case ProviderError():
             return Failure(code="PROVIDER_ERROR", message=f"{type(error).__name__}: {error}")
+        case JudgeError():
+            return Failure(code="PROVIDER_ERROR", message=str(error))
         case _:
             return Failure(
                 code="PROVIDER_ERROR", message=f"the teacher raised {type(error).__name__}: {error}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from sys import float_info
 from typing import Any, Final
 
+from autorubric._files import parse_structured
 from autorubric.critique._drafts import Draft
 from autorubric.critique._evidence import evidence_of
 from autorubric.critique._provenance import Answered
+from autorubric.errors import FileError
 from autorubric.values import Json
 
 LONGEST_RAW: Final = 20_000
@@ -44,17 +46,12 @@ def now() -> str:
 
 
 def is_strict_json(text: str | None) -> bool:
-    """Whether a reply as it came is a JSON object: no fence, no prose."""
-    if text is None:
-        return False
+    """Whether a reply as it came is JSON: no fence and no prose, no key that comes twice, no NaN."""
     try:
-        return isinstance(json.loads(text, parse_constant=_refuse), dict)
-    except (ValueError, RecursionError):
+        parse_structured(text or "", "json")
+    except FileError:
         return False
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
+    return True
 
 
 def _contract(
@@ -89,7 +86,8 @@ def scores_of(critique: Mapping[str, Any]) -> dict[str, float]:
     return {
         str(name): float(score)
         for name, score in scores.items()
-        if isinstance(score, int | float) and not isinstance(score, bool)
+        # A whole number may be greater than any float.
+        if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= float_info.max
     }
 
 

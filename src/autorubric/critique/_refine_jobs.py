@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from autorubric.critique._drafts import Draft, LineFault, draft_of, line_at, lines_of, read_drafts
+from autorubric.critique._drafts import (
+    MOST_FAULTS,
+    Draft,
+    LineFault,
+    draft_of,
+    line_at,
+    lines_of,
+    read_drafts,
+)
 from autorubric.critique._records import issues_of, risk_of, scores_of, verdict_of
+from autorubric.critique._schema import digest_of
 from autorubric.values import Json
 
 Risk = Literal["low", "medium", "high"]
@@ -33,6 +42,11 @@ class Job(NamedTuple):
     critique: Mapping[str, Json]
     draft: Draft | None
     changed: bool
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what is refined: the draft, its critique, and whether they belong together."""
+        return digest_of([None if self.draft is None else self.draft.digest, self.critique, self.changed])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +83,8 @@ class Jobs:
     Attributes:
         total: Critiques whose verdict is revise.
         filtered: How many of them the risk range leaves out.
-        faults: Lines of the critiques that cannot be read.
+        faults: Lines of the critiques that cannot be read; the first thousand.
+        fault_count: How many there are.
 
     Raises:
         FileError: A file cannot be read.
@@ -78,18 +93,19 @@ class Jobs:
     def __init__(self, critiques_path: Path, drafts_path: Path, risk: RiskRange) -> None:
         self._critiques_path, self._drafts_path = critiques_path, drafts_path
         self.faults: list[LineFault] = []
+        self.fault_count = 0
         self.filtered = 0
         # On disk, under no name, so that memory does not grow with the number of drafts.
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._index.execute("PRAGMA journal_mode=OFF")
         self._index.execute(
-            "CREATE TABLE jobs (id TEXT PRIMARY KEY, taken INTEGER, severity INTEGER, lowest REAL, "
-            "critique INTEGER, draft INTEGER)"
+            "CREATE TABLE jobs (id TEXT PRIMARY KEY, revise INTEGER, taken INTEGER, severity INTEGER, "
+            "lowest REAL, critique INTEGER, draft INTEGER)"
         )
         self._read_critiques(risk)
         self._find_drafts()
-        self.total = self._count("SELECT COUNT(*) FROM jobs")
-        self.filtered = self._count("SELECT COUNT(*) FROM jobs WHERE NOT taken")
+        self.total = self._count("SELECT COUNT(*) FROM jobs WHERE revise")
+        self.filtered = self._count("SELECT COUNT(*) FROM jobs WHERE revise AND NOT taken")
 
     def __iter__(self) -> Iterator[Job]:
         query = (
@@ -97,14 +113,26 @@ class Jobs:
             "ORDER BY severity DESC, lowest ASC, critique ASC"
         )
         for key, critique_at, draft_at in self._index.execute(query):
-            record = json.loads(line_at(self._critiques_path, critique_at).raw)
-            draft = None
-            if draft_at is not None:
-                found = draft_of(line_at(self._drafts_path, draft_at))
-                draft = found if isinstance(found, Draft) else None
-            of = record.get("draft_hash")
-            changed = draft is not None and of is not None and of != draft.digest
-            yield Job(key, record["critique"], draft, changed)
+            yield self._job(key, critique_at, draft_at)
+
+    def judged(self) -> Iterator[str]:
+        """The ids of all critiques that have a verdict, whichever it is."""
+        return (key for (key,) in self._index.execute("SELECT id FROM jobs"))
+
+    def of(self, key: str) -> Job | None:
+        """What is to be refined under an id; None where its verdict is another than revise."""
+        row = self._index.execute("SELECT critique, draft, revise FROM jobs WHERE id = ?", (key,)).fetchone()
+        return self._job(key, row[0], row[1]) if row is not None and row[2] else None
+
+    def _job(self, key: str, critique_at: int, draft_at: int | None) -> Job:
+        record = json.loads(line_at(self._critiques_path, critique_at).raw)
+        draft = None
+        if draft_at is not None:
+            found = draft_of(line_at(self._drafts_path, draft_at))
+            draft = found if isinstance(found, Draft) else None
+        of = record.get("draft_hash")
+        changed = draft is not None and of is not None and of != draft.digest
+        return Job(key, record["critique"], draft, changed)
 
     def _read_critiques(self, risk: RiskRange) -> None:
         for line in lines_of(self._critiques_path):
@@ -114,13 +142,18 @@ class Jobs:
                 if not isinstance(key, str):
                     raise TypeError(key)
             except (ValueError, KeyError, TypeError, RecursionError):
-                self.faults.append(LineFault(line.number, "no record of a critique"))
+                self.fault_count += 1
+                if len(self.faults) < MOST_FAULTS:
+                    self.faults.append(LineFault(line.number, "no record of a critique"))
                 continue
             self._index.execute("DELETE FROM jobs WHERE id = ?", (key,))
-            if verdict_of(record) == "revise":
+            verdict = verdict_of(record)
+            if verdict is not None:
                 critique = record["critique"]
-                row = (key, risk.takes(critique), _severity(critique), _lowest(critique), line.offset)
-                self._index.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, NULL)", row)
+                revise = verdict == "revise"
+                taken = revise and risk.takes(critique)
+                row = (key, revise, taken, _severity(critique), _lowest(critique), line.offset)
+                self._index.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
 
     def _find_drafts(self) -> None:
         for found in read_drafts(self._drafts_path):

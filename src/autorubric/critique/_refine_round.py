@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from autorubric._files import shortened
 from autorubric.critic import Template
 from autorubric.critique._critics import DraftCritic
 from autorubric.critique._drafts import Draft
-from autorubric.critique._evidence import data_of
-from autorubric.critique._prompts import json_kind, rewrite_prompt
+from autorubric.critique._prompts import rewrite_prompt
 from autorubric.critique._provenance import Answered
 from autorubric.critique._records import now, raw_text, scores_of
+from autorubric.critique._rewritten import Rewritten, Validate, canonical, read_rewritten
 from autorubric.critique._teacher import Question, Teacher
-from autorubric.errors import ReplyError
-from autorubric.llm import parse_json
 from autorubric.values import Json
 
 Outcome = Literal["refined", "rejected", "undecided", "errors"]
@@ -33,60 +29,77 @@ class Refiner:
         critic: Who judges what was rewritten.
         template: The template of rewrite prompts.
         max_rounds: How often a draft is rewritten at most.
+        validate: Checks what was rewritten, and gives its contract; None checks that no key is lost.
     """
 
     teacher: Teacher
     critic: DraftCritic
     template: Template
     max_rounds: int
+    validate: Validate | None = None
 
     async def refine(self, draft: Draft, critique: Mapping[str, Json]) -> tuple[Outcome, dict[str, Json]]:
         """What became of a draft, and its record."""
-        work = _Work(draft=draft, critique=critique, seen=[_canonical(draft.output)])
-        work.levels.append(_level(critique))
+        work = _Work(original=draft, draft=draft, seen=[canonical(draft.output)])
+        work.judge(critique)
         for _ in range(self.max_rounds):
             ended = await self._round(work)
             if ended is not None:
-                return ended[0], work.record(draft, ended[1])
-        return "undecided", work.record(draft, "max_rounds")
+                return ended[0], work.record(*ended)
+        return "undecided", work.record("undecided", "max_rounds")
 
     async def _round(self, work: _Work) -> tuple[Outcome, str] | None:
         """One round; how the work ended and why, or None where it goes on."""
         rewritten = await self._rewritten(work)
-        if rewritten.failure is not None:
+        if rewritten.answer is None:
             work.fail("rewrite", rewritten)
             return "errors", "error"
-        work.draft = replace(work.draft, output=rewritten.answer, contract=None)
-        again = _canonical(work.draft.output) in work.seen
-        if again:
+        output, contract = rewritten.answer
+        work.draft = replace(work.draft, output=output, contract=contract)
+        if canonical(output) in work.seen:
             work.note(rewritten, None)
             return "undecided", "oscillation"
-        work.seen.append(_canonical(work.draft.output))
+        work.seen.append(canonical(output))
         judged = await self.critic.critique(work.draft)
         work.note(rewritten, judged)
         if judged.answer is None:
             work.fail("critique", judged)
             return "errors", "error"
-        work.critique = judged.answer
-        work.levels.append(_level(judged.answer))
+        work.judge(judged.answer)
         return _ending(judged.answer, work.levels)
 
-    async def _rewritten(self, work: _Work) -> Answered[Json]:
-        kind = json_kind(work.draft.output)
-        draft, critique = work.draft, work.critique
-
-        def read(text: str) -> Json:
-            return _read(text, kind, as_text=isinstance(draft.output, str))
-
+    async def _rewritten(self, work: _Work) -> Answered[Rewritten]:
+        draft, critique = work.draft, work.judged[-1].critique
         return await self.teacher.ask(
             Question(
                 prompt_of=lambda _: rewrite_prompt(self.template, draft, critique),
                 output=draft.output_text,
-                read=read,
+                # By what was drafted, not by what was made of it: its form is what is to be kept.
+                read=lambda text: read_rewritten(text, work.original.output, self.validate),
                 # Of a text that was cut, only a part could be written anew.
                 may_cut=False,
             )
         )
+
+
+class _Judged(NamedTuple):
+    """A text with its critique: that of the draft itself in round 0, then that of each round."""
+
+    round: int
+    draft: Draft
+    critique: Mapping[str, Json]
+
+    @property
+    def level(self) -> float | None:
+        """The mean score; None where there are no scores."""
+        scores = scores_of(self.critique)
+        return fmean(scores.values()) if scores else None
+
+    @property
+    def rank(self) -> tuple[bool, float, int]:
+        """The greater, the better; of equal ones the later follows more of what was asked for."""
+        level = self.level
+        return level is not None, level or 0.0, self.round
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,22 +107,31 @@ class _Work:
     """A draft under way.
 
     Attributes:
+        original: The draft as it was given.
         draft: The draft as last written.
-        critique: The last critique.
         seen: Every output so far, in a canonical form.
-        levels: Mean score of every critique so far; None where it has no scores.
+        judged: Every text so far that has a critique, from the draft itself on.
         history: What happened in each round.
         failure: What failed, where something did.
     """
 
+    original: Draft
     draft: Draft
-    critique: Mapping[str, Json]
     seen: list[str]
-    levels: list[float | None] = field(default_factory=list)
+    judged: list[_Judged] = field(default_factory=list)
     history: list[dict[str, Json]] = field(default_factory=list)
     failure: dict[str, Json] | None = None
 
-    def note(self, rewritten: Answered[Json], judged: Answered[dict[str, Json]] | None) -> None:
+    @property
+    def levels(self) -> list[float | None]:
+        """The mean score of every critique so far; None where it has no scores."""
+        return [one.level for one in self.judged]
+
+    def judge(self, critique: Mapping[str, Json]) -> None:
+        """Notes the critique of the draft as last written."""
+        self.judged.append(_Judged(len(self.history), self.draft, critique))
+
+    def note(self, rewritten: Answered[Rewritten], judged: Answered[dict[str, Json]] | None) -> None:
         """Notes a round."""
         self.history.append(
             {
@@ -134,22 +156,30 @@ class _Work:
             "teacher": answered.provenance.to_dict(),
         }
 
-    def record(self, original: Draft, reason: str) -> dict[str, Json]:
-        """The record of the draft, a draft itself: its output is the last that was written."""
+    def record(self, outcome: Outcome, reason: str) -> dict[str, Json]:
+        """The record of the draft, a draft itself.
+
+        Its output is the last that was written, with its critique where it has one; where nothing is decided,
+        the one with the best mean score, which may be the draft's own.
+        """
+        kept = _Judged(len(self.history), self.draft, self.judged[-1].critique)
+        if outcome == "undecided":
+            kept = max(self.judged, key=lambda one: one.rank)
         return {
-            "id": original.id,
-            "draft_id": original.id,
-            "prompt": original.prompt,
-            "output": self.draft.output,
-            "contract": None if self.history else original.contract,
+            "id": self.original.id,
+            "draft_id": self.original.id,
+            "prompt": self.original.prompt,
+            "output": kept.draft.output,
+            "contract": kept.draft.contract,
             "reason": reason,
             "rounds": len(self.history),
-            "critique": dict(self.critique),
-            "mean_scores": list(self.levels),
+            "output_round": kept.round,
+            "critique": dict(kept.critique),
+            "mean_scores": self.levels,
             "history": self.history,
             "error": self.failure,
             "created_at": now(),
-            "draft_hash": original.digest,
+            "draft_hash": self.original.digest,
         }
 
 
@@ -164,47 +194,3 @@ def _ending(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[O
     if before is not None and after is not None and after <= before:
         return "undecided", "no_gain"
     return None
-
-
-def _level(critique: Mapping[str, Json]) -> float | None:
-    scores = scores_of(critique)
-    return fmean(scores.values()) if scores else None
-
-
-def _canonical(output: Json) -> str:
-    """An output in a form that is the same for the same output, however it is laid out."""
-    if json_kind(output) is None:
-        return "text:" + " ".join(str(output).split())
-    return "json:" + json.dumps(data_of(output), sort_keys=True, ensure_ascii=True)
-
-
-def _read(text: str, kind: type | None, *, as_text: bool) -> Json:
-    """A rewritten output.
-
-    Args:
-        text: The reply as it came.
-        kind: `dict` or `list` where the output was JSON.
-        as_text: Whether the output is a text, JSON or not.
-
-    Raises:
-        ReplyError: It is empty, or no JSON of that kind.
-    """
-    if not text.strip():
-        raise ReplyError("the rewritten output is empty; give the whole of it", reply=text)
-    if kind is None:
-        return text.strip()
-    data = parse_json(text) if kind is dict else _read_list(text)
-    return json.dumps(data, ensure_ascii=False) if as_text else data
-
-
-def _read_list(text: str) -> Json:
-    body = text.strip()
-    if body.startswith("```"):
-        body = body.strip("`").partition("\n")[2]
-    try:
-        data = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ReplyError(f"the rewritten output is no JSON: {error}", reply=text) from None
-    if not isinstance(data, list):
-        raise ReplyError(f"the output was a list, and {shortened(data)} is none; give a list", reply=text)
-    return data

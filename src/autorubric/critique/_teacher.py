@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from autorubric._files import shortened
+from autorubric._sync import no_stray_cancellation
 from autorubric.criteria import qualified_name
 from autorubric.critic import Called, called_of
 from autorubric.critique._prompts import TeacherPrompt
@@ -116,6 +117,8 @@ def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
     models = (config or {}).get("models") or []
     if not isinstance(generation, Mapping) or not isinstance(models, list | tuple):
         raise ArgumentError('config: "models" is a list of names and "generation" a mapping of settings')
+    if own := {"model", "fallbacks"} & set(generation):
+        raise ArgumentError(f'config: "generation" has {min(own)!r}; name models in teacher and "models"')
     fallbacks = tuple(model for model in models if model != name)
     try:
         return LLMConfig(**{"model": name, "fallbacks": fallbacks, **generation})
@@ -145,7 +148,8 @@ class _Model:
         policy = config.truncate if question.may_cut else None
         whole = (Submission(text=question.output),)
         try:
-            exchange, truncated = await ask_fitting(ask, whole, policy, compared=False)
+            with no_stray_cancellation(f"teacher {config.model!r}"):
+                exchange, truncated = await ask_fitting(ask, whole, policy, compared=False)
         except JudgeError as error:
             spent = replace(asked, latency_s=self.clock() - started)
             return failed(error, spent)
@@ -194,10 +198,9 @@ class _Function:
         asked = Provenance(provider="function", asked_model=self._name, attempted_models=(self._name,))
         started = self.clock()
         try:
-            given = await self.called.call(question.prompt_of(question.output))
+            with no_stray_cancellation(f"teacher {self._name!r}"):
+                given = await self.called.call(question.prompt_of(question.output))
             reply = _reply_of(given)
-            # What it says of itself is written down with the rest.
-            json.dumps([reply.usage, reply.cost, reply.latency_s], allow_nan=False, default=dict)
         # The function is its author's code, not ours: whatever it raises is the teacher's failure.
         except Exception as error:
             return failed(error, replace(asked, latency_s=self.clock() - started))
@@ -206,7 +209,7 @@ class _Function:
             provider=reply.provider or "function",
             asked_model=self._name,
             selected_model=reply.selected_model or self._name,
-            attempted_models=tuple(reply.attempted_models) or (reply.selected_model or self._name,),
+            attempted_models=tuple(reply.attempted_models or ()) or (reply.selected_model or self._name,),
             request_id=reply.request_id,
             latency_s=measured if reply.latency_s is None else reply.latency_s,
             usage=reply.usage,

@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
+import math
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -84,7 +85,8 @@ def build_server(tools: ToolServer) -> Server[Any, Any]:
         return types.ServerResult(types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS]))
 
     async def call_tool(request: types.CallToolRequest) -> types.ServerResult:
-        return types.ServerResult(await _called(tools, request.params, _progress(server)))
+        async with _progress(server, tools.heartbeat) as on_progress:
+            return types.ServerResult(await _called(tools, request.params, on_progress))
 
     # Not by the SDK's decorators: what they make of an error has no structured content.
     server.request_handlers[types.ListToolsRequest] = list_tools
@@ -120,19 +122,42 @@ async def _called(
     )
 
 
-def _progress(server: Server[Any, Any]) -> Progress | None:
-    """Sends progress to a client that asked for it."""
+@contextlib.asynccontextmanager
+async def _progress(server: Server[Any, Any], heartbeat: float) -> AsyncIterator[Progress | None]:
+    """Sends progress to a client that asked for it, and signs of life between two steps."""
     context = server.request_context
     token = context.meta.progressToken if context.meta is not None else None
     if token is None:
-        return None
+        yield None
+        return
+    step: tuple[float, int | None, str] = (0.0, None, "called")
 
-    async def tell(done: int, steps: int, what: str) -> None:
+    async def send(done: float, steps: int | None, what: str) -> None:
         await context.session.send_progress_notification(
             token, done, total=steps, message=what, related_request_id=str(context.request_id)
         )
 
-    return tell
+    async def tell(done: int, steps: int, what: str) -> None:
+        nonlocal step
+        step = (done, steps, what)
+        await send(done, steps, what)
+
+    async def beat() -> None:
+        nonlocal step
+        while True:
+            await anyio.sleep(heartbeat)
+            done, steps, what = step
+            # Progress has to grow, and the next step is not reached.
+            step = ((done + math.floor(done) + 1) / 2, steps, what)
+            try:
+                await send(*step)
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return  # nobody listens any more
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(beat)
+        yield tell
+        tasks.cancel_scope.cancel()
 
 
 def serve(tools: ToolServer, http: HttpAddress | None = None) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from autorubric.errors import ArgumentError, AutorubricError
+from autorubric.errors import ArgumentError, AutorubricError, JudgeError, MissingDependencyError
 from autorubric.graders import CriterionGrader
 from autorubric.judges import Judge
 from autorubric.llm import LLMConfig
@@ -20,6 +20,7 @@ from autorubric.tool import (
     TITLE,
     WIRE_NAME,
     Progress,
+    Provider,
     ProviderTable,
     Workspace,
     critique_evaluate,
@@ -39,11 +40,13 @@ class ToolServer:
         providers: Who evaluates.
         root: The folder that rubric files, run folders and datasets are confined to.
         timeout: Seconds that a call may take.
+        heartbeat: Seconds between signs of life to a client that asked for progress.
     """
 
     providers: ProviderTable
     root: Path = field(default_factory=Path.cwd)
     timeout: float = 30.0
+    heartbeat: float = 5.0
 
     @property
     def files(self) -> Workspace:
@@ -155,18 +158,47 @@ async def _grade(server: ToolServer, arguments: Mapping[str, Any], on_progress: 
             if isinstance(asked.rubric, str)
             else Rubric.from_dict(asked.rubric)
         )
-        provider = server.providers.routed(asked.provider, "text", rubric.names)[0]
-        if not isinstance(provider.evaluator, str | LLMConfig | Judge):
-            raise ArgumentError(f"provider {provider.name!r} is no model and no judge, and cannot grade")
-        async with CriterionGrader(judges=[provider.evaluator]) as grader:
-            report = await rubric.grade(
-                asked.text, grader, query=asked.query, reference_submission=asked.reference
-            )
-        content = {"ok": report.score is not None, "provider": provider.name, **_report(report)}
-        score = "no score" if report.score is None else f"score {report.score:.3g}"
-        return Outcome(content=content, line=f"{score} · {len(rubric)} criteria")
+        failed: dict[str, str] = {}
+        for provider in server.providers.routed(asked.provider, "text", rubric.names):
+            try:
+                report = await _graded(asked, rubric, provider)
+            except (JudgeError, MissingDependencyError) as error:
+                failed[provider.name] = f"{type(error).__name__}: {error}"
+            else:
+                return _graded_outcome(provider.name, report, failed)
+        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
+        raise JudgeError(f"No provider could grade. {told}")
 
     return await _guarded(work(), server.timeout)
+
+
+async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
+    """The report of one provider.
+
+    Raises:
+        JudgeError: It judged nothing.
+    """
+    if provider.fault:
+        raise JudgeError(provider.fault)
+    if not isinstance(provider.evaluator, str | LLMConfig | Judge):
+        raise JudgeError(f"provider {provider.name!r} is no model and no judge, and cannot grade")
+    # What could not be judged is told as that, and never counts as an answer.
+    async with CriterionGrader(judges=[provider.evaluator], on_failure="exclude") as grader:
+        report = await rubric.grade(
+            asked.text, grader, query=asked.query, reference_submission=asked.reference
+        )
+    if all(one.status == "failed" for one in report.report):
+        raise JudgeError(report.error or "every judgment failed")
+    return report
+
+
+def _graded_outcome(provider: str, report: EnsembleEvaluationReport, failed: Mapping[str, str]) -> Outcome:
+    fallback = {"fallback_from": dict(failed)} if failed else {}
+    content = {"ok": report.score is not None, "provider": provider, **fallback, **_report(report)}
+    score = "no score" if report.score is None else f"score {report.score:.3g}"
+    left = sum(one.status == "failed" for one in report.report)
+    unjudged = f" · {left} not judged" if left else ""
+    return Outcome(content=content, line=f"{score} · {len(report.report)} criteria{unjudged}")
 
 
 def _report(report: EnsembleEvaluationReport) -> dict[str, Json]:
@@ -226,7 +258,7 @@ async def _guarded(work: Awaitable[Outcome], seconds: float) -> Outcome:
     # An agent is told of a bug too, and goes on.
     except Exception as raised:
         error = f"Unexpected {type(raised).__name__}: {raised}"
-    return Outcome(content={"ok": False, "error": error}, line=f"✗ {error}")
+    return Outcome(content={"ok": False, "error": error, "provider": None}, line=f"✗ {error}")
 
 
 def _read(kind: type[ArgumentsT], given: Mapping[str, Any]) -> ArgumentsT:
@@ -263,7 +295,8 @@ TOOLS: Final = (
         ),
         input_schema=GradeArguments.model_json_schema(),
         output_schema=_answer_schema(
-            provider={"type": "string"},
+            provider={"type": ["string", "null"]},
+            fallback_from={"type": "object"},
             score={"type": ["number", "null"]},
             criteria={"type": "array", "items": {"type": "object"}},
         ),

@@ -10,7 +10,7 @@ from autorubric.llm._cache import CacheStats, ReplyCache
 from autorubric.llm._client import LLMClient, generate, generate_sync
 from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
 from autorubric.llm._exchange import Exchange
-from autorubric.llm._json import parse_json, parse_reply
+from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
 from autorubric.llm._names import prefix_of
 from autorubric.llm._secrets import holds_secret
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Role, Transport
@@ -35,6 +35,8 @@ __all__ = [
     "generate_sync",
     "holds_secret",
     "parse_json",
+    "parse_json_list",
     "parse_reply",
     "prefix_of",
+    "without_thinking",
 ]

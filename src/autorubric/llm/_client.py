@@ -209,6 +209,7 @@ def _schema_of(kind: type[BaseModel]) -> ReplySchema:
 def _refused(exchange: Exchange[Any]) -> ReplyError:
     error = ReplyError(f"{exchange.model} refused: {exchange.refusal}", reply=exchange.replies[-1])
     error.usage, error.cost, error.replies = exchange.usage, exchange.cost, exchange.replies
+    error.selected_model, error.request_id = exchange.model, exchange.request_id
     return error
 
 

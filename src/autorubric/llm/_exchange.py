@@ -74,10 +74,13 @@ class Tally:
     replies: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     cost: float | None = 0.0
+    model: str | None = None
+    request_id: str | None = None
 
     def add(self, reply: ModelReply) -> None:
         """Counts one reply."""
         self.replies.append(reply.text)
+        self.model, self.request_id = reply.model, reply.request_id
         if reply.usage is not None:
             self.usage = reply.usage if self.usage is None else self.usage + reply.usage
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
@@ -87,6 +90,7 @@ class Tally:
         error.messages = tuple((message.role, message.content) for message in question.messages)
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None
+        error.selected_model, error.request_id = self.model, self.request_id
 
 
 def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:

@@ -1,4 +1,4 @@
-"""Reads the JSON object in a model's reply, whatever stands around it, in linear time."""
+"""Reads the JSON object, or list, in a model's reply, whatever stands around it, in linear time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,32 @@ import json
 import math
 import re
 from collections import Counter
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from autorubric.errors import ReplyError
 from autorubric.values import Json
 
 _DEEPEST: Final = 100
-_OBJECT_START: Final = re.compile(r'\{\s*(?:"|\})')
 _STRING_OR_COMMA: Final = re.compile(r'"(?:[^"\\]|\\.|\\\Z)*+(?:"|\Z)|,(?=\s*[}\]])', re.DOTALL)
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _DECORATION: Final = "`*\"' \t\r\n"
 _WORD: Final = re.compile(r"[A-Za-z_]{1,20}|[+-]?[0-9.]{1,20}(?:[eE][+-]?[0-9]{1,3})?")
 _THINK_END: Final = re.compile(r"</think(?:ing)?>")
+
+
+class _Wanted(NamedTuple):
+    """What is looked for in a reply: its type, its name, and where such data may begin."""
+
+    kind: type
+    name: str
+    start: re.Pattern[str]
+
+
+_OBJECT: Final = _Wanted(dict, "object", re.compile(r'\{\s*(?:"|\})'))
+# An object is passed over whole: a list inside it is no answer.
+_LIST: Final = _Wanted(
+    list, "list", re.compile(r'\{\s*(?:"|\})|\[\s*(?:["\[\]{\-0-9]|true\b|false\b|null\b)')
+)
 
 
 def parse_json(text: str) -> Json:
@@ -32,21 +46,44 @@ def parse_json(text: str) -> Json:
     Raises:
         ReplyError: There is no such object; the message can be sent back to the model.
     """
+    return _parse(text, _OBJECT)
+
+
+def parse_json_list(text: str) -> Json:
+    """The JSON list in a reply; as in `parse_json` otherwise.
+
+    Raises:
+        ReplyError: There is no such list; the message can be sent back to the model.
+    """
+    return _parse(text, _LIST)
+
+
+def without_thinking(text: str, wanted: str = "answer") -> str:
+    """A reply without the `<think>` block that it begins with.
+
+    Raises:
+        ReplyError: There is nothing after the block; the message can be sent back to the model.
+    """
     body = text.strip()
-    if body.startswith("<think"):
-        ended = _THINK_END.search(body)
-        if not ended:
-            raise ReplyError("the reply ended within its reasoning; answer with the JSON object", reply=text)
-        body = body[ended.end() :]
+    if not body.startswith("<think"):
+        return body
+    ended = _THINK_END.search(body)
+    if not ended:
+        raise ReplyError(f"the reply ended within its reasoning; answer with the {wanted}", reply=text)
+    return body[ended.end() :].strip()
+
+
+def _parse(text: str, wanted: _Wanted) -> Json:
+    body = without_thinking(text, f"JSON {wanted.name}")
     try:
-        return _parse_body(body)
+        return _parse_body(body, wanted)
     except _Unreadable as error:
         # Some servers leave out the tag that opens the block.
         ended = _THINK_END.search(body)
         if not ended:
             raise ReplyError(str(error), reply=text) from None
     try:
-        return _parse_body(body[ended.end() :])
+        return _parse_body(body[ended.end() :], wanted)
     except _Unreadable as error:
         raise ReplyError(str(error), reply=text) from None
 
@@ -73,59 +110,58 @@ class _Unreadable(Exception):
     """Why a text has no readable object."""
 
 
-def _parse_body(text: str) -> dict[str, Json]:
+def _parse_body(text: str, wanted: _Wanted) -> Any:
     body = text.strip()
     if not body:
-        raise _Unreadable("the reply is empty; answer with one JSON object")
+        raise _Unreadable(f"the reply is empty; answer with one JSON {wanted.name}")
     try:
         whole = _DECODER.decode(body)
     except RecursionError as error:
-        raise _explain(error) from None
+        raise _explain(error, wanted) from None
     except ValueError:
-        return _find_object(body)
-    if isinstance(whole, list) and len(whole) == 1:
+        return _find(body, wanted)
+    if wanted is _OBJECT and isinstance(whole, list) and len(whole) == 1:
         whole = whole[0]
-    if not isinstance(whole, dict):
-        raise _Unreadable(f"the reply is {_kind(whole)}; answer with one JSON object")
-    return _clean(whole, body)
+    if not isinstance(whole, wanted.kind):
+        raise _Unreadable(f"the reply is {_kind(whole)}; answer with one JSON {wanted.name}")
+    return _clean(whole, body, wanted)
 
 
-def _find_object(text: str) -> dict[str, Json]:
-    found: list[dict[str, Json]] = []
+def _find(text: str, wanted: _Wanted) -> Any:
+    found: list[Any] = []
     repaired = False
-    start = _OBJECT_START.search(text)
+    start = wanted.start.search(text)
     while start:
         try:
             payload, end = _DECODER.raw_decode(text, start.start())
         except json.JSONDecodeError as error:
             if repaired:
-                raise _explain(error) from None
+                raise _explain(error, wanted) from None
             # Strings are told from the rest by their quotes, so the repair begins where JSON begins.
             text, repaired = _without_trailing_commas(text[start.start() :]), True
-            start = _OBJECT_START.match(text)
+            start = wanted.start.match(text)
             continue
         except (RecursionError, ValueError) as error:
-            raise _explain(error) from None
-        found.append(payload)
-        start = _OBJECT_START.search(text, end)
+            raise _explain(error, wanted) from None
+        if isinstance(payload, wanted.kind):
+            found.append(payload)
+        start = wanted.start.search(text, end)
     if not found:
-        raise _Unreadable("the reply has no JSON object; answer with one JSON object")
-    return _clean(next((one for one in reversed(found) if one), found[-1]), text)
+        raise _Unreadable(f"the reply has no JSON {wanted.name}; answer with one JSON {wanted.name}")
+    return _clean(next((one for one in reversed(found) if one), found[-1]), text, wanted)
 
 
 def _without_trailing_commas(text: str) -> str:
     return _STRING_OR_COMMA.sub(lambda match: "" if match[0] == "," else match[0], text)
 
 
-def _clean(payload: dict[str, Json], text: str) -> dict[str, Json]:
+def _clean(payload: Any, text: str, wanted: _Wanted) -> Any:
     """The payload without lone surrogates, which no file could hold, and of a depth that code can walk."""
     if text.count("{") + text.count("[") > _DEEPEST and _is_deep(payload):
-        raise _explain(RecursionError())
+        raise _explain(RecursionError(), wanted)
     if not _SURROGATE.search(text):
         return payload
-    encoded = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
-    cleaned: dict[str, Json] = json.loads(encoded)
-    return cleaned
+    return json.loads(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _is_deep(payload: Json) -> bool:
@@ -140,21 +176,25 @@ def _is_deep(payload: Json) -> bool:
     return any(isinstance(held, dict | list) for held in layer)
 
 
-def _explain(error: Exception) -> _Unreadable:
+def _explain(error: Exception, wanted: _Wanted) -> _Unreadable:
     if isinstance(error, RecursionError):
-        return _Unreadable(f"the reply is nested over {_DEEPEST} levels deep; answer with a flat JSON object")
+        return _Unreadable(
+            f"the reply is nested over {_DEEPEST} levels deep; answer with a flat JSON {wanted.name}"
+        )
     if isinstance(error, json.JSONDecodeError):
         return _Unreadable(
             f"the reply's JSON is broken or cut off: {error.msg} at line {error.lineno}, "
-            f"column {error.colno}; answer with one complete JSON object"
+            f"column {error.colno}; answer with one complete JSON {wanted.name}"
         )
-    return _Unreadable(f"the reply's JSON cannot be read: {error}; answer with one JSON object")
+    return _Unreadable(f"the reply's JSON cannot be read: {error}; answer with one JSON {wanted.name}")
 
 
 def _kind(value: Json) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    return {str: "a text", bool: "a truth value", type(None): "null"}.get(type(value), "a number")
+    return {dict: "an object", str: "a text", bool: "a truth value", type(None): "null"}.get(
+        type(value), "a number"
+    )
 
 
 def _refuse_constant(name: str) -> NoReturn:

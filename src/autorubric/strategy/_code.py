@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 _FENCE: Final = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)")
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
 _SAME: Final[Mapping[str, str]] = {
     "py": "python",
     "python3": "python",
@@ -47,7 +48,8 @@ def extract_code(text: str, language: str | None = None) -> str:
 
 
 def _blocks(text: str) -> Iterator[_Block]:
-    lines = iter(text.splitlines())
+    # Other characters that Python takes for line ends, as a form feed, may stand within a line of code.
+    lines = iter(_LINE_END.split(text))
     for line in lines:
         opened = _opening(line)
         if opened is None:
@@ -55,7 +57,7 @@ def _blocks(text: str) -> Iterator[_Block]:
         indent, fence, told = opened
         code = []
         for inner in lines:
-            if _closes(inner, fence):
+            if _closes(inner, fence, indent):
                 break
             code.append(_without(inner, indent))
         words = told.split()
@@ -71,15 +73,20 @@ def _opening(line: str) -> tuple[int, str, str] | None:
     return len(found[1]), found[2], found[3]
 
 
-def _closes(line: str, fence: str) -> bool:
+def _closes(line: str, fence: str, indent: int) -> bool:
     mark = line.strip()
-    return len(mark) >= len(fence) and not mark.strip(fence[0])
+    # One that is indented further, as in a docstring, is code.
+    near = _blanks(line) <= indent + 3
+    return near and len(mark) >= len(fence) and not mark.strip(fence[0])
 
 
 def _without(line: str, indent: int) -> str:
     """A line of a block that is indented as a whole, as in a list."""
-    blanks = len(line) - len(line.lstrip(" \t"))
-    return line[min(indent, blanks) :]
+    return line[min(indent, _blanks(line)) :]
+
+
+def _blanks(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
 
 
 def _canonical(language: str) -> str:

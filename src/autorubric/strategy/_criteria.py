@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
+from autorubric._sync import run_sync
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.judges import JudgeLike
@@ -63,6 +64,10 @@ class QualitativeCriteria(SampledCriteria[bool]):
     async def verify(self, candidate: Any, context: Any = None) -> bool:
         """Whether the candidate passes: the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
+
+    def verify_sync(self, candidate: Any, context: Any = None) -> bool:
+        """`verify` for synchronous code; works inside a running event loop too."""
+        return run_sync(self.verify(candidate, context))
 
     def _criterion(self) -> BaseCriterion:
         return gate(self.expression)
@@ -126,6 +131,10 @@ class QuantitativeCriteria(SampledCriteria[float]):
     async def compute(self, candidate: Any, context: Any = None) -> float:
         """The candidate's score: the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
+
+    def compute_sync(self, candidate: Any, context: Any = None) -> float:
+        """`compute` for synchronous code; works inside a running event loop too."""
+        return run_sync(self.compute(candidate, context))
 
     def _criterion(self) -> BaseCriterion:
         return rating(self.expression, self.min, self.max)

@@ -63,6 +63,11 @@ class StrategyCandidate:
     generation_spent: float | None = None
 
     @property
+    def cost_fallback_used(self) -> bool:
+        """Whether the cost, or part of it, stands for votes that did not come."""
+        return any(one.fallback_used for one in self.costing)
+
+    @property
     def fallback_used(self) -> bool:
         """Whether some evaluation's value stands for votes that did not come."""
         return any(one.fallback_used for one in (*self.verification, *self.costing))
@@ -99,6 +104,7 @@ class StrategyResult:
         candidates: Every candidate of every round, in order.
         winner_number: The winner's number among them; None where none passed.
         reevaluation: The winner judged again; None where not asked for, or there is no winner.
+        max_cost_reached: Whether a round or the reevaluation was left out since `max_cost` was spent.
     """
 
     winner: Any
@@ -107,6 +113,7 @@ class StrategyResult:
     candidates: tuple[StrategyCandidate, ...]
     winner_number: int | None = None
     reevaluation: Reevaluation | None = None
+    max_cost_reached: bool = False
 
     @property
     def reevaluated_cost(self) -> float | None:

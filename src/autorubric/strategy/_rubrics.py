@@ -130,8 +130,10 @@ class RubricThreshold:
         ledger = current_ledger()
         place = ledger.reserve()
         rounds = range(1, ledger.fresh + 1) if ledger.fresh else range(1)
-        reports = await asyncio.gather(*(self._grade(candidate, context, one) for one in rounds))
-        evaluation = RubricEvaluation(reports=tuple(reports), min_score=self.min_score)
+        gradings = (self._grade(candidate, context, one) for one in rounds)
+        # All come to an end before one that raised is told, so that none is left running.
+        graded = await asyncio.gather(*gradings, return_exceptions=True)
+        evaluation = RubricEvaluation(reports=tuple(map(_report, graded)), min_score=self.min_score)
         ledger.enter(place, evaluation)
         return evaluation
 
@@ -147,6 +149,12 @@ class RubricThreshold:
         if evaluation.score is None:
             raise JudgeError(f"the candidate could not be judged: {evaluation.reports[0].error}")
         return evaluation.score
+
+
+def _report(graded: EnsembleEvaluationReport | BaseException) -> EnsembleEvaluationReport:
+    if isinstance(graded, BaseException):
+        raise graded
+    return graded
 
 
 def _lost(report: EnsembleCriterionReport) -> bool:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias
 
 from autorubric._files import shortened
-from autorubric.criteria import BaseCriterion, NumericalRatingCriterion, PassFailCriterion
-from autorubric.errors import ArgumentError
+from autorubric._sync import run_sync
+from autorubric.criteria import BaseCriterion, NumericalRatingCriterion, PassFailCriterion, Shown
+from autorubric.errors import ArgumentError, ReplyError
 from autorubric.graders import JudgeCall, cast_all, derive_seed, warn_of_equal_samples
 from autorubric.judges import JudgeLike, JudgeRequest, JudgeSpec, Seat, seat_judges
+from autorubric.llm import parse_reply
 from autorubric.strategy._code import extract_code
 from autorubric.strategy._evaluation import SampledEvaluation, T
 from autorubric.strategy._ledger import current_ledger
 from autorubric.types import JudgeVote
-from autorubric.values import Submission
+from autorubric.values import Answer, Submission
 
 Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
 """What is judged of a candidate: its first block of code, what a function makes of it, or all of it."""
@@ -28,9 +31,17 @@ Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
 class _Gate(PassFailCriterion):
     takes_bare: ClassVar[bool] = True
 
+    def read(self, reply: Any, shown: Shown | None = None) -> Answer:
+        """The answer of any judge, a function's text read as a model's is."""
+        return super().read(_unwrapped(reply), shown)
+
 
 class _Rating(NumericalRatingCriterion):
     takes_bare: ClassVar[bool] = True
+
+    def read(self, reply: Any, shown: Shown | None = None) -> Answer:
+        """The answer of any judge, a function's text read as a model's is."""
+        return super().read(_unwrapped(reply), shown)
 
 
 @lru_cache(maxsize=256)
@@ -104,6 +115,10 @@ class SampledCriteria(ABC, Generic[T]):
         evaluation = self._decide(await self._votes(candidate, context, fresh=ledger.fresh))
         ledger.enter(place, evaluation)
         return evaluation
+
+    def evaluate_sync(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
+        """`evaluate` for synchronous code; works inside a running event loop too."""
+        return run_sync(self.evaluate(candidate, context))
 
     async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
         """The votes of all samples, asked at once; fresh ones have indices behind the ordinary ones."""
@@ -182,20 +197,33 @@ def submission_of(candidate: Any) -> Submission:
     """A candidate as judges take it: texts as they are, `{"thinking", "output"}` apart, other data as JSON.
 
     Raises:
-        ArgumentError: There is none.
+        ArgumentError: There is none, or bytes, which are no text.
     """
-    if candidate is None:
-        raise ArgumentError("candidate is None; give what is to be judged")
-    if isinstance(candidate, str | Submission):
-        return Submission.parse(candidate)
-    if isinstance(candidate, Mapping) and "output" in candidate and set(candidate) <= {"thinking", "output"}:
+    if candidate is None or isinstance(candidate, bytes | bytearray | memoryview):
+        raise ArgumentError(f"candidate is {shortened(candidate)}; give a text or data to be judged")
+    if isinstance(candidate, str | Submission) or _has_output(candidate):
         return Submission.parse(candidate)
     return Submission(text=_json(candidate) or str(candidate))
+
+
+def _has_output(candidate: Any) -> bool:
+    """Whether it is a text with the thinking before it, and not data that has such a key."""
+    if not isinstance(candidate, Mapping) or not set(candidate) <= {"thinking", "output"}:
+        return False
+    return isinstance(candidate.get("output"), str) and isinstance(candidate.get("thinking"), str | None)
 
 
 def context_text(context: Any) -> str | None:
     """What a judge is shown of a context: texts, and data as JSON; of other objects nothing."""
     return context if isinstance(context, str) or context is None else _json(context)
+
+
+def _unwrapped(reply: Any) -> Any:
+    """What stands in a text: the JSON object, or the word without what decorates it; else the text."""
+    if isinstance(reply, str):
+        with suppress(ReplyError):
+            return parse_reply(reply)
+    return reply
 
 
 def _json(given: Any) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from autorubric._files import shortened
+from autorubric._sync import no_stray_cancellation
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.rubric import Rubric
 from autorubric.strategy._calls import Called, called, name_of
@@ -65,7 +66,7 @@ class Step(Generic[T]):
         """
         ledger = Ledger(fresh=fresh)
         try:
-            with kept_in(ledger):
+            with kept_in(ledger), no_stray_cancellation(self.name):
                 value = self.read(await self.function.call(candidate, context))
         # A step is its author's code: whatever it raises on one candidate does not lose the others.
         except Exception as error:
@@ -110,10 +111,11 @@ def _function(given: StepLike, role: Role) -> Called:
 
 
 def _passed(given: Any) -> bool:
-    # What is true because it is not empty, as (False, "why") or "no", was meant otherwise.
-    if isinstance(given, str | bytes | tuple | list | dict):
+    # What is true because it is there, as (False, "why"), "no", a record or a score, was meant otherwise.
+    plain = given.item() if type(given).__module__ == "numpy" else given
+    if not isinstance(plain, int) or plain not in (0, 1):
         raise AutorubricError(f"verify gave {shortened(given)}; it is to give True or False")
-    return bool(given)
+    return bool(plain)
 
 
 def _amount(given: Any) -> float:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, TypeVar, get_args
 
+from autorubric._sync import no_stray_cancellation, run_sync
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.strategy._generators import Attempt, Generator, GeneratorLike, generator_of
 from autorubric.strategy._hints import Hint, HintStyle, with_hints
@@ -28,7 +30,8 @@ class Strategy:
             `verify(candidate, context)`, or a sync or async function of `(candidate)` or
             `(candidate, context)`. None: all pass.
         cost: What the cheapest is chosen by: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any
-            object with `compute(candidate, context)`, or a function likewise. None: the first that passes.
+            object with `compute(candidate, context)`, or a function likewise. None: the first that passes. A
+            cost that fell back stands behind every one that was measured.
         max_iterations: Most rounds; another follows only where the last has no winner.
         num_candidates: Candidates of a round, made and judged at once.
         hints: What the prompt of another round says of the last: `"counts"` which criteria were missed and
@@ -59,7 +62,13 @@ class Strategy:
         self.hints = hints
 
     async def run(
-        self, generate: GeneratorLike, prompt: Any, *, context: Any = None, reevaluate: int = 0
+        self,
+        generate: GeneratorLike,
+        prompt: Any,
+        *,
+        context: Any = None,
+        reevaluate: int = 0,
+        max_cost: float | None = None,
     ) -> StrategyResult:
         """The winner, with every candidate that was tried.
 
@@ -72,24 +81,47 @@ class Strategy:
             context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
             reevaluate: Fresh votes, with sample indices of their own, on which each criterion judges the
                 winner again; a rubric is graded so often. 0 for none.
+            max_cost: US dollars. Once they are spent, no round and no reevaluation begins, and the result
+                says so; a round that has begun is finished. Only what has a price counts.
 
         Raises:
-            ArgumentError: `generate` is no generator or cannot take the prompt, or `reevaluate` is no count.
+            ArgumentError: `generate` is no generator or cannot take the prompt, `reevaluate` is no count, or
+                `max_cost` no amount.
         """
         check_count("reevaluate", reevaluate, least=0)
+        _check_amount(max_cost)
         generator = generator_of(generate, prompt)
         try:
-            result = await self._rounds(generator, prompt, context)
+            result = await self._rounds(generator, prompt, context, max_cost)
         finally:
             await generator.aclose()
         if not reevaluate or result.winner_number is None:
             return result
+        if _is_spent(result, max_cost):
+            left_out = Reevaluation(votes=reevaluate, error=f"max_cost of {max_cost} US dollars was reached")
+            return replace(result, reevaluation=left_out, max_cost_reached=True)
         return replace(result, reevaluation=await self._again(result.winner, context, reevaluate))
 
-    async def _rounds(self, generator: Generator, prompt: Any, context: Any) -> StrategyResult:
-        tried: list[StrategyCandidate] = []
+    def run_sync(
+        self,
+        generate: GeneratorLike,
+        prompt: Any,
+        *,
+        context: Any = None,
+        reevaluate: int = 0,
+        max_cost: float | None = None,
+    ) -> StrategyResult:
+        """`run` for synchronous code; works inside a running event loop too."""
+        return run_sync(self.run(generate, prompt, context=context, reevaluate=reevaluate, max_cost=max_cost))
+
+    async def _rounds(
+        self, generator: Generator, prompt: Any, context: Any, max_cost: float | None
+    ) -> StrategyResult:
+        result = StrategyResult(winner=None, cost=None, iterations=0, candidates=())
         hints: tuple[Hint, ...] = ()
         for iteration in range(1, self.max_iterations + 1):
+            if _is_spent(result, max_cost):
+                return replace(result, max_cost_reached=True)
             told = _told(prompt, hints)
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -97,18 +129,12 @@ class Strategy:
                     for attempt in self._attempts(iteration, hints)
                 ]
             made = [task.result() for task in tasks]
-            tried += made
+            result = replace(result, iterations=iteration, candidates=(*result.candidates, *made))
             best = self._cheapest(made)
             if best is not None:
-                return StrategyResult(
-                    winner=best.content,
-                    cost=best.cost,
-                    iterations=iteration,
-                    candidates=tuple(tried),
-                    winner_number=best.number,
-                )
+                return replace(result, winner=best.content, cost=best.cost, winner_number=best.number)
             hints = self._hints_of(made)
-        return StrategyResult(winner=None, cost=None, iterations=self.max_iterations, candidates=tuple(tried))
+        return result
 
     def _attempts(self, iteration: int, hints: tuple[Hint, ...]) -> list[Attempt]:
         first = (iteration - 1) * self.num_candidates
@@ -155,7 +181,8 @@ class Strategy:
 
     def _cheapest(self, made: Sequence[StrategyCandidate]) -> StrategyCandidate | None:
         passed = [one for one in made if one.verified and not one.errors]
-        return min(passed, key=lambda one: one.cost or 0.0, default=None)
+        # A cost that stands for votes that did not come says nothing beside one that was measured.
+        return min(passed, key=lambda one: (one.cost_fallback_used, one.cost or 0.0), default=None)
 
     def _hints_of(self, made: Sequence[StrategyCandidate]) -> tuple[Hint, ...]:
         return () if self.hints == "none" else tuple(hint for one in made for hint in one.hints)
@@ -184,7 +211,8 @@ class _Making:
             number=int(self.attempt), iteration=self.attempt.iteration, prompt=self.prompt
         )
         try:
-            made = await self.generator.generate(self.prompt, self.attempt)
+            with no_stray_cancellation("generate"):
+                made = await self.generator.generate(self.prompt, self.attempt)
         # A generator is its author's code: whatever it raises on one candidate does not lose the others.
         except Exception as error:
             usage, spent = (error.usage, error.cost) if isinstance(error, JudgeError) else (None, None)
@@ -192,6 +220,16 @@ class _Making:
                 bare, errors=_errors("generate", error), generation_usage=usage, generation_spent=spent
             )
         return replace(bare, content=made.content, generation_usage=made.usage, generation_spent=made.spent)
+
+
+def _check_amount(max_cost: Any) -> None:
+    number = isinstance(max_cost, int | float) and not isinstance(max_cost, bool)
+    if max_cost is not None and not (number and 0 < max_cost < math.inf):
+        raise ArgumentError(f"max_cost is {max_cost!r}; give US dollars above 0, or None for no limit")
+
+
+def _is_spent(result: StrategyResult, max_cost: float | None) -> bool:
+    return max_cost is not None and (result.spent or 0.0) >= max_cost
 
 
 def _told(prompt: Any, hints: Sequence[Hint]) -> Any:

@@ -28,7 +28,7 @@ class Trace:
     Attributes:
         request: The request, once it is read.
         content_type: What the content is.
-        failed: Providers that failed, each with the class of the error.
+        failed: Providers that failed, each with the error.
         error_code: What kind of error the call ended with; None where with none.
         model: The model that answered.
         usage: Tokens spent.
@@ -37,11 +37,15 @@ class Trace:
 
     request: CritiqueRequest | None = None
     content_type: str | None = None
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
     error_code: str | None = None
     model: str | None = None
     usage: TokenUsage | None = None
     cost: float | None = None
+
+    def reasons(self) -> dict[str, str]:
+        """Providers that failed, each with why."""
+        return {name: f"{type(error).__name__}: {error}" for name, error in self.failed.items()}
 
 
 def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, content: bool) -> dict[str, Json]:
@@ -55,7 +59,7 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
         "tool": "critique.evaluate",
         "ok": response.ok,
         "provider": response.provider,
-        "failed_providers": trace.failed,
+        "failed_providers": {name: type(error).__name__ for name, error in trace.failed.items()},
         "error_code": trace.error_code,
         "evaluation_time_ms": round(seconds * 1000),
         "model": trace.model,
@@ -100,5 +104,7 @@ def append_line(path: Path, line: dict[str, Json] | None) -> None:
                 # A line that was torn when a process was killed is ended, not removed.
                 text = text if file.read(1) == b"\n" else f"\n{text}"
             file.write(text.encode("ascii"))
-    except OSError as error:
-        raise AuditError(f"the audit log {path} cannot be written: {error.strerror or error}") from None
+    # A path with a null character is no OSError.
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AuditError(f"the audit log {str(path)!r} cannot be written: {why}") from None

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-import json
 import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from autorubric._sync import run_sync
+from autorubric._sync import no_stray_cancellation, run_sync
 from autorubric.critic import Prompt
-from autorubric.errors import ArgumentError, AutorubricError, FileError, JudgeError, MissingDependencyError
+from autorubric.errors import (
+    ArgumentError,
+    AutorubricError,
+    FileError,
+    JudgeError,
+    MissingDependencyError,
+    ProviderTimeoutError,
+)
 from autorubric.graders import CriterionGrader
-from autorubric.judges import Judge
-from autorubric.rubric import Rubric
+from autorubric.judges import FunctionJudge, Judge
 from autorubric.tool._audit import AuditError, Trace, append_line, audit_line
-from autorubric.tool._content import CALLED, FoundType, found_type, misfit_note
-from autorubric.tool._judge import CritiqueJudge
+from autorubric.tool._judge import CritiqueJudge, is_cancelled, stoppable
 from autorubric.tool._providers import Provider, Providers, ProviderTable, provider_table
-from autorubric.tool._request import CritiqueRequest, RequestLike, read_request
-from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
+from autorubric.tool._request import RequestLike, read_request
+from autorubric.tool._response import CriterionScore, CritiqueResponse
 from autorubric.tool._scales import label_of, shown
 from autorubric.tool._sheet import Findings, most_severe
-from autorubric.tool._standard import rubric_of
-from autorubric.tool._workspace import Workspace
+from autorubric.tool._task import Task, confined, task_of
 from autorubric.types import CriterionReport, EnsembleEvaluationReport
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
@@ -35,24 +37,11 @@ Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Task:
-    """A request with all that follows from it.
+class _Found:
+    """What a provider found: what the grader made of its answers, and what stood beside these."""
 
-    Attributes:
-        request: The request.
-        rubric: Its criteria.
-        content_type: What the content is.
-        content_note: What the critic is told of the content.
-        workspace: What locations are confined to.
-        providers: Who is tried, in order.
-    """
-
-    request: CritiqueRequest
-    rubric: Rubric
-    content_type: FoundType
-    content_note: str
-    workspace: Workspace | None
-    providers: tuple[Provider, ...]
+    report: EnsembleEvaluationReport
+    findings: Findings
 
 
 async def critique_evaluate(
@@ -64,7 +53,9 @@ async def critique_evaluate(
     audit_content: bool = False,
     on_progress: Progress | None = None,
 ) -> CritiqueResponse:
-    """A critique of some content by criteria. Never raises: what goes wrong is an answer with `ok` false.
+    """A critique of some content by criteria. What goes wrong is an answer with `ok` false.
+
+    It raises nothing but `CancelledError`, where the caller cancels it.
 
     Reads and writes no files but a rubric file named in `criteria`, the provider table and the audit log.
 
@@ -72,7 +63,9 @@ async def critique_evaluate(
         request: The request, or its arguments as a mapping.
         providers: Evaluators by name, a `ProviderTable`, or the path of one; None: the one that the
             environment variable `AUTORUBRIC_PROVIDERS` names.
-        timeout: Seconds that it may take, fallbacks included.
+        timeout: Seconds that it may take. Of several providers each but the last has half of what is left,
+            so that one that hangs leaves time for the next. A sync function that is still busy then is left
+            to itself, in its thread.
         audit_path: Where a JSON line is appended for the call; None: where the provider table says.
         audit_content: Whether that line holds the content and the context; or as the table says.
         on_progress: Hears how far it is.
@@ -86,14 +79,21 @@ async def critique_evaluate(
         log, audit_content = log or table.audit_path, audit_content or table.audit_content
         if log is not None:
             append_line(log, None)
-        response = await _within(_answer(request, table, trace, on_progress, started), timeout)
-    except asyncio.CancelledError:
-        trace.error_code = "cancelled"
-        _logged(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
-        raise
+        ends = started + _seconds(timeout)
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                response = await _answer(request, table, trace, on_progress, (started, ends))
+        except TimeoutError:
+            if limit.expired():
+                raise _TimedOutError from None
+            raise
     # The contract is an answer in any case: a bug in an evaluator or here is one too.
-    except Exception as error:
-        trace.error_code, message = _told(error, timeout)
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            trace.error_code = "cancelled"
+            _logged(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
+            raise
+        trace.error_code, message = _told(error, timeout, trace.reasons())
         response = CritiqueResponse.failed(message)
     return _logged(log, trace, response, started, audit_content)
 
@@ -122,8 +122,6 @@ def critique_evaluate_sync(
 ) -> CritiqueResponse:
     """What `critique_evaluate` gives, from synchronous code; safe inside a running event loop.
 
-    A sync function as evaluator runs in a thread, which cannot be stopped: this waits for it to end.
-
     Args:
         request: The request, or its arguments as a mapping.
         providers: Evaluators by name, a `ProviderTable`, or the path of one.
@@ -150,11 +148,12 @@ class _ProvidersFailedError(Exception):
     pass
 
 
-def _told(error: Exception, timeout: float) -> tuple[str, str]:
+def _told(error: BaseException, timeout: float, failed: dict[str, str]) -> tuple[str, str]:
     """What kind of error it is, and what the caller is told."""
     match error:
         case _TimedOutError():
-            return "timeout", f"Evaluation timed out after {timeout:g} s"
+            before = "".join(f"; {name}: {why}" for name, why in failed.items())
+            return "timeout", f"Evaluation timed out after {timeout:g} s{before}"
         case _ProvidersFailedError():
             return "provider", str(error)
         case AuditError():
@@ -167,42 +166,53 @@ def _told(error: Exception, timeout: float) -> tuple[str, str]:
             return "internal", f"Unexpected {type(error).__name__}: {error}"
 
 
-async def _within(work: Awaitable[CritiqueResponse], seconds: float) -> CritiqueResponse:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-        if inspect.iscoroutine(work):
-            work.close()
-        raise ArgumentError(f"timeout {seconds!r}: give seconds above 0")
-    try:
-        async with asyncio.timeout(seconds) as limit:
-            return await work
-    except TimeoutError:
-        if limit.expired():
-            raise _TimedOutError from None
-        raise
+def _seconds(timeout: float) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < math.inf:
+        raise ArgumentError(f"timeout {timeout!r}: give seconds above 0")
+    return timeout
 
 
 async def _answer(
-    request: RequestLike, table: ProviderTable, trace: Trace, on_progress: Progress | None, started: float
+    request: RequestLike,
+    table: ProviderTable,
+    trace: Trace,
+    on_progress: Progress | None,
+    span: tuple[float, float],
 ) -> CritiqueResponse:
     trace.request = read_request(request)
-    task = _task_of(trace.request, table)
+    task = task_of(trace.request, table)
     trace.content_type = task.content_type
     steps = len(task.providers) + 2
     await _tell(on_progress, 1, steps, "the request is read")
     if task.request.dry_run:
         return await _dry_run(task)
-    failed: dict[str, str] = {}
     for number, provider in enumerate(task.providers, 2):
         await _tell(on_progress, number, steps, f"{provider.name} evaluates")
+        seconds = (span[1] - time.perf_counter()) / (2 if number < steps - 1 else 1)
         try:
-            response = await _evaluated(task, provider, trace, failed, started)
+            found = await _in_share(_evaluated(task, provider, trace), seconds, last=number == steps - 1)
         except (JudgeError, MissingDependencyError) as error:
-            failed[provider.name] = f"{type(error).__name__}: {error}"
-            trace.failed[provider.name] = type(error).__name__
+            trace.failed[provider.name] = error
         else:
             await _tell(on_progress, steps, steps, "done")
-            return response
-    raise _ProvidersFailedError(_all_failed(task.request.provider, failed))
+            return _response(task, provider, found, trace.reasons(), span[0])
+    raise _ProvidersFailedError(_all_failed(task.request.provider, trace.reasons()))
+
+
+async def _in_share(work: Awaitable[_Found], seconds: float, *, last: bool) -> _Found:
+    """What a provider finds within its share of the time; the last one has all that the call has.
+
+    Raises:
+        JudgeError: It ended without an answer, or the share did.
+    """
+    try:
+        with no_stray_cancellation("it"):
+            async with asyncio.timeout(None if last else seconds) as share:
+                return await work
+    except TimeoutError:
+        if share.expired():
+            raise ProviderTimeoutError(f"no answer within {seconds:.3g} s") from None
+        raise
 
 
 def _all_failed(asked: str, failed: dict[str, str]) -> str:
@@ -212,33 +222,13 @@ def _all_failed(asked: str, failed: dict[str, str]) -> str:
     return f"No provider could evaluate. {told}"
 
 
-def _task_of(request: CritiqueRequest, table: ProviderTable) -> _Task:
-    workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
-    rubric = rubric_of(request.criteria, workspace)
-    content_type = found_type(request.content, request.content_type)
-    notes = [f"The submission is {CALLED[content_type]}."]
-    if note := misfit_note(request.content, request.content_type):
-        notes.append(note)
-    if workspace is not None and (outside := workspace.named_outside(request.content)):
-        told = ", ".join(json.dumps(path) for path in outside)
-        notes.append(f"The submission names what seem to be paths outside the workspace: {told}.")
-    return _Task(
-        request=request,
-        rubric=rubric,
-        content_type=content_type,
-        content_note=" ".join(notes),
-        workspace=workspace,
-        providers=table.routed(request.provider, content_type, rubric.names),
-    )
-
-
 async def _tell(on_progress: Progress | None, done: int, steps: int, what: str) -> None:
     told = None if on_progress is None else on_progress(done, steps, what)
     if told is not None:
         await told
 
 
-async def _dry_run(task: _Task) -> CritiqueResponse:
+async def _dry_run(task: Task) -> CritiqueResponse:
     """What would be asked, found by asking somebody who only measures the prompt."""
     sizes: list[int] = []
 
@@ -255,13 +245,13 @@ async def _dry_run(task: _Task) -> CritiqueResponse:
     return CritiqueResponse(
         ok=True,
         dry_run=True,
-        provider=task.providers[0].name,
+        provider=next(one.name for one in task.providers if not one.fault),
         criteria=task.rubric.names,
         prompt_size=sum(sizes),
     )
 
 
-async def _graded(task: _Task, judge: Judge) -> EnsembleEvaluationReport:
+async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
     # A reply that cannot be read is no low score here: it counts as none.
     grader = CriterionGrader(
         judges=[judge], llm_calls="per_item", on_failure="exclude", shuffle_options=False
@@ -270,16 +260,18 @@ async def _graded(task: _Task, judge: Judge) -> EnsembleEvaluationReport:
         return await task.rubric.grade(task.request.content, grader)
 
 
-async def _evaluated(
-    task: _Task, provider: Provider, trace: Trace, failed: dict[str, str], started: float
-) -> CritiqueResponse:
+async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _Found:
     """The critique of one provider.
 
     Raises:
         JudgeError: It gave none.
     """
+    if provider.fault:
+        raise JudgeError(provider.fault)
     judge = provider.evaluator
-    if not isinstance(judge, Judge) or isinstance(judge, type):
+    if isinstance(judge, FunctionJudge):
+        judge = replace(judge, function=stoppable(judge.function))
+    elif not isinstance(judge, Judge) or isinstance(judge, type):
         judge = CritiqueJudge(
             judge_id=provider.name,
             evaluator=provider.evaluator,
@@ -294,7 +286,7 @@ async def _evaluated(
     if all(one.status == "failed" for one in report.report):
         raise JudgeError(report.error or "every judgment failed")
     found = judge.findings if isinstance(judge, CritiqueJudge) else None
-    return _response(task, provider, report, found or _without_findings(report), failed, started)
+    return _Found(report=report, findings=found or _without_findings(report))
 
 
 def _without_findings(report: EnsembleEvaluationReport) -> Findings:
@@ -304,13 +296,9 @@ def _without_findings(report: EnsembleEvaluationReport) -> Findings:
 
 
 def _response(
-    task: _Task,
-    provider: Provider,
-    report: EnsembleEvaluationReport,
-    found: Findings,
-    failed: dict[str, str],
-    started: float,
+    task: Task, provider: Provider, found: _Found, failed: dict[str, str], started: float
 ) -> CritiqueResponse:
+    report, findings = found.report, found.findings
     request, scale = task.request, task.request.scoring_scale
     fields: dict[str, object] = {
         "ok": True,
@@ -323,12 +311,12 @@ def _response(
         ),
     }
     if request.evaluation_mode == "detailed":
-        kept = most_severe(found.issues, request.max_issues)
-        fields["issues"] = tuple(_confined(issue, task.workspace) for issue in kept)
+        kept = most_severe(findings.issues, request.max_issues)
+        fields["issues"] = tuple(confined(issue, task.workspace) for issue in kept)
     if request.evaluation_mode != "score_only":
-        fields["summary"] = found.summary
+        fields["summary"] = findings.summary
     if request.evaluation_mode == "detailed":
-        fields["suggestions"] = found.suggestions
+        fields["suggestions"] = findings.suggestions
     fields["evaluation_time_ms"] = round((time.perf_counter() - started) * 1000)
     if failed:
         fields["fallback_from"] = failed
@@ -339,9 +327,3 @@ def _good(report: CriterionReport) -> float | None:
     """How good the content is by a criterion, on [0, 1]; a penalty that is met is bad."""
     value = report.decision.value
     return value if value is None or report.criterion.weight >= 0 else 1.0 - value
-
-
-def _confined(issue: Issue, workspace: Workspace | None) -> Issue:
-    if workspace is None:
-        return issue
-    return issue.model_copy(update={"location": workspace.confined(issue.location)})

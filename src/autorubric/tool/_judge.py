@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+import contextvars
+import inspect
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from autorubric.critic import Critic
+from autorubric.critic import Critic, called_of
 from autorubric.errors import JudgeError, ReplyError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.tool._request import CritiqueRequest
 from autorubric.tool._sheet import CritiqueSheet, Findings
 from autorubric.tool._texts import TEMPLATE
+
+
+def is_cancelled() -> bool:
+    """Whether somebody cancels the running task; a `CancelledError` may also be raised by whom it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def stoppable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function, a sync one such that nobody has to wait for its end: it is called in a thread of its own.
+
+    The thread of one that is no longer waited for goes on by itself, and does not keep the process alive.
+    """
+    if inspect.iscoroutinefunction(function):
+        return function
+
+    async def called(given: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[Any] = loop.create_future()
+
+        def settle(value: Any, error: BaseException | None) -> None:
+            if outcome.done():
+                return
+            if error is None:
+                outcome.set_result(value)
+            else:
+                outcome.set_exception(error)
+
+        def work() -> None:
+            value: Any = None
+            failure: BaseException | None = None
+            try:
+                value = function(given)
+            except BaseException as error:
+                # An exit would end the loop, and some no future can carry: they are that function's failure.
+                told = isinstance(error, Exception) and not isinstance(error, StopIteration)
+                failure = error if told else JudgeError(f"it raised {type(error).__name__}: {error}")
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(settle, value, failure)
+
+        context = contextvars.copy_context()
+        threading.Thread(target=context.run, args=(work,), name="autorubric-provider", daemon=True).start()
+        made = await outcome
+        return await made if inspect.isawaitable(made) else made
+
+    return called
 
 
 @dataclass(kw_only=True)
@@ -59,6 +110,13 @@ class CritiqueJudge:
         except JudgeError as error:
             self.failure = error
             raise
+        # An evaluator is its author's code: what it raises, an exit too, is that provider's failure, unless
+        # it is the caller who stops.
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or is_cancelled():
+                raise
+            self.failure = JudgeError(f"provider {self.judge_id!r} raised {type(error).__name__}: {error}")
+            raise self.failure from error
         answers = [self.findings.answers[one.criterion.name or ""] for one in requests]
         replies = [JudgeReply(answer=answer, reason=answer.reason, model=reply.model) for answer in answers]
         replies[0] = JudgeReply(
@@ -72,8 +130,11 @@ class CritiqueJudge:
         return replies
 
     async def _reply(self, sheet: CritiqueSheet, first: JudgeRequest) -> JudgeReply:
+        evaluator = self.evaluator
+        if (called := called_of(evaluator)) is not None and called.later is None and called.sync is not None:
+            evaluator = stoppable(called.sync)
         told = "\n\n".join(text for text in (first.guidelines, self.request.context) if text)
-        async with Critic(self.evaluator, sheet, TEMPLATE) as critic:
+        async with Critic(evaluator, sheet, TEMPLATE) as critic:
             reply = await critic.ask(
                 JudgeRequest(
                     criterion=sheet,

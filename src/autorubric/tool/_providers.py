@@ -38,9 +38,10 @@ class Provider:
         evaluator: A model's name, an `LLMConfig`, a judge, an object with `forward(prompt)`, or a sync or
             async function of the prompt.
         local: It runs on this machine; preferred for code.
-        fast: It is quick; preferred for all that is neither code nor a matter of security or safety.
+        fast: It is quick; preferred where nobody is preferred for what the content is.
         specialised: It is made for security and safety, and preferred for these.
         name: Its name in the table.
+        fault: Why it cannot be asked: its entry in the table is faulty; empty where it can.
     """
 
     evaluator: Any
@@ -48,6 +49,7 @@ class Provider:
     fast: bool = False
     specialised: bool = False
     name: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +68,20 @@ class ProviderTable:
 
     @classmethod
     def from_file(cls, path: str | Path) -> ProviderTable:
-        """The table in a YAML, TOML or JSON file.
+        """The table in a YAML, TOML or JSON file. A provider whose entry is faulty is there with its fault.
 
         Raises:
-            FileError: The file cannot be read, or has faults; all of them at once.
+            FileError: The file cannot be read, or is no table with a provider that can be asked; all faults
+                at once.
         """
         document = read_structured(path, suffixes=_SUFFIXES)
         faults = document.faults()
         table = _read_table(document, faults)
-        faults.raise_as(FileError)
+        if faults or all(one.fault for one in table.providers):
+            for one in table.providers:
+                if one.fault:
+                    faults.add(("providers", one.name), one.fault)
+            faults.raise_as(FileError)
         return table
 
     def named(self, name: str) -> Provider:
@@ -87,10 +94,15 @@ class ProviderTable:
         if found is None:
             there = ", ".join(one.name for one in self.providers) or "none configured"
             raise ArgumentError(f"Provider {name!r} is not available; there is {there}")
+        if found.fault:
+            raise ArgumentError(f"Provider {name!r} is not available: {found.fault}")
         return found
 
     def routed(self, name: str, content_type: FoundType, criteria: Iterable[str]) -> tuple[Provider, ...]:
         """The providers to try, in order; one alone where it is named.
+
+        First comes a local one for code, else a specialised one for security and safety, else a fast one;
+        then the others of the first two kinds that fit, then all in the order of the table.
 
         Raises:
             ArgumentError: There is none, or none of that name.
@@ -103,7 +115,11 @@ class ProviderTable:
                 f"variable {PROVIDERS_VARIABLE}"
             )
         guarded = bool(_GUARDED & {one.casefold() for one in criteria})
-        return tuple(sorted(self.providers, key=lambda one: _rank(one, content_type == "code", guarded)))
+        ranked = sorted(self.providers, key=lambda one: _rank(one, content_type == "code", guarded))
+        if all(_rank(ranked[0], content_type == "code", guarded)):
+            first = next((one for one in ranked if one.fast), None)
+            ranked.sort(key=lambda one: one is not first)
+        return tuple(ranked)
 
 
 Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
@@ -129,7 +145,7 @@ def provider_table(given: Providers) -> ProviderTable:
 
 def _provider(name: str, given: Any) -> Provider:
     if name == "auto":
-        raise ArgumentError("no provider may be called 'auto'; that is the word for choosing one")
+        return Provider(None, name=name, fault="no provider may be called 'auto', the word for choosing one")
     if isinstance(given, Provider):
         return replace(given, name=name)
     return Provider(evaluator=given, local=name == "local_fm", name=name)
@@ -137,7 +153,7 @@ def _provider(name: str, given: Any) -> Provider:
 
 def _rank(provider: Provider, code: bool, guarded: bool) -> list[bool]:
     # Code stays on the machine if it can, whatever it is to be looked at for.
-    wishes = (code and provider.local, guarded and provider.specialised, not code and provider.fast)
+    wishes = (code and provider.local, guarded and provider.specialised)
     return [not wish for wish in wishes]
 
 
@@ -161,32 +177,34 @@ def _read_table(document: Document, faults: Faults) -> ProviderTable:
     if not isinstance(entries, Mapping) or not entries:
         faults.add(("providers",), f"a mapping of names to models; got {shortened(entries)}")
         entries = {}
-    read = [_read_provider(name, entry, faults) for name, entry in entries.items()]
     return ProviderTable(
-        providers=tuple(one for one in read if one is not None),
+        providers=tuple(_read_provider(name, entry) for name, entry in entries.items()),
         audit_path=None if audit_path is None else Path(document.source).parent / audit_path,
         audit_content=audit_content is True,
     )
 
 
-def _read_provider(name: str, entry: Json, faults: Faults) -> Provider | None:
-    at = ("providers", name)
-    if not _NAME.fullmatch(name):
-        allowed = "local_fm, gpt4, claude or custom:<id>"
-        faults.add(at, f"{name!r} is no name of a provider; give {allowed}")
+def _read_provider(name: str, entry: Json) -> Provider:
+    """The provider of an entry, with what is wrong with the entry."""
     settings = {"model": entry} if isinstance(entry, str) else entry
+    found: list[str] = []
+    if not _NAME.fullmatch(name):
+        found.append(f"{name!r} is no name of a provider; give local_fm, gpt4, claude or custom:<id>")
     if not isinstance(settings, Mapping):
-        faults.add(at, f"a model's name, or a mapping with 'model'; got {shortened(entry)}")
-        return None
+        found.append(f"a model's name, or a mapping with 'model'; got {shortened(entry)}")
+        return Provider(None, name=name, fault="; ".join(found))
     flags = {flag: settings.get(flag, flag == "local" and name == "local_fm") for flag in _FLAGS}
-    for flag, value in flags.items():
-        if not isinstance(value, bool):
-            faults.add((*at, flag), f"true or false; got {shortened(value)}")
+    found += [
+        f"{flag}: true or false; got {shortened(value)}"
+        for flag, value in flags.items()
+        if not isinstance(value, bool)
+    ]
+    config = None
     try:
         config = LLMConfig.model_validate({k: v for k, v in settings.items() if k not in _FLAGS})
     except ValidationError as error:
         for fault in error.errors(include_url=False, include_context=False, include_input=False):
-            place = tuple(part for part in fault["loc"] if not str(part).startswith(":"))
-            faults.add((*at, *place), fault["msg"])
-        return None
-    return Provider(evaluator=config, name=name, **{flag: value is True for flag, value in flags.items()})
+            place = ".".join(str(part) for part in fault["loc"] if not str(part).startswith(":"))
+            found.append(f"{place}: {fault['msg']}")
+    kinds = {flag: value is True for flag, value in flags.items()}
+    return Provider(config, name=name, fault="; ".join(found), **kinds)

@@ -163,6 +163,8 @@ def _fault(found: Any) -> str:
             return f"{place}: it is missing"
         case "extra_forbidden":
             return f"{place}: unknown argument; {nearest_key(place, CritiqueRequest.model_fields)}"
+        case "tuple_type":
+            return f"{place}: give a list of names; got {shortened(found['input'])}"
         case _:
             message = found["msg"].removeprefix("Value error, ")
             # What was given is told where it is short: a content or a list is not.

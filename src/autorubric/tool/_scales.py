@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, assert_never
 
 from autorubric.tool._request import ScoringScale
@@ -11,20 +12,23 @@ PASSES_FROM: Final = 0.7
 
 _LABELS: Final[tuple[tuple[float, Label], ...]] = ((0.9, "Excellent"), (0.7, "Good"), (0.5, "Fair"))
 _LETTERS: Final = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"))
+_BOUNDS: Final = frozenset({PASSES_FROM, *(least for least, _ in (*_LABELS, *_LETTERS))})
 _DIGITS: Final = 3
-"""Decimals of a value on [0, 1] that are told; what is said of it in words goes by the same number."""
+"""Decimals of a value on [0, 1] that are told."""
+_NOISE: Final = 9
+"""Decimals of a value on [0, 1] that count: sums of weights leave 0.7 a little below itself."""
 
 
 def shown(value: float | None, scale: ScoringScale) -> Score:
     """The value on a scale; None where there is none."""
     if value is None:
         return None
-    value = round(value, _DIGITS)
+    value = round(value, _NOISE)
     match scale:
         case "0-10":
-            return _plain(value * 10)
+            return _plain(_told(value) * 10)
         case "0-100":
-            return _plain(value * 100)
+            return _plain(_told(value) * 100)
         case "letter":
             return next((letter for least, letter in _LETTERS if value >= least), "F")
         case "pass-fail":
@@ -37,7 +41,15 @@ def label_of(value: float | None) -> Label | None:
     """The value in a word; None where there is none."""
     if value is None:
         return None
-    return next((label for least, label in _LABELS if round(value, _DIGITS) >= least), "Poor")
+    return next((label for least, label in _LABELS if round(value, _NOISE) >= least), "Poor")
+
+
+def _told(value: float) -> float:
+    """The value as it is told: rounded, but not up to a bound that it does not reach."""
+    rounded = round(value, _DIGITS)
+    if any(value < bound <= rounded for bound in _BOUNDS):
+        return math.floor(value * 10**_DIGITS) / 10**_DIGITS
+    return rounded
 
 
 def _plain(number: float) -> int | float:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError
+from autorubric.tool._paths import LONGEST_PATH, SYSTEM_FOLDERS, UNKNOWN, named_paths
 
 OUTSIDE: Final = "outside workspace_root"
 """What stands in the place of a location outside the workspace."""
@@ -22,10 +23,10 @@ _URL: Final = re.compile(r"https?://\S+", re.IGNORECASE)
 _FILE_URL: Final = re.compile(r"file:(?://[^/]*)?", re.IGNORECASE)
 _DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_NAMED_PATH: Final = re.compile(r"(?<![\w/:.~@\\-])(?:~|\.{1,2}|[\w@.-]+)?(?:/[\w@.~-]+)+")
-_LONGEST_PATH: Final = 4096
-_MOST_NAMED: Final = 500
-_MOST_TOLD: Final = 20
+_PLAIN: Final = re.compile(r"[\w.@~%/-]+")
+
+_Known: TypeAlias = dict[str, str | None]
+"""Where paths lead that were looked at before; None for those that are not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Workspace:
         """
         try:
             root = Path(given).expanduser().resolve()
-            there = root.is_dir()
+            there = bool(given.strip()) and root.is_dir()
         except (OSError, ValueError, RuntimeError):
             there = False
         if not there:
@@ -56,21 +57,46 @@ class Workspace:
 
     def holds(self, path: str) -> bool:
         """Whether a path, relative to the root unless it is absolute, leads to somewhere inside."""
+        return self._holds(path, {})
+
+    def _holds(self, path: str, known: _Known) -> bool:
         if found := _FILE_URL.match(path):
             path = unquote(path[found.end() :])
-        # No file has a longer path, and resolving one takes the square of its length.
         if (
-            len(path) > _LONGEST_PATH
+            len(path) > LONGEST_PATH
+            or "\0" in path
             or _SCHEME.match(path)
             or path.startswith("~")
             or (os.sep == "/" and _DRIVE.match(path))
         ):
             return False
-        try:
-            real = os.path.realpath(self.root / path.replace("\\", "/"))
-        except (OSError, ValueError):
-            return False
-        return Path(real).is_relative_to(self.root)
+        root, real = str(self.root), self._real(path.replace("\\", "/"), known)
+        return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
+
+    def _real(self, path: str, known: _Known) -> str:
+        """Where a path leads, links resolved; what is not there is taken as it is written.
+
+        As `os.path.realpath`, which would look at each folder again for each of a hundred thousand paths.
+        """
+        drive, rest = os.path.splitdrive(str(self.root / path))
+        here = drive
+        gone = 0
+        for name in rest.replace(os.sep, "/").split("/"):
+            if name == "..":
+                here, gone = here.rpartition(os.sep)[0], max(0, gone - 1)
+            elif name not in ("", "."):
+                here = f"{here}{os.sep}{name}"
+                found = None if gone else self._found(here, known)
+                gone += found is None
+                here = found or here
+        return here or os.sep
+
+    def _found(self, path: str, known: _Known) -> str | None:
+        """Where a path leads of which only the last part may be a link; None where nothing is there."""
+        if path not in known:
+            there = path if os.path.lexists(path) else None
+            known[path] = os.path.realpath(path) if there and Path(path).is_symlink() else there
+        return known[path]
 
     def path(self, given: str) -> Path:
         """A file of the workspace, links resolved.
@@ -87,31 +113,40 @@ class Workspace:
         if location is None:
             return None
         # What the web calls a path is none of the workspace's.
-        local = _URL.sub(" ", location).strip()
+        local = self._without_root(_URL.sub(" ", location).strip())
         tokens = _TOKEN.findall(local)
-        pieces = [local, *tokens, *(part for token in tokens for part in token.split(":"))]
-        return location if all(map(self._piece_is_inside, pieces)) else OUTSIDE
+        words = [local, *tokens, *(part for token in tokens for part in token.split(":"))]
+        # What begins with a slash is looked for in the whole, where more is known of it.
+        inside = all(self._word_is_inside(word) for word in words if word[:1] not in ("", "/", "\\"))
+        inside = inside and next(self._outside(local, unknown=True), None) is None
+        return location if inside else OUTSIDE
 
-    def _piece_is_inside(self, piece: str) -> bool:
+    def _word_is_inside(self, word: str) -> bool:
         # Without the lines that follow it, and with them: a file may be called so.
-        return all(self.holds(path) for path in {piece, _LINES.sub("", piece)} if path)
+        return all(self.holds(path) for path in {word, _LINES.sub("", word)} if path)
 
     def named_outside(self, content: str) -> list[str]:
-        """Paths that a content names and that lead out of the workspace, each once, not more than 20."""
-        found: list[str] = []
-        for path in self._named(content):
-            if not self.holds(path):
-                found.append(path)
-                if len(found) == _MOST_TOLD:
-                    break
-        return found
+        """Paths that a content names and that lead out of the workspace, each once."""
+        return list(dict.fromkeys(self._outside(self._without_root(content), unknown=False)))
 
-    def _named(self, content: str) -> Iterator[str]:
-        seen: set[str] = set()
-        for match in _NAMED_PATH.finditer(content):
-            path = match[0]
-            if path not in seen:
-                seen.add(path)
-                yield path
-            if len(seen) == _MOST_NAMED:
-                return
+    def _outside(self, text: str, *, unknown: bool) -> Iterator[str]:
+        known: _Known = {}
+        for named in dict.fromkeys(named_paths(text)):
+            if named.path == UNKNOWN:
+                out = unknown
+            else:
+                out = (named.sure or self._is_likely(named.path)) and not self._holds(named.path, known)
+            if out:
+                yield named.text
+
+    def _is_likely(self, path: str) -> bool:
+        """Whether a path that may be none begins as one would: as the root, or with a system's folder."""
+        first = path.lstrip("/").partition("/")[0]
+        return first in SYSTEM_FOLDERS or first in self.root.parts[1:2]
+
+    def _without_root(self, text: str) -> str:
+        """The text with the root as `.` where its path has characters that otherwise end one."""
+        root = str(self.root)
+        if _PLAIN.fullmatch(root):
+            return text
+        return re.sub(rf"(?:file://|(?<![\w.@~%/\\-])){re.escape(root)}(?=[\\/])", ".", text)

@@ -1,0 +1,211 @@
+"""The refinement pass under way: which drafts are still to be refined, and what became of them."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, get_args
+
+from autorubric.critique._ledger import Ledger, locked, set_aside, write_json
+from autorubric.critique._manifest import Setup, manifest_of, setup_changes
+from autorubric.critique._records import now
+from autorubric.critique._refine_jobs import Job, Jobs
+from autorubric.critique._refine_round import Outcome, Refiner
+from autorubric.critique._stats import percent
+from autorubric.eval import run_bounded
+from autorubric.values import Json
+
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+MANIFEST: Final = "refined_v1_manifest.json"
+STATS: Final = "refined_v1_stats.json"
+OUTPUTS: Final[Mapping[str, str]] = {
+    **{str(name): f"{name}_v1.jsonl" for name in OUTCOMES},
+    "manifest": MANIFEST,
+    "stats": STATS,
+}
+
+_WINDOW: Final = 16
+"""Drafts under way at a time; also the most whose work a kill can undo."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RefinementPass:
+    """One refinement pass.
+
+    Attributes:
+        setup: What its outcomes depend on.
+        jobs: The drafts to refine.
+        refiner: Refines single drafts.
+        out_dir: Where the files go.
+        limit: How many drafts are taken; None for all.
+        retry_errors: Whether failures are tried again.
+    """
+
+    setup: Setup
+    jobs: Jobs
+    refiner: Refiner
+    out_dir: Path
+    limit: int | None
+    retry_errors: bool
+    ledgers: dict[Outcome, Ledger] = field(default_factory=dict)
+    processed: int = 0
+    skipped: int = 0
+    notices: list[str] = field(default_factory=list)
+
+    async def run(self, resume: bool) -> dict[str, Json]:
+        """The statistics, once every draft has its outcome."""
+        started = time.perf_counter()
+        with locked(self.out_dir):
+            self._open(resume)
+            try:
+                self._write_manifest(None)
+                limit = 1 if self.refiner.teacher.in_turn or self.refiner.critic.in_turn else _WINDOW
+                made = run_bounded(self._pending(), self._refine, limit=limit)
+                async with aclosing(made):
+                    async for outcome, record in made:
+                        self.ledgers[outcome].append(record)
+                        self.processed += 1
+                decided = [ledger for name, ledger in self.ledgers.items() if name != "errors"]
+                self.ledgers["errors"].sweep(decided)
+                figures = _figures(self.ledgers)
+            finally:
+                for ledger in self.ledgers.values():
+                    ledger.close()
+            stats = self._finish(figures, time.perf_counter() - started)
+        for notice in self.notices:
+            warnings.warn(notice, RuntimeWarning, stacklevel=2)
+        return stats
+
+    def _open(self, resume: bool) -> None:
+        if resume:
+            self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
+        for outcome in OUTCOMES:
+            path = self.out_dir / OUTPUTS[outcome]
+            aside = None if resume else set_aside(path)
+            if aside is not None:
+                self.notices.append(f"records that were there are in {aside.name} now")
+            ledger = self.ledgers[outcome] = Ledger(path, digest_key="job_hash")
+            ledger.open()
+            self.notices += ledger.notices
+        if resume:
+            self._sweep_stale()
+
+    def _sweep_stale(self) -> None:
+        """Takes out, before anything is asked, the outcomes of what is another draft or critique now.
+
+        First, so that a draft never has two outcomes, wherever the pass is stopped.
+        """
+        stale = 0
+        for key in self.jobs.judged():
+            for ledger in self.ledgers.values():
+                known = ledger.known(key)
+                if known is None or known.digest is None:
+                    continue
+                job = self.jobs.of(key)
+                if job is None or job.digest != known.digest:
+                    ledger.forget(key)
+                    stale += 1
+        for ledger in self.ledgers.values():
+            ledger.sweep()
+        if stale:
+            self.notices.append(f"outcomes taken out because the draft or its critique has changed: {stale}")
+
+    def _pending(self) -> Iterator[Job]:
+        for taken, job in enumerate(self.jobs):
+            if self.limit is not None and taken >= self.limit:
+                return
+            again = {"errors"} if self.retry_errors else set()
+            if any(ledger.known(job.id) for name, ledger in self.ledgers.items() if name not in again):
+                self.skipped += 1
+            else:
+                yield job
+
+    async def _refine(self, job: Job) -> tuple[Outcome, dict[str, Json]]:
+        if job.draft is None:
+            return "errors", _unusable(job, "DRAFT_NOT_FOUND", "there is no draft of that id")
+        if job.changed:
+            told = "the draft has changed since it was critiqued; critique it again"
+            return "errors", _unusable(job, "DRAFT_CHANGED", told)
+        outcome, record = await self.refiner.refine(job.draft, job.critique)
+        return outcome, {**record, "job_hash": job.digest}
+
+    def _finish(self, figures: Mapping[str, Json], seconds: float) -> dict[str, Json]:
+        if self.jobs.fault_count:
+            lines = ", ".join(str(fault.line) for fault in self.jobs.faults[:5])
+            self.notices.append(f"{self.jobs.fault_count} lines of the critiques cannot be read: {lines}")
+        stats: dict[str, Json] = {**self._counts(), **figures, **self._told()}
+        stats |= {"inputs": dict(self.setup.inputs), "generated_at": now(), "seconds": seconds}
+        self._write_manifest(figures)
+        write_json(self.out_dir / STATS, stats)
+        return stats
+
+    def _counts(self) -> dict[str, Json]:
+        return {
+            "total": self.jobs.total,
+            "filtered": self.jobs.filtered,
+            "processed": self.processed,
+            "skipped": self.skipped,
+        }
+
+    def _told(self) -> dict[str, Json]:
+        return {
+            "faults": [fault._asdict() for fault in self.jobs.faults],
+            "fault_count": self.jobs.fault_count,
+            "notices": self.notices,
+        }
+
+    def _write_manifest(self, figures: Mapping[str, Json] | None) -> None:
+        """Writes the manifest; what the files come to is None in it while the pass is under way."""
+        counts = self._counts()
+        counts |= {name: None if figures is None else figures[name] for name in OUTCOMES}
+        told = {"finished": figures is not None, **self._told()}
+        write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
+
+
+def _unusable(job: Job, code: str, message: str) -> dict[str, Json]:
+    return {
+        "id": job.id,
+        "draft_id": job.id,
+        "prompt": None if job.draft is None else job.draft.prompt,
+        "output": None if job.draft is None else job.draft.output,
+        "contract": None if job.draft is None else job.draft.contract,
+        "reason": "error",
+        "rounds": 0,
+        "output_round": 0,
+        "critique": dict(job.critique),
+        "mean_scores": [],
+        "history": [],
+        "error": {"stage": "load", "code": code, "message": message, "raw_text": None, "teacher": None},
+        "created_at": now(),
+        "draft_hash": None if job.draft is None else job.draft.digest,
+        "job_hash": job.digest,
+    }
+
+
+def _figures(ledgers: Mapping[Outcome, Ledger]) -> dict[str, Json]:
+    """What the records of all files come to; the success rate is in percent of the drafts in them."""
+    counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
+    reasons: Counter[str] = Counter()
+    rounds: Counter[int] = Counter()
+    gains: list[float] = [0.0, 0.0]
+    for outcome, ledger in ledgers.items():
+        for record in ledger.records():
+            counts[outcome] += 1
+            reasons[str(record.get("reason"))] += 1
+            rounds[int(record.get("rounds") or 0)] += 1
+            levels = [level for level in record.get("mean_scores") or [] if isinstance(level, int | float)]
+            if outcome == "refined" and len(levels) > 1:
+                gains[0] += levels[-1] - levels[0]
+                gains[1] += 1
+    return {
+        **counts,
+        "success_rate": percent(counts["refined"], counts.total()),
+        "reason_counts": dict(reasons),
+        "rounds_distribution": {str(number): rounds[number] for number in sorted(rounds)},
+        "mean_gain": gains[0] / gains[1] if gains[1] else None,
+    }

@@ -1,0 +1,103 @@
+"""A rewritten output: read as the kind of data that the draft's was, and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+from autorubric._files import parse_structured, shortened
+from autorubric.critique._evidence import data_of
+from autorubric.critique._prompts import json_kind
+from autorubric.critique._schema import SchemaFaultError
+from autorubric.errors import ArgumentError, FileError, ReplyError
+from autorubric.llm import parse_json, parse_json_list, without_thinking
+from autorubric.values import Json
+
+Validate = Callable[[Json], Json]
+
+_LONGEST_FAULT = 1000
+
+
+class Rewritten(NamedTuple):
+    """A rewritten output, and what a program found when it checked it; None where none did."""
+
+    output: Json
+    contract: Json
+
+
+def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewritten:
+    """The output that a reply holds.
+
+    Args:
+        text: The reply as it came.
+        before: The output of the draft. Data, or a JSON text, come back as such; of an object, no key may be
+            lost at its top.
+        validate: Checks the output in the place of our check of keys, and gives its contract.
+
+    Raises:
+        ReplyError: The reply holds no such output, or the check refuses it.
+        ArgumentError: The check gives something that is no JSON.
+    """
+    output = _read(text, before)
+    if validate is None:
+        _check_keys(output, before)
+        return Rewritten(output, None)
+    try:
+        contract = validate(output)
+    # The function is its author's: whatever it raises says that the output will not do.
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]
+        raise SchemaFaultError(
+            f"the rewritten output was refused by its check: {told}", reply=text
+        ) from error
+    try:
+        json.dumps(contract, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ArgumentError(
+            f"validate gave {shortened(contract)}; it is to give JSON data, or None, and to raise where the "
+            "output will not do"
+        ) from None
+    return Rewritten(output, contract)
+
+
+def canonical(output: Json) -> str:
+    """An output in a form that is the same for the same output, however it is laid out."""
+    if json_kind(output) is None:
+        return "text:" + " ".join(str(output).split())
+    return "json:" + json.dumps(data_of(output), sort_keys=True, ensure_ascii=True)
+
+
+def _read(text: str, before: Json) -> Json:
+    kind = json_kind(before)
+    body = without_thinking(text, "rewritten output")
+    if not body:
+        raise ReplyError("the rewritten output is empty; give the whole of it", reply=text)
+    if kind is None:
+        return body
+    if kind is dict:
+        data = parse_json(text)
+    elif kind is list:
+        data = parse_json_list(text)
+    else:
+        data = _scalar(body)
+        if json_kind(data) is not kind:
+            asked = "true or false" if kind is bool else "a number"
+            raise ReplyError(f"the reply is {shortened(body)}; answer with {asked} alone", reply=text)
+    return json.dumps(data, ensure_ascii=False) if isinstance(before, str) else data
+
+
+def _scalar(text: str) -> Json:
+    try:
+        return parse_structured(text, "json").data
+    except FileError:
+        return None
+
+
+def _check_keys(output: Json, before: Json) -> None:
+    old, new = data_of(before), data_of(output)
+    if isinstance(old, dict) and isinstance(new, dict) and (lost := [key for key in old if key not in new]):
+        named = ", ".join(repr(key) for key in lost[:10])
+        raise SchemaFaultError(
+            f"the rewritten output lacks {named}; keep every key at the top of the output", reply=None
+        )

@@ -1,0 +1,185 @@
+"""What in a text seems to name a path, wherever it stands and however it is escaped. Looks at no file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+LONGEST_PATH: Final = 4096
+"""Most characters of a path: no file has a longer one, and resolving one takes the square of its length."""
+
+SYSTEM_FOLDERS: Final = frozenset(
+    (
+        *(
+            "bin",
+            "boot",
+            "dev",
+            "etc",
+            "home",
+            "lib",
+            "lib64",
+            "media",
+            "mnt",
+            "opt",
+            "private",
+            "proc",
+            "root",
+        ),
+        *("run", "sbin", "srv", "sys", "tmp", "usr", "var"),
+        *("Applications", "Library", "System", "Users", "Volumes"),
+    )
+)
+"""What stands at the top of file systems."""
+
+SOMEWHERE: Final = "~"
+"""The path of what lies outside any workspace."""
+
+UNKNOWN: Final = "$"
+"""The path of what lies where a variable says that nobody here knows."""
+
+_NOT_A_PATH: Final = re.compile(
+    # Addresses, with a scheme and without one, and ends of elements.
+    r"(?<![A-Za-z0-9+.-])(?!(?:file|vscode[\w-]{0,20}):)[A-Za-z][A-Za-z0-9+.-]{1,30}(?<!file)://[\w\[%~@-][\w./%~:@?#&=+$\]-]*+"
+    r"|(?<![:\w/])//(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,24}(?=/)(?![\w./%~@-]{0,2000}/\.\.)[\w./%~@-]*+"
+    r"|</[\w:.-]{1,100}+\s?>",
+    re.IGNORECASE,
+)
+_IN_NAME: Final = r"[\w.@~%-]"
+_TOKEN: Final = re.compile(rf"(?<![\w.@~%\\/-])({_IN_NAME}*+)((?:[\\/]++{_IN_NAME}*+)++)")
+# Scripts without a space between words: a path may follow their letters directly.
+_UNSPACED: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\uffef][\\/]+[A-Za-z]"
+)
+_VARIABLE: Final = re.compile(
+    r"(?:\$(?:env:)?|\$?\{{1,2}\$?(?:env:)?)([A-Za-z_]\w{0,60})\}{0,2}$", re.IGNORECASE
+)
+_PERCENT_VARIABLE: Final = re.compile(r"%([A-Za-z_]\w{0,60})%")
+_LONGEST_VARIABLE: Final = 80
+_HOMES: Final = frozenset(
+    (
+        *("home", "oldpwd", "temp", "tmp", "tmpdir"),
+        *("xdg_cache_home", "xdg_config_home", "xdg_data_home", "xdg_runtime_dir", "xdg_state_home"),
+        *("appdata", "homepath", "localappdata", "programdata", "programfiles", "systemdrive", "systemroot"),
+        *("userprofile", "windir"),
+    )
+)
+_DRIVE: Final = re.compile(r"(?:^|[^A-Za-z0-9])[A-Za-z]:$")
+_SHARE: Final = re.compile(r"(?:\\\\|\\{4})[\w.-]{2,255}\\{1,2}[\w$.-]+")
+_FILE_HOST: Final = re.compile(r"\A//[^\\/]+(?=/)")
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-7][0-9a-fA-F])|([nrtbf\"'\\/]))")
+_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_ROUNDS: Final = 3
+
+
+class NamedPath(NamedTuple):
+    """What seems to be a path.
+
+    Attributes:
+        text: As it stands, once unescaped.
+        path: What it leads to: an absolute path, one relative to the workspace, `SOMEWHERE` or `UNKNOWN`.
+        sure: Whether it is more than the end of something else, or one word behind a slash.
+    """
+
+    text: str
+    path: str
+    sure: bool = True
+
+
+def named_paths(text: str) -> Iterator[NamedPath]:
+    """What in a text seems to name a path; in time that grows as the text does."""
+    for view in _views(text):
+        plain = _NOT_A_PATH.sub(" ", view)
+        for token in _TOKEN.finditer(plain):
+            before = plain[max(0, token.start() - _LONGEST_VARIABLE) : token.start()]
+            yield from _read(before, token[1], token[2][:LONGEST_PATH])
+
+
+def _views(text: str) -> Iterator[str]:
+    """The text, and what it is without percent encoding and escapes, also where these stand in each other."""
+    yield text
+    for _ in range(_ROUNDS):
+        text, before = _ESCAPE.sub(_unescaped, unquote(text) if "%" in text else text), text
+        if text == before:
+            return
+        yield text
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if digits := found[1] or found[2]:
+        return chr(int(digits, 16))
+    return _ESCAPED.get(found[3], found[3])
+
+
+def _read(before: str, head: str, rest: str) -> Iterator[NamedPath]:
+    """The paths of one token.
+
+    Args:
+        before: What stands before it.
+        head: Its characters up to the first separator.
+        rest: The others.
+    """
+    text = head[-LONGEST_PATH:] + rest
+    if (variable := _variable(before, head)) is not None:
+        yield from _of_variable(variable, rest)
+    elif not head:
+        yield from _rooted(before, rest)
+    elif (at := head.find("~")) == 0 or (at > 0 and not (head[at - 1].isascii() and head[at - 1].isalnum())):
+        yield NamedPath(text[at:], SOMEWHERE)
+    elif _UNSPACED.match(head[-1:] + rest[:2]):
+        yield NamedPath(rest, rest, sure=False)
+    else:
+        yield NamedPath(text, text)
+        if head.endswith("..") and head.strip("."):
+            yield NamedPath(f"..{rest}", f"..{rest}")
+        # An option that its value follows, and whatever else ends no name.
+        if head[0] == "-" or head[-1] in "@%-":
+            yield NamedPath(rest, rest, sure=False)
+
+
+def _rooted(before: str, rest: str) -> Iterator[NamedPath]:
+    names = [name for name in re.split(r"[\\/]+", rest) if name]
+    if _SHARE.match(rest):
+        yield NamedPath(rest, SOMEWHERE)
+    elif _DRIVE.search(before) and names and len(rest) > 2:
+        yield NamedPath(f"{before[-2:]}{rest}", f"{before[-2:]}{rest}")
+    elif rest[0] == "\\" and rest[1:2] != "/":
+        yield NamedPath(rest.lstrip("\\"), rest.lstrip("\\"))
+    elif names:
+        path = rest.lstrip("\\")
+        if before[-5:].lower() == "file:":
+            yield NamedPath(path, _FILE_HOST.sub("", path))
+        else:
+            sure = ".." in names or (len(names) > 1 and rest[0] == "/" and not _goes_on(before))
+            yield NamedPath(path, path, sure=sure)
+
+
+def _goes_on(before: str) -> bool:
+    """Whether a slash that stands behind this likely goes on with something: a template, a glob, a sum."""
+    last, previous = before[-1:], before[-2:-1]
+    if last == "+":
+        return previous.isalnum()
+    if last == "*":
+        return previous in ("*", "/", "\\")
+    return last in ("}", ")", "]", "#", "$", "^")
+
+
+def _variable(before: str, head: str) -> str | None:
+    found = _PERCENT_VARIABLE.fullmatch(head) if head else None
+    if found is None and ("$" in before[-_LONGEST_VARIABLE:] or before.endswith("}")):
+        found = _VARIABLE.search(before + head)
+    return None if found is None or ("$" not in found[0] and "%" not in found[0]) else found[1]
+
+
+def _of_variable(name: str, rest: str) -> Iterator[NamedPath]:
+    text = f"${name}{rest}"
+    if name.lower() == "pwd":
+        yield NamedPath(text, f".{rest}")
+    elif name.lower() in _HOMES:
+        yield NamedPath(text, SOMEWHERE)
+    else:
+        if name.isupper():
+            yield NamedPath(text, UNKNOWN)
+        # It may be empty, and the path begin behind it.
+        yield NamedPath(text, rest, sure=False)

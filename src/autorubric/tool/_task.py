@@ -1,0 +1,83 @@
+"""A request with all that follows from it before anybody is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from autorubric.rubric import Rubric
+from autorubric.tool._content import CALLED, FoundType, found_type, misfit_note
+from autorubric.tool._providers import Provider, ProviderTable
+from autorubric.tool._request import CritiqueRequest
+from autorubric.tool._response import Issue
+from autorubric.tool._standard import rubric_of
+from autorubric.tool._workspace import Workspace
+
+_MOST_TOLD: Final = 20
+"""Most paths outside the workspace that the critic is told of; of the others there is the number."""
+
+_LONGEST_TOLD: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A request with all that follows from it.
+
+    Attributes:
+        request: The request.
+        rubric: Its criteria.
+        content_type: What the content is.
+        content_note: What the critic is told of the content.
+        workspace: What locations are confined to.
+        providers: Who is tried, in order.
+    """
+
+    request: CritiqueRequest
+    rubric: Rubric
+    content_type: FoundType
+    content_note: str
+    workspace: Workspace | None
+    providers: tuple[Provider, ...]
+
+
+def task_of(request: CritiqueRequest, table: ProviderTable) -> Task:
+    """The task that a request is.
+
+    Raises:
+        ArgumentError: The workspace, the criteria or the provider are none.
+        RubricError: A rubric file cannot be read, or has faults.
+    """
+    workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
+    rubric = rubric_of(request.criteria, workspace)
+    content_type = found_type(request.content, request.content_type)
+    notes = [f"The submission is {CALLED[content_type]}."]
+    if note := misfit_note(request.content, request.content_type):
+        notes.append(note)
+    if workspace is not None and (outside := workspace.named_outside(request.content)):
+        notes.append(_outside_note(outside))
+    return Task(
+        request=request,
+        rubric=rubric,
+        content_type=content_type,
+        content_note=" ".join(notes),
+        workspace=workspace,
+        providers=table.routed(request.provider, content_type, rubric.names),
+    )
+
+
+def _outside_note(outside: Sequence[str]) -> str:
+    told = [
+        json.dumps(path if len(path) <= _LONGEST_TOLD else f"{path[:_LONGEST_TOLD]}…") for path in outside
+    ]
+    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    named = ", ".join(told[:_MOST_TOLD])
+    return f"The submission names what seem to be paths outside the workspace: {named}{more}."
+
+
+def confined(issue: Issue, workspace: Workspace | None) -> Issue:
+    """The issue, its location inside the workspace."""
+    if workspace is None:
+        return issue
+    return issue.model_copy(update={"location": workspace.confined(issue.location)})
