@@ -10,10 +10,11 @@ A criterion with a sampled judge: samples are votes, cast as a grader casts them
 cache and costs. Nothing is ever run.
 """
 
+from autorubric.strategy._candidates import Attempt
 from autorubric.strategy._code import extract_code
 from autorubric.strategy._criteria import QualitativeCriteria, QuantitativeCriteria
 from autorubric.strategy._evaluation import SampledEvaluation
-from autorubric.strategy._generators import LLM, Attempt
+from autorubric.strategy._generators import LLM
 from autorubric.strategy._hints import Hint
 from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.strategy._rubrics import RubricEvaluation, RubricThreshold

@@ -55,9 +55,14 @@ def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) 
         ArgumentError: It yields, or takes something else.
     """
     name = name_of(function)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if is_yielding(function):
         raise ArgumentError(f"{role}={name} yields; give a function that returns one value")
-    return Called(function=function, name=name, both=_takes_both(function, role, arguments))
+    return Called(function=function, name=name, both=takes_both(function, role, arguments))
+
+
+def is_yielding(given: Any) -> bool:
+    """Whether it is a function that yields, sync or async."""
+    return inspect.isgeneratorfunction(given) or inspect.isasyncgenfunction(given)
 
 
 def name_of(given: Any) -> str:
@@ -66,7 +71,12 @@ def name_of(given: Any) -> str:
     return own if isinstance(own, str) else type(given).__name__
 
 
-def _takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
+def takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
+    """Whether a function takes the second argument too.
+
+    Raises:
+        ArgumentError: It takes something else than the first, or both.
+    """
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -3,58 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.llm import LLMClient, LLMConfig, Message
-from autorubric.strategy._calls import Called, called
-from autorubric.strategy._hints import Hint
-from autorubric.values import TokenUsage
+from autorubric.strategy._calls import Called, called, is_yielding, name_of
+from autorubric.strategy._candidates import Attempt, Generated
+from autorubric.strategy._yielding import Yielding
 
 GeneratorLike: TypeAlias = Any
 """A model's name, an `LLMConfig` or `LLMClient`, or a sync or async function of `(prompt)` or
-`(prompt, attempt)`."""
+`(prompt, attempt)`, which returns a candidate or yields those of a round."""
 
 
 def LLM(model: str, **settings: Any) -> LLMConfig:
     """A model by its name: `LLMConfig(model=model, **settings)`."""
     return LLMConfig(model=model, **settings)
-
-
-class Attempt(int):
-    """An attempt at a candidate: its number, from 0 over all rounds, and what is known when it begins.
-
-    Attributes:
-        iteration: The round, from 1.
-        position: The place within the round, from 0.
-        hints: What the candidates of the round before failed in; empty in the first round.
-    """
-
-    iteration: int
-    position: int
-    hints: tuple[Hint, ...]
-
-    def __new__(cls, number: int, *, iteration: int, position: int, hints: tuple[Hint, ...] = ()) -> Self:
-        """The attempt of that number."""
-        made = super().__new__(cls, number)
-        made.iteration, made.position, made.hints = iteration, position, hints
-        return made
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generated:
-    """A candidate as it comes.
-
-    Attributes:
-        content: What the generator gave.
-        usage: Tokens spent, where a model gave it.
-        spent: US dollars spent, where known.
-    """
-
-    content: Any
-    usage: TokenUsage | None = None
-    spent: float | None = None
 
 
 class Generator(Protocol):
@@ -77,6 +42,8 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
         return _Model(client=LLMClient(given), own=True)
     if isinstance(given, LLMClient):
         return _Model(client=given, own=False)
+    if is_yielding(given):
+        return Yielding(given, name_of(given))
     if callable(given):
         return _Function(called(given, "generate", ("prompt", "attempt")))
     raise ArgumentError(

@@ -11,7 +11,8 @@ from typing import Any, TypeVar, get_args
 
 from autorubric._sync import no_stray_cancellation, run_sync
 from autorubric.errors import ArgumentError, JudgeError
-from autorubric.strategy._generators import Attempt, Generator, GeneratorLike, generator_of
+from autorubric.strategy._candidates import Attempt
+from autorubric.strategy._generators import Generator, GeneratorLike, generator_of
 from autorubric.strategy._hints import Hint, HintStyle, with_hints
 from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.strategy._sampling import check_count
@@ -76,7 +77,8 @@ class Strategy:
 
         Args:
             generate: Makes candidates: a model's name, `LLM(name)`, or a sync or async function of `(prompt)`
-                or `(prompt, attempt)`; the `Attempt` is its number, and has the hints as data.
+                or `(prompt, attempt)`; the `Attempt` is its number, and has the hints as data. One that
+                yields is begun once a round and gives its candidates one by one, while others are judged.
             prompt: What is wanted. After a failed round a text has the hints at its end.
             context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
             reevaluate: Fresh votes, with sample indices of their own, on which each criterion judges the
