@@ -89,7 +89,7 @@ def test_a_fail_is_below_pass(cli: Cli, config: str, openai_server: OpenAIServer
 def test_a_faulty_request_is_json_too(cli: Cli, config: str, more: tuple[str, ...]) -> None:
     """With --json whatever is wrong is the tool's error object on stdout."""
     done = cli(*CALL, "--config", config, "--json", *more)
-    assert done.code in (2, 3) and set(done.json) == {"ok", "error", "provider"} and done.json["ok"] is False
+    assert done.code == 2 and set(done.json) == {"ok", "error", "provider"} and done.json["ok"] is False
     missing = cli("critique-text", "none.md", "--criteria", "a", "--config", config, "--json")
     assert missing.code == 2 and "none.md" in missing.json["error"]
 
@@ -120,13 +120,26 @@ def test_what_could_not_be_judged_is_three(cli: Cli, config: str, openai_server:
         (("--scale", "pass-fail", "--fail-under", "fail"), "give pass"),
         (("--fail-under", "nan"), "give a finite number"),
         (("--config", "none.yaml"), "none.yaml"),
+        (("--workspace-root", "none"), "is no folder"),
+        (("--timeout", "0"), "--timeout 0"),
+        (("--timeout", "inf"), "--timeout inf"),
+        (("--criteria", "none.yaml"), "there is no such file"),
+        (("--criteria", "faulty.yaml"), "did you mean 'name'?"),
+        (("--criteria", "style,faulty.yaml"), "stands alone"),
+        (("--criteria", "../rubric.yaml", "--workspace-root", "."), "lies outside the workspace"),
     ],
 )
-def test_usage_errors_are_two(cli: Cli, config: str, more: tuple[str, ...], told: str) -> None:
-    """A faulty command line or file ends with 2, and nobody is asked."""
+def test_usage_errors_are_two(
+    cli: Cli, config: str, openai_server: OpenAIServer, tmp_path: Path, more: tuple[str, ...], told: str
+) -> None:
+    """A faulty command line or file ends with 2, with --json too, and nobody is asked."""
+    (tmp_path / "faulty.yaml").write_text("- {nme: a, requirement: b}\n", encoding="utf-8")
     done = cli(*CALL, "--config", config, *more)
     assert (done.code, done.out) == (2, "")
     assert told in done.err
+    data = cli(*CALL, "--config", config, "--json", *more)
+    assert data.code == 2 and data.json["ok"] is False and told in data.json["error"]
+    assert not openai_server.log()
 
 
 def test_no_provider_is_a_usage_error(cli: Cli, config: str) -> None:

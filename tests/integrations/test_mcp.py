@@ -6,6 +6,9 @@ import asyncio
 import itertools
 import json
 import os
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -220,6 +223,9 @@ async def test_grade_and_metrics(session_over: Any, folder: Path, openai_server:
         for tool, wrong in (
             ("grade", {"text": "x", "rubric": "none.yaml"}),
             ("grade", {"text": "x", "rubric": 5}),
+            ("grade", {"text": "é" * 256_001, "rubric": inline}),
+            ("grade", {"text": "x", "rubric": inline, "query": "x" * 512_001}),
+            ("grade", {"text": "x", "rubric": inline, "reference": "x" * 512_001}),
             ("compute_metrics", {"run": "none"}),
             ("compute_metrics", {}),
         ):
@@ -236,6 +242,11 @@ async def test_files_stay_below_the_root(folder: Path) -> None:
             calls: list[tuple[str, dict[str, Any]]] = [
                 ("critique_evaluate", {"content": "x", "criteria": [path]}),
                 ("critique_evaluate", {"content": "x", "criteria": path}),
+                ("critique_evaluate", {"content": "x", "criteria": [f" {path}\n"]}),
+                (
+                    "critique_evaluate",
+                    {"tool": "critique.evaluate", "arguments": {"content": "x", "criteria": [path]}},
+                ),
                 ("grade", {"text": "x", "rubric": path}),
                 ("compute_metrics", {"run": path}),
                 ("compute_metrics", {"run": "run", "dataset": path}),
@@ -247,6 +258,12 @@ async def test_files_stay_below_the_root(folder: Path) -> None:
         assert "lies outside" in line(await session.call_tool("critique_evaluate", outer))
         dry = {"content": "x", "criteria": ["rubric.yaml"], "dry_run": True}
         inside = await session.call_tool("critique_evaluate", dry)
+        linked = folder / "linked"
+        shutil.copytree(folder / "run", linked)
+        (linked / "manifest.json").rename(folder.parent / "manifest.json")
+        (linked / "manifest.json").symlink_to(folder.parent / "manifest.json")
+        failed = await session.call_tool("compute_metrics", {"run": "linked"})
+        assert failed.isError and "lies outside the workspace" in line(failed)
         assert inside.structuredContent is not None and inside.structuredContent["criteria"] == ["capital"]
 
 
@@ -352,17 +369,24 @@ def test_a_token_is_asked_for(folder: Path) -> None:
             {},
             {"Authorization": "Bearer wrong"},
             {"Authorization": f"Basic {TOKEN}"},
+            {"Authorization": TOKEN},
+            {"Authorization": f"Bearer {TOKEN} {TOKEN}"},
+            {"Authorization": f"Bearer {TOKEN[:-1]}"},
         )
         for headers in given:
             refused = httpx.post(url, headers=headers, json={}, trust_env=False)
             assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert httpx.get(url.replace("/mcp", "/other"), trust_env=False).status_code == 404
 
-        async def listed() -> int:
-            async with at(url, {"Authorization": f"Bearer {TOKEN}"}) as session:
+        twice = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", f"Bearer {TOKEN}")]
+        assert httpx.post(url, headers=twice, json={}, trust_env=False).status_code == 401
+
+        async def listed(scheme: str) -> int:
+            async with at(url, {"Authorization": f"{scheme} {TOKEN}"}) as session:
                 return len((await session.list_tools()).tools)
 
-        assert asyncio.run(asyncio.wait_for(listed(), 30)) == len(TOOLS)
+        for scheme in ("Bearer", "bearer"):
+            assert asyncio.run(asyncio.wait_for(listed(scheme), 30)) == len(TOOLS)
 
 
 def test_a_web_page_gets_nothing(folder: Path) -> None:
@@ -375,6 +399,29 @@ def test_a_web_page_gets_nothing(folder: Path) -> None:
             assert refused.status_code in (403, 421)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.2", "::1", "localhost"])
+def test_every_address_of_the_loopback_answers(folder: Path, host: str) -> None:
+    """A session at the address that the server says it listens on, with and without the port in the name."""
+    try:
+        socket.create_server((host, 0), family=socket.getaddrinfo(host, 0)[0][0]).close()
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    accept = {"Accept": "application/json, text/event-stream"}
+    name = f"[{host}]" if ":" in host else host
+    with http_server(folder, "--host", host) as url:
+        assert name in url
+
+        async def listed() -> int:
+            async with at(url) as session:
+                return len((await session.list_tools()).tools)
+
+        assert asyncio.run(asyncio.wait_for(listed(), 30)) == len(TOOLS)
+        for headers, code in (({"Host": name}, 400), ({"Host": f"{name}.evil.example"}, 421)):
+            found = httpx.post(url, headers={**accept, **headers}, json=body, trust_env=False)
+            assert found.status_code == code
+
+
 def test_a_faulty_entry_is_told_when_the_server_starts(folder: Path) -> None:
     """The others are served; which one is not available, and why, stands on stderr."""
     providers = {"gpt4": {"model": "a b"}, "claude": "hosted_vllm/m1"}
@@ -384,6 +431,31 @@ def test_a_faulty_entry_is_told_when_the_server_starts(folder: Path) -> None:
         command, cwd=folder, env=environment(), input="", capture_output=True, encoding="utf-8", timeout=60
     )
     assert done.returncode == 0 and "provider 'gpt4' is not available: model" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+@pytest.mark.parametrize("http", [False, True], ids=["stdio", "http"])
+def test_it_can_be_stopped_while_a_client_is_connected(folder: Path, http: bool) -> None:
+    """Ctrl-C ends the server with 130 at once, though standard input stays open."""
+    more = ["--http", "--port", "0"] if http else []
+    command = [sys.executable, "-c", MAIN, "mcp", "--config", "providers.json", *more]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe, encoding="utf-8"
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        try:
+            if http:
+                assert "Serving on" in process.stderr.readline()
+            else:
+                process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+                process.stdin.flush()
+                assert json.loads(process.stdout.readline())["id"] == 1
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 130
+            assert "Traceback" not in (told := process.stderr.read()) and "Fatal" not in told
+        finally:
+            process.kill()
 
 
 def test_an_open_address_is_a_usage_error(folder: Path) -> None:

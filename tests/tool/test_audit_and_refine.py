@@ -121,6 +121,7 @@ def test_refining_ends_where_nothing_is_to_be_gained(revisions: list[str], stopp
 async def test_refining_passes_arguments_on(tmp_path: Path) -> None:
     """Arguments of the request and of the call reach it; the scale is 0-10 whatever is said."""
     critic = Critical(9)
+    heard: list[str] = []
     done = await refine_until(
         "a",
         longer,
@@ -129,9 +130,23 @@ async def test_refining_passes_arguments_on(tmp_path: Path) -> None:
         context="For fun.",
         scoring_scale="letter",
         audit_path=tmp_path / "a.jsonl",
+        on_progress=lambda done, steps, what: heard.append(what),
     )
-    assert done.passed and "For fun." in critic.prompts[0]
+    assert done.passed and "For fun." in critic.prompts[0] and heard[-1] == "done"
     assert len(lines(tmp_path / "a.jsonl")) == 1
+
+
+def test_a_score_that_leaves_a_criterion_out_is_not_good_enough() -> None:
+    """Where a criterion could not be assessed a round goes on, and what has a score for all passes."""
+
+    def critic(prompt: Prompt) -> dict[str, Any]:
+        return scored(wit=9, depth=8 if "!!" in prompt.content else None)
+
+    request: dict[str, Any] = {"criteria": ["wit", "depth"], "providers": {"gpt4": critic}}
+    done = refine_until_sync("a", longer, **request)
+    assert (done.stopped, [one.score for one in done.rounds]) == ("passed", [9, 8.5])
+    assert [one.assessed for one in done.rounds] == [False, True] and done.content == "a!!"
+    assert refine_until_sync("a", longer, **request, max_rounds=1).stopped == "max_rounds"
 
 
 @pytest.mark.parametrize("faulty", [{"max_rounds": 0}, {"min_score": 11}, {"min_score": float("nan")}])

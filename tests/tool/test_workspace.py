@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
 from autorubric.errors import ArgumentError
-from autorubric.tool import Workspace
+from autorubric.tool import CritiqueRequest, Workspace
 from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask
 
 OUTSIDE = "outside workspace_root"
@@ -242,3 +243,32 @@ def test_many_paths_are_looked_up_quickly(workspace: Workspace) -> None:
         started = time.process_time()
         workspace.named_outside(content)
         assert time.process_time() - started < 6
+
+
+def test_a_rubric_file_lies_below_the_root_of_the_caller(tmp_path: Path) -> None:
+    """Whatever a request says, and in whatever form, no rubric outside of `rubric_root` is read."""
+    root = tmp_path / "root"
+    root.mkdir()
+    for path in (root / "in.yaml", tmp_path / "out.yaml"):
+        path.write_text("- {name: wit, requirement: It is funny.}\n", encoding="utf-8")
+    (root / "link.yaml").symlink_to(tmp_path / "out.yaml")
+    log = tmp_path / "audit.jsonl"
+    outside: list[dict[str, Any]] = [
+        {"criteria": [str(tmp_path / "out.yaml")]},
+        {"criteria": "../out.yaml"},
+        {"criteria": [" ../out.yaml\t"]},
+        {"criteria": ["link.yaml"]},
+        {"criteria": ["out.yaml"], "workspace_root": str(tmp_path)},
+    ]
+    for change in outside:
+        asked = {"content": "x", "dry_run": True, **change}
+        for request in (asked, {"tool": "critique_evaluate", "arguments": asked}, CritiqueRequest(**asked)):
+            answer = ask(request, Critical(), rubric_root=root, audit_path=log)
+            assert "lies outside the workspace" in str(answer.error), change
+    assert len(log.read_text(encoding="utf-8").splitlines()) == 3 * len(outside)
+    for name in ("in.yaml", str(root / "in.yaml")):
+        inside = {"content": "x", "criteria": [name], "dry_run": True}
+        assert ask(inside, Critical(), rubric_root=root).criteria == ("wit",)
+    inside = {"content": "x", "criteria": ["in.yaml"], "dry_run": True, "workspace_root": str(root)}
+    assert ask(inside, Critical(), rubric_root=str(tmp_path)).criteria == ("wit",)
+    assert "rubric_root: " in str(ask(inside, Critical(), rubric_root=tmp_path / "none").error)

@@ -157,12 +157,15 @@ def _answer(
     file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float
 ) -> CritiqueResponse:
     # Late, since `--help` should not wait for it.
-    from autorubric.tool import provider_table, read_request
+    from autorubric.tool import Workspace, provider_table, read_request, rubric_of
 
+    # What is wrong with the command line or its files is told before anybody is asked, and ends with 2.
+    if not 0 < timeout < math.inf:
+        raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")
     asked = read_request({**arguments, "content": read_input(file)})
     table = provider_table(config)
-    # What is wrong with the command line is told before anything else is done.
     table.routed(asked.provider, "text", ())
+    rubric_of(asked.criteria, None if asked.workspace_root is None else Workspace.at(asked.workspace_root))
     return autorubric.critique_evaluate_sync(asked, providers=table, timeout=timeout)
 
 

@@ -10,8 +10,10 @@ import contextlib
 import hmac
 import ipaddress
 import math
+import os
 import socket
 import sys
+import threading
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -36,7 +38,7 @@ PATH: Final = "/mcp"
 """Where streamable HTTP is served."""
 
 _SHORTEST_TOKEN: Final = 16
-_NAMES_OF_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_NAMES_OF_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _TOOLS: Final[Mapping[str, ServedTool]] = {tool.name: tool for tool in TOOLS}
 
 
@@ -65,6 +67,11 @@ class HttpAddress:
             )
         if self.token is not None and (len(self.token) < _SHORTEST_TOKEN or not self.token.isascii()):
             raise ArgumentError(f"the token is to have at least {_SHORTEST_TOKEN} characters, all ASCII")
+
+    @property
+    def name(self) -> str:
+        """The host as it stands in a URL."""
+        return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def is_loopback(self) -> bool:
@@ -168,10 +175,34 @@ def serve(tools: ToolServer, http: HttpAddress | None = None) -> None:
 async def _serve_stdio(tools: ToolServer) -> None:
     server = build_server(tools)
     wire = anyio.wrap_file(TextIOWrapper(sys.stdout.buffer, encoding="utf-8"))
+    lines: Any = _lines_of_stdin()
     # Whatever else a library may print would break the protocol.
     with contextlib.redirect_stdout(sys.stderr):
-        async with stdio_server(stdout=wire) as (incoming, outgoing):
+        async with stdio_server(lines, wire) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def _lines_of_stdin() -> AsyncIterator[str]:
+    """Lines of standard input, read so that Ctrl-C need not wait for the next one.
+
+    The SDK's own reader has a thread that the process waits for when it ends.
+    """
+    loop, lines = asyncio.get_running_loop(), asyncio.Queue[str | None]()
+
+    def read() -> None:
+        # A descriptor of its own: at its end the interpreter takes the lock of `sys.stdin`.
+        with os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace") as stdin:
+            for line in stdin:
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+        loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    def read_while_it_runs() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            read()
+
+    threading.Thread(target=read_while_it_runs, daemon=True).start()
+    while (line := await lines.get()) is not None:
+        yield line
 
 
 async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
@@ -185,8 +216,7 @@ async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
         timeout_graceful_shutdown=2,
     )
     with _listening(address) as bound:
-        host = f"[{address.host}]" if ":" in address.host else address.host
-        sys.stderr.write(f"Serving on http://{host}:{bound.getsockname()[1]}{PATH}\n")
+        sys.stderr.write(f"Serving on http://{address.name}:{bound.getsockname()[1]}{PATH}\n")
         sys.stderr.flush()
         async with manager.run():
             await uvicorn.Server(config).serve(sockets=[bound])
@@ -197,10 +227,12 @@ def _security(address: HttpAddress) -> TransportSecuritySettings:
 
     With a token any name will do: a page does not know it.
     """
+    # A client leaves out the port that goes without saying.
+    names = [f"{name}{port}" for name in _NAMES_OF_LOOPBACK | {address.name} for port in (":*", "")]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=address.is_loopback,
-        allowed_hosts=[f"{name}:*" for name in _NAMES_OF_LOOPBACK],
-        allowed_origins=[f"http://{name}:*" for name in _NAMES_OF_LOOPBACK],
+        allowed_hosts=names,
+        allowed_origins=[f"http://{name}" for name in names],
     )
 
 
@@ -231,4 +263,8 @@ def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
 
 def _has_token(scope: Scope, token: str) -> bool:
     sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
-    return len(sent) == 1 and hmac.compare_digest(sent[0], b"Bearer " + token.encode("ascii"))
+    if len(sent) != 1:
+        return False
+    scheme, _, credentials = sent[0].partition(b" ")
+    given = hmac.compare_digest(credentials.strip(), token.encode("ascii"))
+    return given and scheme.lower() == b"bearer"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from autorubric.errors import ArgumentError, AutorubricError, JudgeError, MissingDependencyError
 from autorubric.graders import CriterionGrader
@@ -17,6 +17,7 @@ from autorubric.llm import LLMConfig
 from autorubric.rubric import Rubric
 from autorubric.tool import (
     DESCRIPTION,
+    MOST_BYTES,
     TITLE,
     WIRE_NAME,
     Progress,
@@ -25,7 +26,6 @@ from autorubric.tool import (
     Workspace,
     critique_evaluate,
     input_schema,
-    is_rubric_file,
     output_schema,
 )
 from autorubric.types import EnsembleEvaluationReport
@@ -103,13 +103,20 @@ ArgumentsT = TypeVar("ArgumentsT", bound=_Arguments)
 class GradeArguments(_Arguments):
     """Arguments of `grade`."""
 
-    text: str = Field(description="The text to grade.", max_length=512_000)
+    text: str = Field(description="The text to grade, at most 500 KB.")
     rubric: str | dict[str, Any] | list[Any] = Field(
         description="The rubric: the path of a rubric file below the server's folder, or the rubric itself."
     )
     provider: str = Field(default="auto", description="Who judges: auto, or a name of the provider table.")
     query: str | None = Field(default=None, description="What the text answers.")
     reference: str | None = Field(default=None, description="A good answer to compare with.")
+
+    @field_validator("text", "query", "reference")
+    @classmethod
+    def _check_size(cls, text: str | None) -> str | None:
+        if text is not None and len(text.encode("utf-8")) > MOST_BYTES:
+            raise ValueError("it exceeds the maximum size (500KB)")
+        return text
 
 
 class MetricsArguments(_Arguments):
@@ -124,30 +131,14 @@ class MetricsArguments(_Arguments):
 async def _critique(
     server: ToolServer, arguments: Mapping[str, Any], on_progress: Progress | None
 ) -> Outcome:
-    try:
-        request = _with_confined_rubric(server, arguments)
-    except AutorubricError as error:
-        content = {"ok": False, "error": str(error), "provider": None}
-        return Outcome(content=content, line=f"✗ {error}")
     response = await critique_evaluate(
-        request, providers=server.providers, timeout=server.timeout, on_progress=on_progress
+        arguments,
+        providers=server.providers,
+        timeout=server.timeout,
+        on_progress=on_progress,
+        rubric_root=server.root,
     )
     return Outcome(content=response.to_dict(), line=response.one_line())
-
-
-def _with_confined_rubric(server: ToolServer, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments, a rubric file in them as a whole path that is known to lie below the root."""
-    criteria = arguments.get("criteria")
-    given = [criteria] if isinstance(criteria, str) else criteria
-    if not isinstance(given, list) or not any(isinstance(one, str) and is_rubric_file(one) for one in given):
-        return arguments
-    workspace = arguments.get("workspace_root")
-    base = Path(workspace) if isinstance(workspace, str) else Path()
-    confined = [
-        str(server.files.path(str(base / one))) if isinstance(one, str) and is_rubric_file(one) else one
-        for one in given
-    ]
-    return {**arguments, "criteria": confined}
 
 
 async def _grade(server: ToolServer, arguments: Mapping[str, Any], on_progress: Progress | None) -> Outcome:
@@ -224,6 +215,8 @@ async def _metrics(server: ToolServer, arguments: Mapping[str, Any], on_progress
         asked = _read(MetricsArguments, arguments)
         run = server.files.path(asked.run)
         dataset = None if asked.dataset is None else server.files.path(asked.dataset)
+        for link in (one for one in run.glob("*") if one.is_symlink()):
+            server.files.path(str(link))
         figures = await asyncio.to_thread(_computed, run, dataset, asked.bootstrap, asked.per_judge)
         return Outcome(
             content={"ok": True, "run": asked.run, "metrics": figures}, line=f"metrics of {run.name}"
@@ -266,7 +259,7 @@ def _read(kind: type[ArgumentsT], given: Mapping[str, Any]) -> ArgumentsT:
         return kind.model_validate(dict(given))
     except ValidationError as error:
         faults = (
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg'].removeprefix('Value error, ')}"
             for fault in error.errors(include_url=False, include_input=False, include_context=False)
         )
         raise ArgumentError("; ".join(faults)) from None

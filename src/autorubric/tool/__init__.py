@@ -24,13 +24,14 @@ from autorubric.tool._providers import (
     provider_table,
 )
 from autorubric.tool._refine import Refinement, RefineRound, refine_until, refine_until_sync
-from autorubric.tool._request import CritiqueRequest, read_request
+from autorubric.tool._request import MOST_BYTES, CritiqueRequest, read_request
 from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
-from autorubric.tool._standard import STANDARD, is_rubric_file
+from autorubric.tool._standard import STANDARD, rubric_of
 from autorubric.tool._workspace import Workspace
 
 __all__ = [
     "DESCRIPTION",
+    "MOST_BYTES",
     "PROVIDERS_VARIABLE",
     "STANDARD",
     "TITLE",
@@ -50,11 +51,11 @@ __all__ = [
     "critique_evaluate",
     "critique_evaluate_sync",
     "input_schema",
-    "is_rubric_file",
     "openai_definition",
     "output_schema",
     "provider_table",
     "read_request",
     "refine_until",
     "refine_until_sync",
+    "rubric_of",
 ]

@@ -52,6 +52,7 @@ async def critique_evaluate(
     audit_path: str | Path | None = None,
     audit_content: bool = False,
     on_progress: Progress | None = None,
+    rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
     """A critique of some content by criteria. What goes wrong is an answer with `ok` false.
 
@@ -69,6 +70,9 @@ async def critique_evaluate(
         audit_path: Where a JSON line is appended for the call; None: where the provider table says.
         audit_content: Whether that line holds the content and the context; or as the table says.
         on_progress: Hears how far it is.
+        rubric_root: The folder that a rubric file must lie in, links resolved, whatever the request says, and
+            that its path goes by where the request has no `workspace_root`; None for any. Give it where
+            requests are not your own.
     """
     started = time.perf_counter()
     trace = Trace()
@@ -82,7 +86,7 @@ async def critique_evaluate(
         ends = started + _seconds(timeout)
         try:
             async with asyncio.timeout(timeout) as limit:
-                response = await _answer(request, table, trace, on_progress, (started, ends))
+                response = await _answer(request, table, trace, on_progress, (started, ends), rubric_root)
         except TimeoutError:
             if limit.expired():
                 raise _TimedOutError from None
@@ -119,6 +123,7 @@ def critique_evaluate_sync(
     timeout: float = 30.0,
     audit_path: str | Path | None = None,
     audit_content: bool = False,
+    rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
     """What `critique_evaluate` gives, from synchronous code; safe inside a running event loop.
 
@@ -128,6 +133,7 @@ def critique_evaluate_sync(
         timeout: Seconds that it may take.
         audit_path: Where a JSON line is appended for the call.
         audit_content: Whether that line holds the content and the context.
+        rubric_root: The folder that a rubric file must lie in.
     """
     return run_sync(
         critique_evaluate(
@@ -136,6 +142,7 @@ def critique_evaluate_sync(
             timeout=timeout,
             audit_path=audit_path,
             audit_content=audit_content,
+            rubric_root=rubric_root,
         )
     )
 
@@ -178,9 +185,10 @@ async def _answer(
     trace: Trace,
     on_progress: Progress | None,
     span: tuple[float, float],
+    rubric_root: str | Path | None,
 ) -> CritiqueResponse:
     trace.request = read_request(request)
-    task = task_of(trace.request, table)
+    task = task_of(trace.request, table, rubric_root)
     trace.content_type = task.content_type
     steps = len(task.providers) + 2
     await _tell(on_progress, 1, steps, "the request is read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from autorubric._sync import run_sync
 from autorubric.errors import ArgumentError
@@ -15,6 +15,10 @@ from autorubric.tool._response import CritiqueResponse
 
 Revise: TypeAlias = Callable[[str, CritiqueResponse], str | Awaitable[str]]
 """Makes the next content of one and its critique."""
+
+
+_OPTIONS: Final = ("timeout", "audit_path", "audit_content", "on_progress", "rubric_root")
+"""What `critique_evaluate` takes beside the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,11 @@ class RefineRound:
         """The overall score, 0 to 10; None where there is none."""
         score = self.response.overall_score
         return None if score is None or isinstance(score, str) else float(score)
+
+    @property
+    def assessed(self) -> bool:
+        """Whether every criterion has a score, so that the overall score leaves none out."""
+        return all(one.score is not None for one in self.response.criteria_scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +65,8 @@ class Refinement:
 
     @property
     def best(self) -> RefineRound:
-        """The round with the highest score, the first of equals; the first round where none has one."""
-        return max(self.rounds, key=lambda one: -1.0 if one.score is None else one.score)
+        """The round with the highest score of all criteria, else of some; the first of equals."""
+        return max(self.rounds, key=_worth)
 
     @property
     def content(self) -> str:
@@ -88,16 +97,17 @@ async def refine_until(
             last round, so that every content has a critique.
         criteria: As in a request.
         max_rounds: Most critiques, at least 1.
-        min_score: The overall score to reach, 0 to 10.
+        min_score: The overall score to reach, 0 to 10. One that leaves out a criterion, since it could not be
+            assessed, does not reach it.
         providers: As `critique_evaluate` takes them.
-        **arguments: Further arguments of the request, as `context`; and `timeout`, `audit_path`.
+        **arguments: Further arguments of the request, as `context`, and of `critique_evaluate`, as `timeout`.
 
     Raises:
         ArgumentError: `max_rounds` or `min_score` cannot work, or `revise` gave no text. What `revise`
             raises is the caller's.
     """
     _check(max_rounds, min_score)
-    options = {k: arguments.pop(k) for k in ("timeout", "audit_path", "audit_content") if k in arguments}
+    options = {name: arguments.pop(name) for name in _OPTIONS if name in arguments}
     rounds: list[RefineRound] = []
     while True:
         request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
@@ -107,7 +117,7 @@ async def refine_until(
         rounds.append(made)
         if made.score is None:
             return Refinement(rounds=tuple(rounds), stopped="failed")
-        if made.score >= min_score:
+        if made.score >= min_score and made.assessed:
             return Refinement(rounds=tuple(rounds), stopped="passed")
         if len(rounds) == max_rounds:
             return Refinement(rounds=tuple(rounds), stopped="max_rounds")
@@ -132,6 +142,10 @@ def refine_until_sync(
     return run_sync(
         refine_until(content, revise, criteria, max_rounds, min_score, providers=providers, **arguments)
     )
+
+
+def _worth(made: RefineRound) -> tuple[bool, float]:
+    return (False, -1.0) if made.score is None else (made.assessed, made.score)
 
 
 def _check(max_rounds: int, min_score: float) -> None:

@@ -92,11 +92,15 @@ def is_rubric_file(name: str) -> bool:
     return Path(name).suffix.lower() in FORMATS and FORMATS[Path(name).suffix.lower()] != "jsonl"
 
 
-def rubric_of(criteria: tuple[str, ...], workspace: Workspace | None) -> Rubric:
+def rubric_of(criteria: tuple[str, ...], *places: Workspace | None) -> Rubric:
     """The rubric that a request's criteria stand for.
 
+    Args:
+        criteria: Names, or a rubric file.
+        *places: Folders that a rubric file must lie in, all of them; its path goes by the first.
+
     Raises:
-        ArgumentError: A rubric file does not stand alone, or lies outside the workspace.
+        ArgumentError: A rubric file does not stand alone, or lies outside one of the folders.
         RubricError: The file cannot be read, or has faults.
     """
     files = [name for name in criteria if is_rubric_file(name)]
@@ -104,4 +108,7 @@ def rubric_of(criteria: tuple[str, ...], workspace: Workspace | None) -> Rubric:
         return Rubric([criterion_named(name) for name in criteria])
     if len(criteria) > 1:
         raise ArgumentError(f"criteria: the rubric file {files[0]!r} stands alone; give it or names")
-    return Rubric.from_file(files[0] if workspace is None else workspace.path(files[0]))
+    path = files[0]
+    for place in places:
+        path = path if place is None else str(place.path(path))
+    return Rubric.from_file(path)

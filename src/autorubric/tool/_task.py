@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from autorubric.rubric import Rubric
@@ -42,15 +43,21 @@ class Task:
     providers: tuple[Provider, ...]
 
 
-def task_of(request: CritiqueRequest, table: ProviderTable) -> Task:
+def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> Task:
     """The task that a request is.
+
+    Args:
+        request: The request.
+        table: Who may evaluate.
+        rubric_root: The folder that a rubric file must lie in, whatever the request says; None for any.
 
     Raises:
         ArgumentError: The workspace, the criteria or the provider are none.
         RubricError: A rubric file cannot be read, or has faults.
     """
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
-    rubric = rubric_of(request.criteria, workspace)
+    files = None if rubric_root is None else Workspace.at(str(rubric_root), "rubric_root")
+    rubric = rubric_of(request.criteria, workspace, files)
     content_type = found_type(request.content, request.content_type)
     notes = [f"The submission is {CALLED[content_type]}."]
     if note := misfit_note(request.content, request.content_type):

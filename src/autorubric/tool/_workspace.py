@@ -40,8 +40,8 @@ class Workspace:
     root: Path
 
     @classmethod
-    def at(cls, given: str) -> Workspace:
-        """The workspace at a path.
+    def at(cls, given: str, name: str = "workspace_root") -> Workspace:
+        """The workspace at a path, which was given by that name.
 
         Raises:
             ArgumentError: There is no such folder.
@@ -52,7 +52,7 @@ class Workspace:
         except (OSError, ValueError, RuntimeError):
             there = False
         if not there:
-            raise ArgumentError(f"workspace_root: {shortened(given)} is no folder; give one that exists")
+            raise ArgumentError(f"{name}: {shortened(given)} is no folder; give one that exists")
         return cls(root)
 
     def holds(self, path: str) -> bool:
