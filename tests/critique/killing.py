@@ -23,6 +23,8 @@ from autorubric import TeacherPrompt, generate_critiques, refine
 from tests.critique.teachers import critique, draft, read_lines, scored, write_lines
 
 DRAFTS = 60
+LATEST_KILL = 0.09
+"""Seconds after which a process is killed at the latest, on a machine with nothing else to do."""
 OUTCOMES = ("refined", "rejected", "undecided", "errors")
 
 
@@ -43,13 +45,16 @@ def _one_folder(kind: str, folder: Path, kills: int, rng: random.Random, seen: d
     write_lines(folder / "given.jsonl", rows)
     work, names = KINDS[kind]
     held: dict[str, dict[str, Any]] = {}
+    latest = LATEST_KILL
     while True:
-        attempt = rng.randrange(1 << 30)
-        finished = _run_and_kill(partial(work, folder, attempt), rng.uniform(0.005, 0.09))
+        attempt, before = rng.randrange(1 << 30), len(held)
+        finished = _run_and_kill(partial(work, folder, attempt), rng.uniform(0.005, latest))
         for name in names:
             _note(folder / name, held, seen)
         if finished:
             break
+        # Where the machine is busy, a process needs longer before it has written anything.
+        latest *= 1.0 if len(held) > before else 1.3
         seen["kills"] += 1
         if seen["kills"] >= kills:
             work(folder, 0)
