@@ -138,7 +138,8 @@ CRITERIA = [binary("a"), binary("b"), binary("c")]
 def cast_all(judge: Any, count: int = 3) -> list[Cast]:
     seat = seat_judges([judge])[0]
     requests = [request_for(criterion) for criterion in CRITERIA[:count]]
-    return asyncio.run(cast_votes(seat, requests, clock=ticking()))
+    casts = asyncio.run(cast_votes(seat, requests, clock=ticking()))
+    return [cast for cast in casts if isinstance(cast, Cast)]
 
 
 def test_votes_from_one_request_keep_their_order() -> None:

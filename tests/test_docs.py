@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from autorubric import metrics
+from tests.entry_points import write_entry_points
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -20,12 +22,15 @@ _METRIC = re.compile(r"^::: autorubric\.metrics\.(\w+)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run(page: Path, tmp_path: Path) -> None:
+def test_examples_run(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """The examples of a page run one after the other in one process."""
+    declared = write_entry_points(tmp_path_factory.mktemp("declared"))
+    path = os.pathsep.join(filter(None, [str(declared), os.environ.get("PYTHONPATH")]))
     program = "\n".join(_EXAMPLE.findall(page.read_text(encoding="utf-8")))
     ended = subprocess.run(
         [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", program],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         timeout=120,

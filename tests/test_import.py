@@ -70,6 +70,16 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         autorubric.Rubrick  # noqa: B018
 
 
+def test_opening_a_run_loads_nothing_that_asks() -> None:
+    """What a stored run is opened with loads no judges, no models and no parser of YAML."""
+    program = "import autorubric, json, sys; autorubric.EvalResult; print(json.dumps(sorted(sys.modules)))"
+    loaded = json.loads(_in_a_process(program))
+    asking = ("graders", "critic", "judges", "prompts", "llm")
+    late = ("_merge", "_shard", "_fill", "_estimate", "_planned")
+    unwanted = {"yaml", "tomllib", "tqdm", *(f"autorubric.{name}" for name in asking)}
+    assert not {*unwanted, *(f"autorubric.eval.{name}" for name in late)} & set(loaded)
+
+
 PUBLIC_MODULES = (
     "rubric",
     "types",

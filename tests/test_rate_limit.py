@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from autorubric.errors import ArgumentError
-from autorubric.rate_limit import WINDOW_SECONDS, Limiter, Limits, Traffic, limiter_for
+from autorubric.rate_limit import WINDOW_SECONDS, Limiter, Limits, Traffic, local_limiter
 
 
 class Clock:
@@ -201,29 +201,64 @@ def test_counts_are_shared_by_all_of_a_provider_in_a_loop() -> None:
     """Whatever the limits, requests to one provider are counted together; other providers and loops apart."""
 
     async def main() -> list[int]:
-        async with limiter_for("a", Limits(parallel=2)).slot(), limiter_for("a", Limits()).slot():
-            shown = [limiter_for("a", Limits(parallel=3)).running, limiter_for("b", Limits()).running]
-        return [*shown, limiter_for("a", Limits(parallel=2)).running]
+        async with local_limiter("a", Limits(parallel=2)).slot(), local_limiter("a", Limits()).slot():
+            shown = [local_limiter("a", Limits(parallel=3)).running, local_limiter("b", Limits()).running]
+        return [*shown, local_limiter("a", Limits(parallel=2)).running]
 
     assert [asyncio.run(main()) for _ in range(2)] == [[2, 0, 0]] * 2
 
 
 def test_each_request_obeys_its_own_limit_against_the_shared_count() -> None:
     """With limits 1 and 2 on one provider never more than 2 run, and the first kind starts when none does."""
-    started: list[tuple[int, int]] = []
+    order = [2, 2, 1, 2, 1, 2, 2, 2]
+    started: list[tuple[int, int, int]] = []
+    ended = 0
+
+    async def request(parallel: int) -> None:
+        nonlocal ended
+        limiter = local_limiter("a", Limits(parallel=parallel))
+        async with limiter.slot():
+            started.append((parallel, limiter.running, ended))
+            await asyncio.sleep(0.001)
+            ended += 1
 
     async def main() -> None:
-        async def request(parallel: int) -> None:
-            limiter = limiter_for("a", Limits(parallel=parallel))
-            async with limiter.slot():
-                started.append((parallel, limiter.running))
-                await asyncio.sleep(0.001)
-
-        await asyncio.gather(*(request(parallel) for parallel in (2, 2, 1, 2, 1, 2, 2, 2)))
+        await asyncio.gather(*map(request, order))
 
     asyncio.run(main())
-    assert [parallel for parallel, _ in started] == [2, 2, 1, 2, 1, 2, 2, 2]
-    assert all(running <= parallel for parallel, running in started)
+    assert [parallel for parallel, *_ in started] == order
+    assert max(running for _, running, _ in started) == 2
+    assert all(before == place for place, (parallel, _, before) in enumerate(started) if parallel == 1)
+
+
+def test_all_that_wait_for_slots_freed_in_one_moment_go_together() -> None:
+    """None waits for the one before it to be woken."""
+
+    async def main() -> tuple[int, int]:
+        limiter = Limiter(Limits(parallel=5))
+        held = [limiter.slot() for _ in range(5)]
+        for slot in held:
+            await slot.__aenter__()
+
+        async def request() -> None:
+            async with limiter.slot():
+                await asyncio.Event().wait()
+
+        tasks = [asyncio.create_task(request()) for _ in range(8)]
+        await asyncio.sleep(0)
+        for slot in held:
+            await slot.__aexit__(None, None, None)
+        at_once = limiter.running
+        tasks[2].cancel()
+        await asyncio.gather(tasks[2], return_exceptions=True)
+        after = limiter.running
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (limiter.running, len(limiter.traffic.line)) == (0, 0)
+        return at_once, after
+
+    assert asyncio.run(main()) == (5, 5)
 
 
 def test_a_stricter_request_is_not_overtaken_for_ever() -> None:
@@ -236,12 +271,12 @@ def test_a_stricter_request_is_not_overtaken_for_ever() -> None:
         async def keep_asking() -> None:
             nonlocal finished
             while not strict_is_done.is_set():
-                async with limiter_for("a", Limits(parallel=4)).slot():
+                async with local_limiter("a", Limits(parallel=4)).slot():
                     await asyncio.sleep(0)
                 finished += 1
 
         async def strict() -> None:
-            async with limiter_for("a", Limits(parallel=1)).slot():
+            async with local_limiter("a", Limits(parallel=1)).slot():
                 strict_is_done.set()
 
         askers = [asyncio.create_task(keep_asking()) for _ in range(4)]
@@ -286,7 +321,7 @@ def test_closed_loops_are_forgotten() -> None:
     """A limiter that somebody waited for does not keep its closed event loop alive."""
 
     async def main() -> weakref.ref[asyncio.AbstractEventLoop]:
-        limiter = limiter_for("leak", Limits(parallel=1))
+        limiter = local_limiter("leak", Limits(parallel=1))
 
         async def request() -> None:
             async with limiter.slot():

@@ -53,3 +53,13 @@ def test_an_exit_inside_a_loop_reaches_the_caller() -> None:
 
     with pytest.raises(SystemExit):
         asyncio.run(cell())
+
+
+def test_the_loop_is_uvloops_where_it_is_installed() -> None:
+    """A loop that is ours to make is the fastest there is; one of somebody's own policy is left alone."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def loop() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    assert isinstance(run_sync(loop()), uvloop.Loop)

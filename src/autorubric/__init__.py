@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         ArgumentError as ArgumentError,
         AuthenticationError as AuthenticationError,
         AutorubricError as AutorubricError,
+        BudgetError as BudgetError,
         ContextLengthError as ContextLengthError,
         DatasetError as DatasetError,
         Fault as Fault,
@@ -79,9 +80,16 @@ if TYPE_CHECKING:
         RunFormatError as RunFormatError,
         RunLockedError as RunLockedError,
         RunMismatchError as RunMismatchError,
+        RunWriteError as RunWriteError,
         SchemaRefusedError as SchemaRefusedError,
         ServerError as ServerError,
         TransientError as TransientError,
+    )
+    from autorubric.escalation import (
+        EscalationCurve as EscalationCurve,
+        EscalationPoint as EscalationPoint,
+        calibrate_escalation as calibrate_escalation,
+        replay_escalation as replay_escalation,
     )
     from autorubric.eval import (
         EvalConfig as EvalConfig,
@@ -89,13 +97,19 @@ if TYPE_CHECKING:
         EvalRunner as EvalRunner,
         EvalTimingStats as EvalTimingStats,
         ItemResult as ItemResult,
+        JudgeEstimate as JudgeEstimate,
+        RunEstimate as RunEstimate,
+        estimate as estimate,
         evaluate as evaluate,
         evaluate_sync as evaluate_sync,
         fill_ground_truth as fill_ground_truth,
         fill_ground_truth_sync as fill_ground_truth_sync,
+        merge_runs as merge_runs,
+        run_shard as run_shard,
     )
     from autorubric.graders import (
         CriterionGrader as CriterionGrader,
+        EscalationConfig as EscalationConfig,
         FewShotConfig as FewShotConfig,
         Grader as Grader,
     )
@@ -246,6 +260,7 @@ if TYPE_CHECKING:
         spearman as spearman,
         spec as spec,
         specificity as specificity,
+        spreadsheet_safe as spreadsheet_safe,
         systematic_bias as systematic_bias,
         tie_calibrated_pairwise_accuracy as tie_calibrated_pairwise_accuracy,
         variance_components as variance_components,
@@ -259,6 +274,15 @@ if TYPE_CHECKING:
         inter_rater_reliability as inter_rater_reliability,
         mean_opinion_score as mean_opinion_score,
         median_opinion_score as median_opinion_score,
+    )
+    from autorubric.redteam import (
+        Attack as Attack,
+        FlipRate as FlipRate,
+        RedteamReport as RedteamReport,
+        builtin_attacks as builtin_attacks,
+        choose_attacks as choose_attacks,
+        red_team as red_team,
+        red_team_sync as red_team_sync,
     )
     from autorubric.rubric import (
         Rubric as Rubric,
@@ -322,17 +346,22 @@ _NAMES = {
     "critic": ("Critic", "Prompt"),
     "dataset": ("DataItem", "RubricDataset"),
     "errors": (
-        "ArgumentError", "AuthenticationError", "AutorubricError", "ContextLengthError", "DatasetError",
-        "Fault", "FileError", "ItemFailedError", "JudgeError", "MissingDependencyError", "ModelNotFoundError",
-        "ProviderConnectionError", "ProviderError", "ProviderTimeoutError", "RateLimitError", "ReplyError",
-        "RequestRefusedError", "RubricError", "RunError", "RunFormatError", "RunLockedError",
-        "RunMismatchError", "SchemaRefusedError", "ServerError", "TransientError",
+        "ArgumentError", "AuthenticationError", "AutorubricError", "BudgetError", "ContextLengthError",
+        "DatasetError", "Fault", "FileError", "ItemFailedError", "JudgeError", "MissingDependencyError",
+        "ModelNotFoundError", "ProviderConnectionError", "ProviderError", "ProviderTimeoutError",
+        "RateLimitError", "ReplyError", "RequestRefusedError", "RubricError", "RunError", "RunFormatError",
+        "RunLockedError", "RunMismatchError", "RunWriteError", "SchemaRefusedError",
+        "ServerError", "TransientError",
     ),
     "eval": (
-        "EvalConfig", "EvalResult", "EvalRunner", "EvalTimingStats", "ItemResult", "evaluate",
-        "evaluate_sync", "fill_ground_truth", "fill_ground_truth_sync",
+        "EvalConfig", "EvalResult", "EvalRunner", "EvalTimingStats", "ItemResult", "JudgeEstimate",
+        "RunEstimate", "estimate", "evaluate", "evaluate_sync", "fill_ground_truth",
+        "fill_ground_truth_sync", "merge_runs", "run_shard",
     ),
-    "graders": ("CriterionGrader", "FewShotConfig", "Grader"),
+    "escalation": (
+        "EscalationCurve", "EscalationPoint", "calibrate_escalation", "replay_escalation",
+    ),
+    "graders": ("CriterionGrader", "EscalationConfig", "FewShotConfig", "Grader"),
     "judges": (
         "Judge", "JudgeReply", "JudgeRequest", "JudgeSpec", "LexicalJudge", "RecordedJudge",
         "SupervisedJudge",
@@ -361,7 +390,8 @@ _NAMES = {
         "pairwise_accuracy", "panel_audit", "pearson", "percent_agreement", "position_consistency",
         "positive_agreement", "precision", "recall", "reliability", "reliability_curve", "rmse",
         "sample_size", "scale_of", "score_distribution", "scott_pi", "self_consistency",
-        "soft_pairwise_accuracy", "spearman", "spec", "specificity", "systematic_bias",
+        "soft_pairwise_accuracy", "spearman", "spec", "specificity", "spreadsheet_safe",
+        "systematic_bias",
         "tie_calibrated_pairwise_accuracy", "variance_components", "votes_table", "wasserstein_distance",
         "wilson",
     ),
@@ -380,6 +410,10 @@ _NAMES = {
     "critique": (
         "TeacherPrompt", "TeacherReply", "generate_critiques", "generate_critiques_async",
         "load_critique_prompt_template", "load_critique_schema", "refine", "refine_async", "resolve_evidence",
+    ),
+    "redteam": (
+        "Attack", "FlipRate", "RedteamReport", "builtin_attacks", "choose_attacks", "red_team",
+        "red_team_sync",
     ),
     "strategy": (
         "LLM", "QualitativeCriteria", "QuantitativeCriteria", "RubricThreshold", "SampledEvaluation",

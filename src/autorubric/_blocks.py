@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
@@ -86,6 +87,16 @@ class CurveBlock:
 Block: TypeAlias = TextBlock | ScalarBlock | TableBlock | ConfusionBlock | CurveBlock
 
 
+# Whatever could move a terminal's cursor, change its colours or the direction of its text.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """A text in which control characters are written out, so that it cannot steer a terminal."""
+    plain = text.replace("\r\n", "\n")
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), plain)
+
+
 def as_text(cell: Cell) -> str:
     """A cell as plain text: three decimals, a dash for a missing figure."""
     if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
@@ -96,8 +107,8 @@ def as_text(cell: Cell) -> str:
 
 
 def render_text(blocks: Sequence[Block]) -> str:
-    """Blocks as plain text, a blank line between them."""
-    return "\n\n".join(_render_block(block) for block in blocks)
+    """Blocks as plain text without control characters, a blank line between them."""
+    return printable("\n\n".join(_render_block(block) for block in blocks))
 
 
 def _render_block(block: Block) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -15,11 +15,27 @@ T = TypeVar("T")
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's outcome, awaited in an event loop of its own.
+    """The coroutine's outcome, awaited in an event loop of its own: uvloop's, where that is installed.
 
     Inside a running event loop the coroutine runs in a thread, since a loop cannot be entered twice.
     """
-    return _run_in_thread(coroutine) if _loop_is_running() else asyncio.run(coroutine)
+    return _run_in_thread(coroutine) if loop_is_running() else _run(coroutine)
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(coroutine)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop; None for the policy's: without uvloop, or where the policy is someone's own."""
+    if type(asyncio.get_event_loop_policy()) is not asyncio.DefaultEventLoopPolicy:
+        return None
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        return None
+    return new_event_loop
 
 
 @contextmanager
@@ -43,7 +59,8 @@ def no_stray_cancellation(who: str) -> Iterator[None]:
         raise JudgeError(f"{who} raised CancelledError") from error
 
 
-def _loop_is_running() -> bool:
+def loop_is_running() -> bool:
+    """Whether this is called from within a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -58,7 +75,7 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
     def work() -> None:
         try:
-            outcome.append(context.run(asyncio.run, coroutine))
+            outcome.append(context.run(_run, coroutine))
         # Whatever ends the thread, an interrupt too, belongs to the caller.
         except BaseException as error:
             failure.append(error)

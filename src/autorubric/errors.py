@@ -23,7 +23,9 @@ AutorubricError
 │   ├── RunMismatchError               … because what it depends on has changed
 │   ├── RunLockedError                 … because another process writes to it
 │   ├── RunFormatError                 … because a newer version wrote it, or it is damaged
+│   ├── RunWriteError                  … because the system does not let it be written
 │   └── ItemFailedError                … because an item failed and the run was to end there
+├── BudgetError                        the calls or US dollars that a run may spend are used up
 └── MissingDependencyError (ImportError)  an optional package is not installed
 ```
 """
@@ -204,8 +206,32 @@ class RunFormatError(RunError):
     """A run folder of a newer format, or a damaged one."""
 
 
+class RunWriteError(RunError):
+    """A run folder cannot be written: the disk is full, or the folder read-only; what was written stands.
+
+    Attributes:
+        begun: Whether grading had begun.
+    """
+
+    def __init__(self, message: str, *, begun: bool = False) -> None:
+        self.begun = begun
+        super().__init__(message)
+
+
 class ItemFailedError(RunError):
     """An item could not be judged, and the run was to end at the first that could not."""
+
+
+class BudgetError(AutorubricError):
+    """What a run may spend is used up; no judge's fault, so it ends the run instead of failing a vote.
+
+    Attributes:
+        limit: Which limit was reached: `max_calls` or `max_cost`.
+    """
+
+    def __init__(self, message: str, *, limit: str = "") -> None:
+        self.limit = limit
+        super().__init__(message)
 
 
 class MissingDependencyError(AutorubricError, ImportError):

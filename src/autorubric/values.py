@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
@@ -54,11 +54,17 @@ class TokenUsage:
     def __add__(self, other: TokenUsage) -> TokenUsage:
         if not isinstance(other, TokenUsage):
             return NotImplemented
-        return TokenUsage(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+        return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+    @classmethod
+    def sum(cls, usages: Iterable[TokenUsage]) -> TokenUsage:
+        """All of them together."""
+        given = list(usages)
+        return cls(**{name: sum(getattr(one, name) for one in given) for name in cls.__slots__})
 
     def to_dict(self) -> dict[str, int]:
         """The counts as a dict."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +97,7 @@ class Answer:
         return self.na or self.cannot_assess
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Submission:
     """A text under judgment, normalised from what a caller may pass as `to_grade`.
 

@@ -25,7 +25,6 @@ def test_the_packaged_dataset_is_complete() -> None:
     assert "made up" in str(demo_dataset.__doc__) and dataset.metadata["synthetic"]
 
 
-@pytest.mark.slow
 def test_the_demo_does_the_main_job_offline_and_again(cli: Cli) -> None:
     """It trains, grades, measures and tells where the run lies; a second run takes what is stored."""
     first = cli("demo")
@@ -54,7 +53,6 @@ def _check_floor(metrics: dict[str, Any]) -> None:
     assert metrics["failure_rate"] == 0.0
 
 
-@pytest.mark.slow
 def test_another_seed_is_another_run(cli: Cli) -> None:
     """Another split lies in a folder of its own, where `--runs-dir` says."""
     done = cli("demo", "--seed", "1", "--runs-dir", "runs", "--json")

@@ -9,10 +9,11 @@ import pytest
 
 from autorubric.cli.eval import made_name
 from tests.cli.conftest import LABELS, RUBRIC, TEXTS, Cli, write_votes
+from tests.servers.fixtures import OpenAIServer
 
 RUN_KEYS = {
     *("experiment_name", "experiment_dir", "total_items", "successful_items", "failed_items"),
-    *("mean_score", "tokens", "cost", "seconds", "notices", "items"),
+    *("mean_score", "tokens", "cost", "calls_saved", "stopped", "seconds", "notices", "items"),
 }
 
 
@@ -201,3 +202,50 @@ def test_metrics_without_labels_exit_with_two(cli: Cli, tmp_path: Path) -> None:
     done = cli("metrics", "experiments/bare")
     assert (done.code, done.out) == (2, "")
     assert "--dataset" in done.err
+
+
+def test_a_dry_run_sends_and_writes_nothing(cli: Cli, dataset: str) -> None:
+    """What it would take, as a table or one object; there is no run folder afterwards."""
+    call = ("eval", dataset, "--judge", "gpt-4.1-mini", "--judge", "lexical", "--dry-run")
+    shown = cli(*call)
+    assert shown.code == 0
+    assert "Estimate for 4 items" in shown.out and "gpt-4.1-mini" in shown.out
+    found = cli(*call, "--json").json
+    assert found["calls"] == found["judges"][0]["calls"] == found["judges"][1]["votes"]
+    assert found["cost"] > 0
+    assert not Path("experiments").exists()
+
+
+def test_a_dry_run_of_a_stored_run_counts_what_is_left(cli: Cli, dataset: str) -> None:
+    """Votes that are there are not counted again."""
+    call = ("eval", dataset, "--judge", "lexical", "--name", "one")
+    assert cli(*call).code == 0
+    found = cli(*call, "--dry-run", "--json").json
+    assert (found["votes"], found["calls"]) == (0, 0)
+    assert found["stored_votes"] > 0
+
+
+def test_a_run_stopped_at_its_calls_says_how_to_go_on(
+    cli: Cli, dataset: str, openai_server: OpenAIServer
+) -> None:
+    """Exit code 130, what is finished in the object, and the flag in words."""
+    call = ("eval", dataset, "--judge", "openai/m", "--api-base", openai_server.api_base, "--name", "one")
+    stopped = cli(*call, "--max-calls", "3", "--json")
+    assert stopped.code == 130
+    assert stopped.json["stopped"] == "max_calls"
+    assert len(openai_server.log()) == 3
+    assert "Stopped at --max-calls; to go on, give the same command with --name one." in stopped.err
+    assert any("run again with --name 'one' to go on" in told for told in stopped.json["notices"])
+    done = cli(*call, "--json")
+    assert done.code == 0
+    assert done.json["stopped"] is None
+
+
+def test_a_cost_that_cannot_be_kept_is_refused(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """The price of a server of one's own is not known: nothing is sent, and the model is named."""
+    call = ("eval", dataset, "--judge", "openai/m", "--api-base", openai_server.api_base, "--max-cost", "1")
+    refused = cli(*call)
+    assert refused.code == 2
+    assert "openai/m" in refused.err
+    assert openai_server.log() == []
+    assert cli(*call[:-1], "0").code == 2

@@ -10,8 +10,16 @@ import warnings
 import pytest
 import typer
 
-from autorubric._blocks import Block, ConfusionBlock, CurveBlock, ScalarBlock, TableBlock, TextBlock
-from autorubric.cli._output import Exit, exit_code, guarded, print_json, printable, tolerate_narrow_encodings
+from autorubric._blocks import (
+    Block,
+    ConfusionBlock,
+    CurveBlock,
+    ScalarBlock,
+    TableBlock,
+    TextBlock,
+    printable,
+)
+from autorubric.cli._output import Exit, exit_code, guarded, print_json, tolerate_narrow_encodings
 from autorubric.cli._tables import print_blocks
 from autorubric.errors import (
     ArgumentError,

@@ -90,6 +90,9 @@ def test_a_bare_number_may_be_a_value_or_a_label() -> None:
     assert choice(values={"1000000": 0.0, "2": 1.0}).read(1000000).code == "1000000"
     with pytest.raises(ReplyError, match="label or value"):
         choice(values={"a": 0.5, "b": 0.5, "c": 1.0}).read(0.5)
+    for huge in (10**400, -(10**5000)):
+        with pytest.raises(ReplyError, match="a number so large is no option"):
+            choice().parse_truth(huge)
 
 
 def test_a_number_in_a_judges_reply_is_never_read_as_a_value() -> None:

@@ -487,3 +487,60 @@ def test_faulty_frames(cells: dict[str, Any], message: str) -> None:
     """A faulty frame says what is wrong and where."""
     with pytest.raises(DatasetError, match=message):
         RubricDataset.from_dataframe(pd.DataFrame(cells))
+
+
+def test_a_streamed_file_gives_the_items_of_the_whole_one(tmp_path: Path) -> None:
+    """Blank lines, a byte order mark and line ends of Windows change nothing; order does not matter."""
+    head = '\ufeff{"format": 1, "name": "n"}\r\n\n'
+    text = head + '{"id": "a", "submission": "x"}\r\n  \n{"submission": "é\u2028"}\n'
+    (tmp_path / "d.jsonl").write_text(text, encoding="utf-8", newline="")
+    streamed = RubricDataset.stream(tmp_path / "d.jsonl")
+    whole = RubricDataset.from_file(tmp_path / "d.jsonl")
+    assert streamed == whole
+    assert whole == streamed
+    assert streamed.name == "n"
+    assert [streamed[-1].submission, streamed[0].submission] == ["é\u2028", "x"]
+    assert list(streamed.item_ids()) == list(whole.item_ids()) == ["a", "1"]
+    assert streamed.items[:1] == whole.items[:1]
+    streamed.add_item("z", id="c")
+    assert len(streamed) == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "it is empty"),
+        (b'{"format": 9}\n{"submission": "x"}', "newer"),
+        (b'{"submission": "x"}\n{"submission": "\xff"}', r"line 2\): not UTF-8: byte 0xff"),
+        (b'{"submission": "x", "id": "1"}\n\n{"submission": "y"}', r"line 3\): the id '1' is that of item 0"),
+        (b'{"submission": "x"}\n{"submission": NaN}', r"line 2\): NaN is no JSON number"),
+        (b'{"submission": ' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper"),
+    ],
+)
+def test_faults_of_a_streamed_file_are_typed(tmp_path: Path, content: bytes, told: str) -> None:
+    """Each is a DatasetError that names the line, at the latest when the file is gone through."""
+    (tmp_path / "d.jsonl").write_bytes(content)
+    with pytest.raises(DatasetError, match=told):
+        list(RubricDataset.stream(tmp_path / "d.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["none.jsonl", "d.json", "none.parquet"])
+def test_what_cannot_be_streamed_is_refused(tmp_path: Path, name: str) -> None:
+    """A missing file and a format that is read whole are DatasetErrors."""
+    with pytest.raises(DatasetError):
+        RubricDataset.stream(tmp_path / name)
+
+
+def test_a_file_that_names_rubric_files_has_no_digest_once_read(tmp_path: Path) -> None:
+    """What an item takes from another file may change unseen; a rubric that the header names is known."""
+    (tmp_path / "r.json").write_text('[{"name": "c", "requirement": "r"}]', encoding="utf-8")
+    rows = ['{"format": 1, "rubric": "r.json"}', '{"submission": "x"}']
+    (tmp_path / "d.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    dataset = RubricDataset.stream(tmp_path / "d.jsonl")
+    assert dataset[0].rubric is None
+    assert dataset.source_digest() is not None
+    (tmp_path / "e.jsonl").write_text('{"submission": "x", "rubric": "r.json"}', encoding="utf-8")
+    other = RubricDataset.stream(tmp_path / "e.jsonl")
+    assert other.get_item_rubric(0).names == ("c",)
+    assert other.source_digest() is None
+    assert RubricDataset(items=[]).source_digest() is None

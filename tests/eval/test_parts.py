@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import statistics
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from autorubric import EvalTimingStats
 from autorubric.eval._executor import run_bounded
 from autorubric.eval._lock import FileLock
 from autorubric.eval._reopen import reopen
-from autorubric.eval._store import RunStore, read_run
+from autorubric.eval._store import RunStore, read_manifest
 from tests.eval.runs import CountingJudge, run
 
 
@@ -90,17 +92,30 @@ def test_lines_of_any_damage_are_passed_over(tmp_path: Path) -> None:
     votes = tmp_path / "run" / "votes.jsonl"
     whole = votes.read_bytes()
     votes.write_bytes(b'{"item": 1}\n\xff\xfe\n[]\nnull\n\n' + whole)
-    contents = read_run(tmp_path / "run")
-    assert len(contents.votes) == 8
-    assert len(contents.notices) == 4
-    assert "votes.jsonl line 1 is torn or damaged and was passed over" in contents.notices
+    stored = reopen(tmp_path / "run")
+    assert len(stored.item_results) == 4
+    assert all(done.report and len(done.report.report) == 2 for done in stored.item_results)
+    assert len(stored.notices) == 4
+    assert "votes.jsonl line 1 is torn or damaged and was passed over" in stored.notices
 
 
 def test_times_that_cannot_be_read_do_not_hide_a_run(tmp_path: Path) -> None:
     """A manifest without times reopens all the same."""
     run(tmp_path, CountingJudge())
-    manifest = read_run(tmp_path / "run").manifest
+    manifest = read_manifest(tmp_path / "run")
     store = RunStore(tmp_path / "run")
     store.write_manifest({key: value for key, value in manifest.items() if key != "started_at"})
     store.close()
     assert reopen(tmp_path / "run").started_at.year == 1970
+
+
+@pytest.mark.parametrize("count", [2, 3, 101, 40_000])
+def test_percentiles_are_those_of_the_standard_library(count: int) -> None:
+    """However many items there are, p50 and p95 are the inclusive percentiles of their durations."""
+    rng = random.Random(count)
+    durations = [rng.expovariate(1.0) for _ in range(count)]
+    timed = EvalTimingStats.of(durations, 1.0)
+    expected = statistics.quantiles(durations, n=100, method="inclusive")
+    assert timed.p50_item_duration_seconds == expected[49]
+    assert timed.p95_item_duration_seconds == expected[94]
+    assert timed.mean_item_duration_seconds == statistics.fmean(durations)

@@ -245,7 +245,7 @@ def test_failed_requests_are_asked_again_and_answered_ones_are_not(tmp_path: Pat
 @pytest.mark.parametrize("name", ["votes.jsonl", "items.jsonl"])
 def test_a_torn_last_line_is_passed_over_at_every_byte(tmp_path: Path, name: str) -> None:
     """Wherever a killed process tore the last line, the run goes on and says so."""
-    whole = run(tmp_path, CountingJudge())
+    whole = run(tmp_path, CountingJudge()).get_scores()
     file = tmp_path / "run" / name
     content = file.read_bytes()
     last = content.rstrip(b"\n").rfind(b"\n") + 1
@@ -253,7 +253,7 @@ def test_a_torn_last_line_is_passed_over_at_every_byte(tmp_path: Path, name: str
         file.write_bytes(content[:cut])
         judge = CountingJudge()
         result = run(tmp_path, judge)
-        assert result.get_scores() == whole.get_scores()
+        assert result.get_scores() == whole
         assert sum(judge.asked.values()) <= 1
         assert cut == last or any("passed over" in notice for notice in result.notices)
 
@@ -287,7 +287,7 @@ def test_two_writers_are_kept_apart(tmp_path: Path) -> None:
 
         first = asyncio.ensure_future(runner().run())
         await started.wait()
-        with pytest.raises(RunLockedError, match="another process writes"):
+        with pytest.raises(RunLockedError, match="another run in this process writes"):
             await runner().run()
         go_on.set()
         assert (await first).total_items == 4
@@ -437,8 +437,8 @@ def test_newer_and_damaged_manifests_are_refused(tmp_path: Path) -> None:
         with pytest.raises(RunFormatError, match=message):
             EvalResult.from_experiment(tmp_path / "run")
     manifest.write_text(json.dumps(whole), encoding="utf-8")
-    (tmp_path / "run" / "dataset.json").unlink()
-    with pytest.raises(RunFormatError, match=r"has no dataset\.json"):
+    (tmp_path / "run" / "dataset.jsonl").unlink()
+    with pytest.raises(RunFormatError, match=r"has no dataset\.jsonl"):
         EvalResult.from_experiment(tmp_path / "run")
     with pytest.raises(RunFormatError, match="is no run folder"):
         EvalResult.from_experiment(tmp_path)
@@ -520,7 +520,7 @@ def test_a_damaged_copy_of_the_dataset_says_so(tmp_path: Path) -> None:
     """A copy that is no dataset any more is a typed error."""
     run(tmp_path, CountingJudge())
     for content in ("{", "{}", '{"format": 99, "items": []}', '{"items": [1]}'):
-        (tmp_path / "run" / "dataset.json").write_text(content, encoding="utf-8")
+        (tmp_path / "run" / "dataset.jsonl").write_text(content, encoding="utf-8")
         with pytest.raises(RunFormatError):
             EvalResult.from_experiment(tmp_path / "run")
 

@@ -372,7 +372,7 @@ def test_runs_resume_by_order(tmp_path: Path) -> None:
         answer = request.order[0] if request.criterion.name == "better" else -1
         return JudgeReply(answer=answer, reason="seen")
 
-    first = run(compared(), judge, tmp_path)
+    first = list(run(compared(), judge, tmp_path).get_reports())
     assert len(asked) == 12
     votes = tmp_path / "r" / "votes.jsonl"
     lines = votes.read_text(encoding="utf-8").splitlines()
@@ -383,7 +383,7 @@ def test_runs_resume_by_order(tmp_path: Path) -> None:
     assert asked == [("i1", ("old", "new"))] * 2
     reopened = EvalResult.from_experiment(tmp_path / "r")
     for result in (again, reopened):
-        for one, other in zip(result.get_reports(), first.get_reports(), strict=True):
+        for one, other in zip(result.get_reports(), first, strict=True):
             assert one is not None and other is not None
             assert [c.decision for c in one.report] == [c.decision for c in other.report]
             assert one.report[0].position_inconsistent == ("judge",)

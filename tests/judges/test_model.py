@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from autorubric.errors import (
+    BudgetError,
     ContextLengthError,
     JudgeError,
     ProviderConnectionError,
@@ -34,7 +35,9 @@ def ask(judge: ModelJudge, request: JudgeRequest) -> JudgeReply:
 
 
 def ask_many(judge: ModelJudge, requests: list[JudgeRequest]) -> list[JudgeReply | JudgeError]:
-    return asyncio.run(asyncio.wait_for(judge.ask_many(requests), 20))
+    replies = asyncio.run(asyncio.wait_for(judge.ask_many(requests), 20))
+    # Nothing here is asked within a budget.
+    return [reply for reply in replies if not isinstance(reply, BudgetError)]
 
 
 # One criterion

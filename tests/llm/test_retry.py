@@ -112,3 +112,57 @@ def test_closing_closes_what_is_inside() -> None:
     inner = Scripted()
     asyncio.run(Retry(inner, RetryPolicy()).aclose())
     assert inner.closed == 1
+
+
+def patient(*steps: ModelReply | ProviderError, **policy: Any) -> tuple[ModelReply | ProviderError, float]:
+    """What the retries end in, and when, by a clock that sleeping moves."""
+    now = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    retry = Retry(
+        Scripted(*steps), RetryPolicy(**policy), sleep=sleep, rng=random.Random(1), clock=lambda: now
+    )
+    try:
+        return asyncio.run(retry.send(REQUEST)), now
+    except ProviderError as error:
+        return error, now
+
+
+def test_being_asked_to_wait_uses_up_no_tries() -> None:
+    """More 429s than retries and as many failures as retries allow still end in the reply."""
+    busy = [RateLimitError("busy", status=429) for _ in range(6)]
+    later = [ServerError("later", status=503, retry_after=0.5) for _ in range(3)]
+    failures = [ServerError("x") for _ in range(3)]
+    reply, _ = patient(*busy, *failures, *later, REPLY)
+    assert reply is REPLY
+
+
+def test_patience_with_a_busy_provider_ends() -> None:
+    """After `max_retries * max_wait` seconds the last 429 is raised; without retries at once."""
+    busy = [RateLimitError("busy", status=429, retry_after=7.0) for _ in range(100)]
+    error, ended = patient(*busy, max_retries=3, max_wait=20.0)
+    assert isinstance(error, RateLimitError)
+    assert 60.0 <= ended <= 80.0
+    error, ended = patient(*busy, max_retries=0)
+    assert isinstance(error, RateLimitError)
+    assert ended == 0.0
+
+
+def test_a_busy_provider_is_tried_as_often_as_any_however_long_it_asks_to_wait() -> None:
+    """A wait longer than the patience still leaves the retries."""
+    busy = [RateLimitError("busy", status=429, retry_after=250.0) for _ in range(3)]
+    reply, ended = patient(*busy, REPLY, max_retries=3, max_wait=20.0)
+    assert reply is REPLY
+    assert ended >= 750.0
+
+
+def test_a_rejected_request_waits_as_long_as_it_is_asked_to() -> None:
+    """After a 429 the request is back in line at once, or once `Retry-After` has passed."""
+    busy = RateLimitError("busy", status=429)
+    _, ended = patient(busy, busy, REPLY)
+    assert ended == 0.0
+    _, ended = patient(RateLimitError("busy", status=429, retry_after=0.2), REPLY)
+    assert 0.2 <= ended <= 0.22

@@ -47,8 +47,16 @@ class OpenAIServer:
         seen: list[dict[str, Any]] = self._call("/__log")
         return seen
 
+    def trouble(self, **settings: Any) -> None:
+        """Makes requests fail by a seed, or over a limit: the fields of `tests.servers.trouble.Trouble`."""
+        self._call("/__trouble", settings)
+
+    def outcomes(self) -> list[tuple[float, str, str]]:
+        """What became of each request since the trouble began: seconds, outcome, digest of the body."""
+        return [tuple(one) for one in self._call("/__trouble")]
+
     def reset(self) -> None:
-        """Forgets scripts and requests."""
+        """Forgets scripts, trouble and requests."""
         self._call("/__reset", {})
 
     def _call(self, path: str, payload: Any = None) -> Any:

@@ -10,6 +10,10 @@ holds `contains` (any if left out). Its `then` are done one after the other, one
 rule is used up (`"repeat": "once"`, the default), stays at its last (`last`), or begins anew (`cycle`). The
 newest rule that takes a request wins. What can be done is listed in `ACTIONS`. `GET /__log` gives the
 requests seen, `POST /__reset` forgets all.
+
+`POST /__trouble` makes the requests that no rule takes fail by a seed, or be turned away over a limit (the
+fields of `Trouble`); `GET /__trouble` tells what became of each: seconds, outcome, digest of the body. While
+there is trouble, requests are not logged.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.servers.answers import answer
+from tests.servers.trouble import Trouble
 
 Action = Callable[[web.Request, dict[str, Any], dict[str, Any]], Awaitable[web.StreamResponse]]
 
@@ -68,6 +73,7 @@ class State:
     rules: list[Rule] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
     running: int = 0
+    trouble: Trouble | None = None
 
 
 STATE = web.AppKey("state", State)
@@ -76,7 +82,10 @@ STATE = web.AppKey("state", State)
 async def complete(request: web.Request) -> web.StreamResponse:
     """Answers one chat completion by the rules."""
     state = request.app[STATE]
-    body = json.loads(await request.read())
+    raw = await request.read()
+    body = json.loads(raw)
+    if state.trouble is not None:
+        return await _troubled(request, raw, body, state.trouble)
     state.running += 1
     seen = {"path": request.path, "headers": dict(request.headers), "body": body, "running": state.running}
     state.log.append(seen)
@@ -88,9 +97,24 @@ async def complete(request: web.Request) -> web.StreamResponse:
         state.running -= 1
 
 
+async def _troubled(
+    request: web.Request, raw: bytes, body: dict[str, Any], trouble: Trouble
+) -> web.StreamResponse:
+    name, step = trouble.step(raw)
+    if name != "answered":
+        return await ACTIONS[step["do"]](request, body, step)
+    trouble.begin()
+    try:
+        return await do_answer(request, body, step)
+    finally:
+        trouble.end()
+
+
 def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, Any]) -> web.Response:
     """A chat completion with this message."""
     choice = {"index": 0, "finish_reason": step.get("finish_reason", "stop"), "message": message}
+    if "logprobs" in step:
+        choice["logprobs"] = step["logprobs"]
     envelope = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -253,7 +277,16 @@ async def reset(request: web.Request) -> web.Response:
     """Forgets rules and requests."""
     request.app[STATE].rules.clear()
     request.app[STATE].log.clear()
+    request.app[STATE].trouble = None
     return web.json_response({})
+
+
+async def trouble(request: web.Request) -> web.Response:
+    """Begins trouble, or tells what became of the requests in it."""
+    state = request.app[STATE]
+    if request.method == "POST":
+        state.trouble = Trouble(**await request.json())
+    return web.json_response(state.trouble.outcomes if state.trouble is not None else [])
 
 
 async def message(request: web.Request) -> web.Response:
@@ -286,6 +319,8 @@ def build() -> web.Application:
             web.post("/__script", script),
             web.get("/__log", log),
             web.post("/__reset", reset),
+            web.post("/__trouble", trouble),
+            web.get("/__trouble", trouble),
         ]
     )
     return app

@@ -9,12 +9,19 @@ from autorubric._files._read import (
     dump_structured,
     format_fault,
     format_of,
+    parse_line,
     parse_structured,
     read_structured,
     read_text,
+    reading,
     text_or_path,
 )
-from autorubric._files._write import write_bytes_atomic, write_parts_atomic, write_text_atomic
+from autorubric._files._write import (
+    remove_abandoned,
+    write_bytes_atomic,
+    write_parts_atomic,
+    write_text_atomic,
+)
 
 __all__ = [
     "FORMATS",
@@ -27,10 +34,13 @@ __all__ = [
     "format_of",
     "nearest_key",
     "parse_json",
+    "parse_line",
     "parse_structured",
     "path_text",
     "read_structured",
     "read_text",
+    "reading",
+    "remove_abandoned",
     "retyped",
     "shortened",
     "text_or_path",

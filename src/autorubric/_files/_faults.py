@@ -13,6 +13,8 @@ from autorubric._files._paths import FilePath, Json, path_text
 from autorubric.errors import Fault, FileError
 
 _SHOWN: Final = 80
+_MOST: Final = 1000
+"""Faults that are kept; a hostile file may have one a byte."""
 
 
 class Faults:
@@ -25,16 +27,24 @@ class Faults:
     def __init__(self, source: str, line_of: Callable[[FilePath], int | None] | None = None) -> None:
         self.source = source
         self._line_of = line_of or (lambda path: None)
-        self._found: list[Fault] = []
+        self._found: dict[Fault, None] = {}
+        self._more = 0
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._found) + self._more
+
+    @property
+    def found(self) -> tuple[Fault, ...]:
+        """The faults noted so far, and a word on those that are too many to keep."""
+        more = Fault(path="", message=f"and {self._more} faults more; mend these first")
+        return (*self._found, more) if self._more else tuple(self._found)
 
     def add(self, path: FilePath, message: str) -> None:
         """Notes one fault; the same one twice counts once."""
-        fault = Fault(path=path_text(path), message=message, line=self._line_of(path))
-        if fault not in self._found:
-            self._found.append(fault)
+        if len(self._found) >= _MOST:
+            self._more += 1
+            return
+        self._found[Fault(path=path_text(path), message=message, line=self._line_of(path))] = None
 
     def add_validation(
         self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()
@@ -46,7 +56,7 @@ class Faults:
     def raise_as(self, kind: type[FileError]) -> None:
         """Raises what was found, if anything was."""
         if self._found:
-            raise kind(self.source, self._found)
+            raise kind(self.source, self.found)
 
 
 def nearest_key(key: str, allowed: Iterable[str]) -> str:

@@ -47,7 +47,8 @@ def parse_json(text: str, first_line: int = 1) -> Json:
     except _RepeatedKeyError:
         raise _repeated_key(text, first_line) from None
     except _NumberError as error:
-        line = next(line for token, line in _tokens(text, first_line) if token == str(error))
+        # What follows the number may be wrong too, and run on from it.
+        line = next((line for token, line in _tokens(text, first_line) if token.startswith(str(error))), None)
         raise SyntaxFault(f"{error} is no JSON number; give a finite one, or null", line) from None
     # Python refuses whole numbers of thousands of digits.
     except ValueError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,12 +16,13 @@ import tomli_w
 from autorubric._files._faults import Faults, nearest_key
 from autorubric._files._json import json_places, parse_json
 from autorubric._files._paths import MAX_DEPTH, FilePath, Json, SyntaxFault, path_text
-from autorubric._files._yaml import dump_yaml, node_line, parse_yaml
 from autorubric.errors import ArgumentError, Fault, FileError
 
 FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
 """Formats of structured text by suffix."""
 
+# Dotted keys; the library takes memory in the square of their number.
+_DOTTED: Final = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)++""")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
 
 
@@ -83,8 +84,15 @@ def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
     Raises:
         FileError: The file cannot be read as that; of the class `error`.
     """
-    try:
+    with reading(path, error=error):
         return Path(path).read_bytes().decode("utf-8-sig")
+
+
+@contextmanager
+def reading(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[None]:
+    """Turns what goes wrong in opening and decoding a file into an error of the class `error`."""
+    try:
+        yield
     except FileNotFoundError:
         raise _at_top(error, path, "there is no such file") from None
     except IsADirectoryError:
@@ -93,6 +101,8 @@ def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
         line = fault.object.count(b"\n", 0, fault.start) + 1
         wrong = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
         raise _at_top(error, path, f"not UTF-8: {wrong}; save it as UTF-8", line) from None
+    except FileError:
+        raise
     # A path with a NUL character is a ValueError.
     except (OSError, ValueError) as fault:
         raise _at_top(error, path, f"cannot be read: {fault}") from None
@@ -156,6 +166,9 @@ def _check_characters(text: str, data: Json) -> None:
 
 
 def _yaml_document(text: str, source: str) -> Document:
+    # Late here and below: most processes neither read nor write YAML, and its parser is slow to load.
+    from autorubric._files._yaml import node_line, parse_yaml
+
     data, root = parse_yaml(text)
     if root is None:
         raise SyntaxFault("it is empty")
@@ -179,6 +192,13 @@ def _json_lines(text: str) -> Callable[[FilePath], int | None]:
 
 
 def _toml_document(text: str, source: str) -> Document:
+    for dotted in _DOTTED.finditer(text):
+        if dotted[0].count(".") > MAX_DEPTH:
+            line = text.count("\n", 0, dotted.start()) + 1
+            raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels, or a text with as many points", line)
+    # Late, since few files are TOML and its patterns take long to compile.
+    import tomllib
+
     try:
         data = tomllib.loads(text)
         # TOML has dates and infinities, which rubrics and datasets have not.
@@ -211,6 +231,27 @@ def _jsonl_document(text: str, source: str) -> Document:
     return Document(data=rows, source=source, line_of=line_of)
 
 
+def parse_line(text: str, number: int) -> Json:
+    """The data of one line of a JSON lines file.
+
+    Args:
+        text: The line.
+        number: Its number in the file, from 1.
+
+    Raises:
+        SyntaxFault: It is no JSON, or nested too deep, or holds half a character.
+    """
+    try:
+        data = parse_json(text, number)
+        _check_depth(data)
+        _check_characters(text, data)
+    except SyntaxFault as fault:
+        raise SyntaxFault(fault.message, fault.line or number, fault.path) from None
+    except RecursionError:
+        raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels", number) from None
+    return data
+
+
 _PARSERS: Final[dict[str, Callable[[str, str], Document]]] = {
     "yaml": _yaml_document,
     "json": _json_document,
@@ -223,13 +264,25 @@ def dump_structured(data: Json, form: str) -> str:
     """The data as text in `yaml`, `json` or `toml`, ending with a line break."""
     match form:
         case "yaml":
-            return dump_yaml(data)
+            return _dump_yaml(data)
         case "toml":
             return _dump_toml(data)
         case "json":
             return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         case _:
             raise ArgumentError(f"no format {form!r} to write; {nearest_key(form, ('yaml', 'json', 'toml'))}")
+
+
+def _dump_yaml(data: Json) -> str:
+    from autorubric._files._yaml import dump_yaml
+
+    text = dump_yaml(data)
+    try:
+        # YAML writes out what it may not hold, and would not be read again.
+        _check_characters(text, data)
+    except SyntaxFault as fault:
+        raise ArgumentError(f"YAML cannot hold this: {fault}") from None
+    return text
 
 
 def _dump_toml(data: Json) -> str:

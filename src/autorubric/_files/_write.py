@@ -6,9 +6,19 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from autorubric.errors import ArgumentError, Fault, FileError
+
+_BEGINS, _ENDS = ".autorubric-", ".tmp"
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Removes what killed writers left in a folder; for a folder in which nobody else writes now."""
+    for file in folder.glob(f"{_BEGINS}*{_ENDS}"):
+        with suppress(OSError):
+            file.unlink()
 
 
 def write_text_atomic(path: str | Path, text: str) -> None:
@@ -48,7 +58,7 @@ def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
     """
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".autorubric-{uuid.uuid4().hex}.tmp")
+    temporary = target.with_name(f"{_BEGINS}{uuid.uuid4().hex}{_ENDS}")
     try:
         _replace(target, temporary, parts)
     except OSError as error:

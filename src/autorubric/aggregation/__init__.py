@@ -14,6 +14,7 @@ from autorubric.aggregation._decide import (
     decide_panel,
 )
 from autorubric.aggregation._methods import AGGREGATORS
+from autorubric.aggregation._settled import counts_weights, is_settled, votes_wanted
 
 __all__ = [
     "AGGREGATORS",
@@ -27,8 +28,11 @@ __all__ = [
     "RankingAggregation",
     "TieModel",
     "ballot_of",
+    "counts_weights",
     "decide",
     "decide_by_judge",
     "decide_panel",
     "fit_strengths",
+    "is_settled",
+    "votes_wanted",
 ]

@@ -89,10 +89,10 @@ def agreement(criterion: BaseCriterion, ballots: Sequence[Ballot], decided: Answ
         return None
     if criterion.level == "ranking":
         return statistics.fmean(prefers_alike(answer.code, decided.code) for answer in answered)
-    whole = criterion.part_answers(decided)
+    whole = criterion.part_answers(decided) if criterion.part_fields else ()
     if not any(whole):
-        equal: int = sum(answer.code == decided.code for answer in answered)
-        return equal / len(answered)
+        equal = [answer.code == decided.code for answer in answered]
+        return equal.count(True) / len(equal)
     same, total = 0, 0
     for answer in answered:
         for own, part in zip(criterion.part_answers(answer), whole, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, assert_never
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,7 +20,7 @@ from autorubric.aggregation._parts import part_by_part
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.types import Decision, JudgeVote, prefers_alike
-from autorubric.values import Answer
+from autorubric.values import Answer, Level
 
 BinaryAggregation = Literal["majority", "weighted", "unanimous", "any"]
 OrdinalAggregation = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
@@ -66,13 +66,7 @@ class AggregationPolicy(BaseModel):
 
     def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
         level = criterion.level
-        own: dict[str, str] = {
-            "binary": self.aggregation,
-            "nominal": self.nominal_aggregation,
-            "ranking": self.ranking_aggregation,
-            "text": "first",
-        }
-        name: str = criterion.aggregation or own.get(level, self.ordinal_aggregation)
+        name: str = criterion.aggregation or self._named(level)
         known = AGGREGATORS.get(level, {})
         if name not in known:
             raise ArgumentError(
@@ -80,6 +74,21 @@ class AggregationPolicy(BaseModel):
                 f"allowed: {', '.join(known) or 'none'}"
             )
         return known[name]
+
+    def _named(self, level: Level) -> str:
+        match level:
+            case "binary":
+                return self.aggregation
+            case "nominal":
+                return self.nominal_aggregation
+            case "ordinal" | "interval":
+                return self.ordinal_aggregation
+            case "ranking":
+                return self.ranking_aggregation
+            case "text":
+                return "first"
+            case _:
+                assert_never(level)
 
 
 def ballot_of(criterion: BaseCriterion, vote: JudgeVote) -> Ballot:
@@ -101,7 +110,7 @@ def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: Aggregat
     answers: list[Answer] = []
     weights: list[float] = []
     for ballot in ballots:
-        counted = _counted(criterion, ballot, policy)
+        counted = counted_answer(criterion, ballot, policy)
         if counted is not None:
             answers.append(counted)
             weights.append(ballot.weight)
@@ -118,7 +127,8 @@ def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: Aggregat
     )
 
 
-def _counted(criterion: BaseCriterion, ballot: Ballot, policy: AggregationPolicy) -> Answer | None:
+def counted_answer(criterion: BaseCriterion, ballot: Ballot, policy: AggregationPolicy) -> Answer | None:
+    """The answer with which a ballot counts; None where it does not."""
     if ballot.status == "answered":
         return ballot.answer
     if ballot.status == "failed" and ballot.unreadable and policy.on_failure == "conservative":
@@ -155,7 +165,7 @@ def _decide_samples(
     if len(single) == len(samples):
         return decide(criterion, single, policy)
     over_orders = [_decide_orders(criterion, cast, policy) for cast in samples.values()]
-    made = decide(criterion, [_as_ballot(one) for one in over_orders], policy)
+    made = decide(criterion, [as_ballot(one) for one in over_orders], policy)
     if made.answer is None or made.status != "answered":
         return made
     lone = over_orders[0] if len(over_orders) == 1 else made
@@ -171,7 +181,9 @@ def _decide_orders(
     criterion: BaseCriterion, ballots: Sequence[Ballot], policy: AggregationPolicy
 ) -> Decision:
     """What one sample's votes come to, each cast on another order of the candidates."""
-    counted = [found for ballot in ballots if (found := _counted(criterion, ballot, policy)) is not None]
+    counted = [
+        found for ballot in ballots if (found := counted_answer(criterion, ballot, policy)) is not None
+    ]
     if counted and len(criterion.standing(counted[0])) == 2:
         first, *others = counted
         if not all(prefers_alike(first.code, other.code) for other in others):
@@ -181,7 +193,8 @@ def _decide_orders(
     return decide(criterion, ballots, policy)
 
 
-def _as_ballot(made: Decision, weight: float = 1.0) -> Ballot:
+def as_ballot(made: Decision, weight: float = 1.0) -> Ballot:
+    """A judge's decision as its ballot in the panel."""
     # An assumed answer stands for unreadable replies and stays one of them.
     status = "failed" if made.assumed else made.status
     return Ballot(status=status, answer=made.answer, unreadable=made.assumed, weight=weight)
@@ -194,6 +207,9 @@ def decide_panel(
     policy: AggregationPolicy,
 ) -> Decision:
     """What the judges' decisions come to; the agreement is over the single votes."""
+    lone = _lone(votes, judges)
+    if lone is not None:
+        return lone
     panel = _combined(criterion, votes, judges, policy)
     if panel.answer is None or panel.status != "answered":
         return panel
@@ -207,6 +223,15 @@ def decide_panel(
     return _marked(panel, _combined(criterion, votes, alone, strict))
 
 
+def _lone(votes: Sequence[JudgeVote], judges: Mapping[str, Decision]) -> Decision | None:
+    """The decision of a judge whose one vote stands as cast: a panel of it would come to it again."""
+    if len(votes) != 1 or votes[0].status != "answered":
+        return None
+    made = judges[votes[0].judge_id]
+    stands = made.answer is not None and made.answer.code == votes[0].answer
+    return made if stands and made.status == "answered" else None
+
+
 def _combined(
     criterion: BaseCriterion,
     votes: Sequence[JudgeVote],
@@ -214,7 +239,7 @@ def _combined(
     policy: AggregationPolicy,
 ) -> Decision:
     weights = {vote.judge_id: vote.weight for vote in votes}
-    ballots = [_as_ballot(made, weights[judge]) for judge, made in judges.items()]
+    ballots = [as_ballot(made, weights[judge]) for judge, made in judges.items()]
     return decide(criterion, ballots, policy)
 
 

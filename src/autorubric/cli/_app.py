@@ -15,7 +15,9 @@ from autorubric.cli.eval import evaluate
 from autorubric.cli.grade import grade
 from autorubric.cli.judges import judges_app
 from autorubric.cli.mcp import mcp
+from autorubric.cli.merge import merge
 from autorubric.cli.metrics import metrics
+from autorubric.cli.redteam import redteam
 from autorubric.cli.refine import refine
 from autorubric.cli.schema import schema
 from autorubric.cli.tools import tools
@@ -62,8 +64,10 @@ def about(
 
 app.command("grade")(grade)
 app.command("eval")(evaluate)
+app.command("merge")(merge)
 app.command("metrics")(metrics)
 app.add_typer(judges_app, name="judges", help="Compare the judges of a run with each other, and audit them.")
+app.command("redteam")(redteam)
 app.command("critique")(critique)
 app.command("refine")(refine)
 app.command("critique-text")(critique_text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,8 @@ from typing import Annotated, Any, ParamSpec, TextIO
 
 import typer
 
-from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError
+from autorubric._blocks import printable
+from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError, RunWriteError
 
 P = ParamSpec("P")
 
@@ -53,8 +53,6 @@ MeanFailUnder = Annotated[
     ),
 ]
 
-# Whatever could move a terminal's cursor, change its colours or the direction of its text.
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FLAGS = {"experiment_name": "--name", "on_mismatch": "--on-mismatch"}
 
 
@@ -100,7 +98,7 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
             try:
                 code = command(*args, **kwargs)
             except AutorubricError as error:
-                notice(f"Error: {_in_flags(error)}")
+                notice(f"Error: {in_flags(str(error)) if isinstance(error, RunError) else error}")
                 code = _code_of(error)
             except BrokenPipeError:
                 _let_go_of_stdout()
@@ -126,17 +124,16 @@ def _let_go_of_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _in_flags(error: AutorubricError) -> str:
-    """An error's message, with the flags of the command line for the parameters of a run that it names."""
-    text = str(error)
-    if isinstance(error, RunError):
-        for parameter, flag in _FLAGS.items():
-            text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
+def in_flags(text: str) -> str:
+    """What a run tells, with the flags of the command line for the parameters that it names."""
+    for parameter, flag in _FLAGS.items():
+        text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
     return text
 
 
 def _code_of(error: AutorubricError) -> Exit:
-    if isinstance(error, (JudgeError, ItemFailedError)):
+    unjudged = isinstance(error, JudgeError | ItemFailedError)
+    if unjudged or (isinstance(error, RunWriteError) and error.begun):
         return Exit.UNJUDGED
     return Exit.USAGE
 
@@ -178,12 +175,6 @@ def _finite(content: Any) -> Any:
     if isinstance(content, Sequence) and not isinstance(content, str):
         return [_finite(value) for value in content]
     return content
-
-
-def printable(text: str) -> str:
-    """A text in which control characters are written out, so that it cannot steer a terminal."""
-    plain = text.replace("\r\n", "\n")
-    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), plain)
 
 
 def tolerate_narrow_encodings() -> None:

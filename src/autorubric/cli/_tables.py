@@ -16,8 +16,8 @@ from autorubric._blocks import (
     TableBlock,
     TextBlock,
     as_text,
+    printable,
 )
-from autorubric.cli._output import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -109,6 +109,12 @@ class BaseCriterion(Declaration):
         code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
         return Answer(code=code, value=value, label=None if code is None else str(code))
 
+    @cached_property
+    def is_shuffled(self) -> bool:
+        """Whether how it is shown, or in which orders, may be drawn; else no generator is made for it."""
+        own = type(self)
+        return own.show is not BaseCriterion.show or own.presentations is not BaseCriterion.presentations
+
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """How to show this criterion in one call; `rng` is None where nothing is to be shuffled."""
         return Shown()

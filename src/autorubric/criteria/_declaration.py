@@ -196,7 +196,7 @@ class Declaration(BaseModel):
         texts = {name: field for name, field in fields.items() if isinstance(field, TextField)}
         return {**texts, **fields}
 
-    @property
+    @cached_property
     def strict(self) -> bool:
         """Whether `wire_schema` names every key, so that a provider may enforce it."""
         return is_closed(self.wire_schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
@@ -51,7 +52,7 @@ class HolisticRubricCriterion(BaseCriterion):
         if len(levels) < 2:
             raise ValueError(f"{len(levels)} levels are too few; give two or more")
         names = [level.name.strip().casefold() for level in levels]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise ValueError(f"levels repeat the name {', '.join(map(repr, repeated))}; names are unique")
         ordered = sorted(levels, key=lambda level: level.index)

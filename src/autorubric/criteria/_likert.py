@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, cast
 
@@ -58,7 +59,7 @@ class LikertCriterion(BaseCriterion):
     @classmethod
     def _check_scale(cls, scale: tuple[LikertItem, ...]) -> tuple[LikertItem, ...]:
         values = [item.val for item in scale]
-        repeated = sorted({val for val in values if values.count(val) > 1})
+        repeated = sorted(val for val, count in Counter(values).items() if count > 1)
         if repeated:
             raise ValueError(f"the scale repeats {', '.join(map(str, repeated))}; each value stands once")
         if len(scale) == 1:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -77,7 +77,7 @@ class Criterion(BaseCriterion):
         if options is None:
             return None
         folded = [option.label.strip().casefold() for option in options]
-        repeated = sorted({label for label in folded if folded.count(label) > 1})
+        repeated = sorted(label for label, count in Counter(folded).items() if count > 1)
         if repeated:
             raise ValueError(f"options repeat the label {', '.join(map(repr, repeated))}; labels are unique")
         if sum(not option.na for option in options) < 2:
@@ -179,6 +179,11 @@ class Criterion(BaseCriterion):
         """UNMET and MET, or the options as declared, NA options included."""
         return self._answers
 
+    @cached_property
+    def is_shuffled(self) -> bool:
+        """Whether there are options; a kind derived from this one may show itself in its own way."""
+        return self.options is not None or (type(self) is not Criterion and super().is_shuffled)
+
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """The options in an order drawn from `rng`; NA options stay last."""
         if self.options is None or rng is None:
@@ -262,7 +267,11 @@ class Criterion(BaseCriterion):
 
         A judge that answers in words (`in_words`) has seen no values: its 1 may as well count the options.
         """
-        named = [a for a in self._answers if a.label in (str(given), f"{given:g}")]
+        try:
+            spelt = (str(given), f"{given:g}")
+        except (OverflowError, ValueError):
+            raise ReplyError(f"{self._called}: a number so large is no option; {self._allowed()}") from None
+        named = [a for a in self._answers if a.label in spelt]
         found = named or [a for a in self._answers if a.value == given and not in_words]
         if len(found) != 1:
             what = "label" if in_words else "label or value"
@@ -273,4 +282,12 @@ class Criterion(BaseCriterion):
 def _with_reason(answer: Answer, reason: str) -> Answer:
     if not reason:
         return answer
-    return replace(answer, reason=reason)
+    return Answer(
+        code=answer.code,
+        value=answer.value,
+        label=answer.label,
+        index=answer.index,
+        na=answer.na,
+        cannot_assess=answer.cannot_assess,
+        reason=reason,
+    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from autorubric._events import Exchanged
 from autorubric._sync import no_stray_cancellation
-from autorubric.errors import JudgeError, ReplyError
+from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, Seat, shared_error
 from autorubric.types import JudgeVote
 from autorubric.values import Answer, CriterionVerdict
@@ -48,12 +48,15 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
 
 async def cast_votes(
     seat: Seat, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
-) -> list[Cast]:
-    """The votes on several criteria of one item from one request, in the order of the requests."""
+) -> list[Cast | BudgetError]:
+    """The votes on several criteria of one item from one request, in the order of the requests.
+
+    Where a budget had no room to ask about one, its error stands in the place of the vote.
+    """
     if not isinstance(seat.judge, BatchJudge) or len(requests) == 1:
         return [await cast_vote(seat, request, clock=clock) for request in requests]
     started = clock()
-    outcomes: Sequence[JudgeReply | JudgeError]
+    outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
         with no_stray_cancellation(f"judge {seat.judge_id!r}"):
             outcomes = await seat.judge.ask_many(requests)
@@ -61,7 +64,8 @@ async def cast_votes(
         outcomes = shared_error(error, len(requests))
     seconds = clock() - started
     return [
-        _cast(seat, request, outcome, seconds) for request, outcome in zip(requests, outcomes, strict=True)
+        outcome if isinstance(outcome, BudgetError) else _cast(seat, request, outcome, seconds)
+        for request, outcome in zip(requests, outcomes, strict=True)
     ]
 
 

@@ -18,8 +18,10 @@ from autorubric.critic._prompt import DEFAULT_TEMPLATE, OWN_VARIABLES, VARIABLES
 from autorubric.critic._reading import evaluation_of
 from autorubric.critic._template import Template, listed, text_of
 from autorubric.critic._written import read_arguments, written
-from autorubric.errors import ArgumentError, JudgeError, ReplyError
+from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
 from autorubric.judges import JudgeReply, JudgeRequest, demand_text, is_blank
+from autorubric.llm import LLMConfig
+from autorubric.prompts import Prompt
 from autorubric.values import Json
 
 _ALL_VARIABLES = (*VARIABLES, *OWN_VARIABLES)
@@ -175,19 +177,37 @@ class Critic:
             return JudgeReply(answer=None, asked=False)
         if self._asker.reads_prompt:
             demand_text(self.judge_id, request)
-        reference = self.reference if request.reference_submission is None else request.reference_submission
-        call = Call(reference=reference, context=request.guidelines, request=request)
         try:
-            asking = asking_of(self.criterion, self._template, [case_in_panel(request)], call)
+            asking = self._asking_in_panel(request)
         except ArgumentError as error:
             raise JudgeError(f"judge {self.judge_id!r}: {error}") from error
         try:
             return (await self._asker.ask(asking))[0]
-        except JudgeError:
+        except (JudgeError, BudgetError):
             raise
         # An evaluator is its author's code, not ours: whatever it raises is that judge's failure.
         except Exception as error:
             raise JudgeError(f"judge {self.judge_id!r} raised {type(error).__name__}: {error}") from error
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The model of an evaluator that is one."""
+        return self._asker.models
+
+    def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
+        """What would be sent to a model in a panel; None where none is asked for the criterion.
+
+        Raises:
+            ArgumentError: The template cannot be filled in.
+        """
+        if not self.models or not self._is_asked_for(requests[0].criterion):
+            return None
+        return self._asker.prompt_for(self._asking_in_panel(requests[0]))
+
+    def _asking_in_panel(self, request: JudgeRequest) -> Asking:
+        reference = self.reference if request.reference_submission is None else request.reference_submission
+        call = Call(reference=reference, context=request.guidelines, request=request)
+        return asking_of(self.criterion, self._template, [case_in_panel(request)], call)
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
         """Whether a criterion that needs a reference needs it from the panel: its own, without one here."""

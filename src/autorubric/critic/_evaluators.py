@@ -21,10 +21,12 @@ from autorubric.judges import (
     Judge,
     JudgeReply,
     JudgeRequest,
+    ModelAsker,
     ask_fitting,
     asked_of,
 )
 from autorubric.llm import Exchange, LLMClient, LLMConfig, Message
+from autorubric.prompts import Prompt
 from autorubric.values import Answer, Json, Submission
 
 EvaluatorLike: TypeAlias = Any
@@ -43,6 +45,11 @@ class Evaluator(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]: ...
+
+    def prompt_for(self, asking: Asking) -> Prompt | None: ...
 
     def ask_now(self, asking: Asking) -> list[JudgeReply]: ...
 
@@ -104,6 +111,13 @@ class _Model:
     def name(self) -> str:
         return self.client.config.model
 
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        return (self.client.config,)
+
+    def prompt_for(self, asking: Asking) -> Prompt:
+        return Prompt(messages=_messages(asking, asking.submissions), schema=asking.schema)
+
     def ask_now(self, asking: Asking) -> list[JudgeReply]:
         async def once() -> list[JudgeReply]:
             async with self.client:
@@ -112,13 +126,12 @@ class _Model:
         return run_sync(once())
 
     async def ask(self, asking: Asking) -> list[JudgeReply]:
-        request = asking.requests[0]
-        system = [Message(role="system", content=request.system_prompt)] if request.system_prompt else []
-
         async def ask(submissions: tuple[Submission, ...]) -> Exchange[tuple[Answer, ...]]:
-            told = Message(role="user", content=asking.prompt_of(submissions).content)
             return await self.client.ask(
-                [*system, told], read=asking.read, schema=asking.schema, sample=request.sample
+                _messages(asking, submissions),
+                read=asking.read,
+                schema=asking.schema,
+                sample=asking.requests[0].sample,
             )
 
         policy = self.client.config.truncate
@@ -130,6 +143,12 @@ class _Model:
 
     async def aclose(self) -> None:
         await self.client.aclose()
+
+
+def _messages(asking: Asking, submissions: tuple[Submission, ...]) -> tuple[Message, ...]:
+    system_prompt = asking.requests[0].system_prompt
+    system = [Message(role="system", content=system_prompt)] if system_prompt else []
+    return (*system, Message(role="user", content=asking.prompt_of(submissions).content))
 
 
 def _replies(exchange: Exchange[tuple[Answer, ...]], count: int, truncated: bool) -> list[JudgeReply]:
@@ -166,6 +185,13 @@ class Called:
     def name(self) -> str:
         own = getattr(self.source, "__name__", None)
         return own if isinstance(own, str) else type(self.source).__name__
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        return ()
+
+    def prompt_for(self, asking: Asking) -> None:
+        return None
 
     def ask_now(self, asking: Asking) -> list[JudgeReply]:
         if self.sync is None:
@@ -224,6 +250,13 @@ class _Judge:
     @property
     def name(self) -> str:
         return self.judge.judge_id
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        return self.judge.models if isinstance(self.judge, ModelAsker) else ()
+
+    def prompt_for(self, asking: Asking) -> Prompt | None:
+        return self.judge.prompt_for(asking.requests) if isinstance(self.judge, ModelAsker) else None
 
     def ask_now(self, asking: Asking) -> list[JudgeReply]:
         async def once() -> list[JudgeReply]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -69,7 +70,7 @@ def _table(text: str, faults: Faults) -> CsvTable:
         faults.add((line,), f"no valid CSV: {error}")
     if not columns:
         faults.add((), "it is empty; the first line names the columns")
-    for column in sorted({column for column in columns if columns.count(column) > 1}):
+    for column in sorted(column for column, count in Counter(columns).items() if count > 1):
         faults.add((), f"the column {column!r} stands twice; names are unique")
     faults.raise_as(DatasetError)
     return CsvTable(columns, rows)

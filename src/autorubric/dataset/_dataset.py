@@ -1,19 +1,22 @@
-"""A dataset: items with a prompt, a rubric and a reference that they share."""
+"""A dataset in all its forms: files, mappings, tables, streams, and the parts it is split into."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from autorubric._files import Faults, dump_structured
 from autorubric.dataset import _store, _tables
-from autorubric.dataset._item import DataItem, canonical_sha256, seen_by_judges
+from autorubric.dataset._item import DataItem, canonical_sha256
+from autorubric.dataset._lazy import LazyItems
 from autorubric.dataset._ratings import attach_ratings
-from autorubric.dataset._read import Contents, DatasetReader
+from autorubric.dataset._read import DatasetReader
+from autorubric.dataset._sharing import SharingItems
 from autorubric.dataset._split import split_positions
-from autorubric.dataset._truth import by_name, stratum_labels, truth_of
-from autorubric.errors import ArgumentError, DatasetError
+from autorubric.dataset._stream import CopiedItems, StreamedItems, line_of, stored_contents, streamed_contents
+from autorubric.dataset._truth import stratum_labels
+from autorubric.errors import ArgumentError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class RubricDataset:
+class RubricDataset(SharingItems):
     """Items with a prompt, a rubric and a reference that they share.
 
     Attributes:
@@ -32,187 +35,15 @@ class RubricDataset:
         metadata: Anything else, as JSON.
     """
 
-    def __init__(
-        self,
-        prompt: str | None = None,
-        rubric: Rubric | Mapping[str, Any] | Sequence[Any] | None = None,
-        items: Iterable[DataItem | Mapping[str, Any]] = (),
-        name: str | None = None,
-        reference_submission: str | None = None,
-        metadata: Mapping[str, Json] | None = None,
-    ) -> None:
-        """A dataset of these items.
+    def part(self, first: int, step: int) -> Self:
+        """The dataset of every `step`-th item from `first` on, with the ids that they have here.
 
-        Raises:
-            DatasetError: The rubric or items have faults, ids repeat, or labels do not fit their rubric;
-                all are reported.
+        Where the dataset is streamed, so is the part.
         """
-        header = {
-            "prompt": prompt,
-            "rubric": rubric,
-            "name": name,
-            "reference_submission": reference_submission,
-            "metadata": metadata,
-        }
-        placed = ((("items", position), item) for position, item in enumerate(items))
-        self._fill(DatasetReader(Faults("RubricDataset")).contents(header, placed))
-
-    def _fill(self, contents: Contents) -> None:
-        self.prompt = contents.prompt
-        self.rubric = contents.rubric
-        self.name = contents.name
-        self.reference_submission = contents.reference_submission
-        self.metadata = contents.metadata
-        self._items = contents.items
-        self._ids = {self.item_id(i) for i in range(len(self))}
-
-    @classmethod
-    def _of(cls, contents: Contents) -> Self:
-        dataset = cls.__new__(cls)
-        dataset._fill(contents)
-        return dataset
-
-    def _contents(self) -> Contents:
-        return Contents(
-            self.prompt, self.rubric, self.name, self.reference_submission, self.metadata, self._items
-        )
-
-    @property
-    def items(self) -> Sequence[DataItem]:
-        """The items, in order; `add_item` adds one."""
-        return self._items
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[DataItem]:
-        return iter(self._items)
-
-    def __getitem__(self, position: int) -> DataItem:
-        return self._items[position]
-
-    def add_item(self, submission: Json | DataItem, **fields: Any) -> DataItem:
-        """Adds an item and returns it.
-
-        Args:
-            submission: The submission, or an item as a whole.
-            **fields: The other fields of a `DataItem`.
-
-        Raises:
-            DatasetError: The item has faults, or its id is taken; nothing is added then.
-        """
-        given = submission if isinstance(submission, DataItem) else {"submission": submission, **fields}
-        reader = DatasetReader(Faults("RubricDataset.add_item"))
-        item = reader.contents({"rubric": self.rubric}, [((), given)]).items[0]
-        item_id = item.id or str(len(self))
-        if item_id in self._ids:
-            reader.faults.add(("id",), f"the dataset has an item {item_id!r}; ids are unique")
-            reader.faults.raise_as(DatasetError)
-        self._ids.add(item_id)
-        self._items.append(item)
-        return item
-
-    def item_id(self, i: int) -> str:
-        """The item's id; where it has none, its position as text."""
-        return self._items[i].id or str(range(len(self))[i])
-
-    def get_item_rubric(self, i: int) -> Rubric:
-        """The item's own rubric, else the dataset's.
-
-        Raises:
-            ArgumentError: Neither has one.
-        """
-        rubric = self._rubric_of(i)
-        if rubric is None:
-            raise ArgumentError(
-                f"item {self.item_id(i)!r} has no rubric and neither has the dataset; give either one"
-            )
-        return rubric
-
-    def _rubric_of(self, i: int) -> Rubric | None:
-        own = self._items[i].rubric
-        return self.rubric if own is None else own
-
-    def get_item_prompt(self, i: int) -> str | None:
-        """What the item's submission answers: its own prompt, else the dataset's."""
-        own = self._items[i].prompt
-        return self.prompt if own is None else own
-
-    def get_item_reference_submission(self, i: int) -> str | None:
-        """The item's own model answer, else the dataset's."""
-        own = self._items[i].reference_submission
-        return self.reference_submission if own is None else own
-
-    def item_truth(self, i: int) -> dict[str, Json] | None:
-        """The item's labels by criterion name, as they were given; None where it has none.
-
-        Where `ground_truth` lacks a label, the majority of the item's `ratings` stands in: the label that
-        most raters gave. Ratings are compared by what the criterion reads in them (`yes` is `MET`), NA is
-        a label like others, and CANNOT_ASSESS is no vote. On an interval level it is their mean, or their
-        lower median where the mean is no allowed answer. Where two labels are tied the label is missing.
-        Criteria without a label are left out.
-        """
-        return truth_of(self._items[i], self._rubric_of(i))
-
-    def item_ratings(self, i: int) -> dict[str, dict[str, Json]]:
-        """The item's labels by rater and criterion name, as they were given; missing ones left out."""
-        rubric = self._rubric_of(i)
-        return {rater: by_name(labels, rubric) for rater, labels in self._items[i].ratings.items()}
-
-    def item_fingerprint(self, i: int) -> str:
-        """SHA-256 of what a judge sees of the item: submission, prompt and reference; not of its labels."""
-        return canonical_sha256(
-            seen_by_judges(self._items[i], self.get_item_prompt(i), self.get_item_reference_submission(i))
-        )
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of the ids and fingerprints of all items, in order."""
-        return canonical_sha256([[self.item_id(i), self.item_fingerprint(i)] for i in range(len(self))])
-
-    @property
-    def criterion_names(self) -> tuple[str, ...]:
-        """Names of the rubric's criteria; without one, of the items' rubrics, in order of appearance."""
-        rubrics = [self.rubric] if self.rubric is not None else [item.rubric for item in self._items]
-        return tuple(dict.fromkeys(name for rubric in rubrics if rubric is not None for name in rubric.names))
-
-    @property
-    def num_criteria(self) -> int:
-        """How many names `criterion_names` has."""
-        return len(self.criterion_names)
-
-    @property
-    def total_positive_weight(self) -> float:
-        """Sum of the positive weights of the dataset's rubric.
-
-        Raises:
-            ArgumentError: The dataset has none.
-        """
-        return self._own_rubric(None).total_positive_weight
-
-    def _own_rubric(self, given: Rubric | None) -> Rubric:
-        rubric = self.rubric if given is None else given
-        if rubric is None:
-            raise ArgumentError("the dataset has no rubric of its own; use get_item_rubric(i)")
-        return rubric
-
-    def compute_weighted_score(
-        self,
-        verdicts: Sequence[Json] | Mapping[str, Json],
-        normalize: bool = True,
-        rubric: Rubric | None = None,
-    ) -> float | None:
-        """The score of labels under `rubric`, else under the dataset's; see `Rubric.compute_score`.
-
-        Raises:
-            ArgumentError: There is no rubric, or the labels do not fit it.
-        """
-        return self._own_rubric(rubric).compute_score(verdicts, normalize)
-
-    def subset(self, positions: Iterable[int]) -> Self:
-        """The dataset of the items at these positions, each once, with the id that it has here."""
-        items = {(at := self.item_id(i)): self._items[i].model_copy(update={"id": at}) for i in positions}
-        return type(self)._of(self._contents()._replace(items=list(items.values())))
+        positions = range(first, len(self), step)
+        if isinstance(self._items, LazyItems):
+            return type(self)._of(self._contents()._replace(items=self._items.part(positions)))
+        return self.subset(positions)
 
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
@@ -276,14 +107,55 @@ class RubricDataset:
         """The dataset of a mapping, or of a list of items, as JSON files hold it."""
         return cls._of(_store.contents_of_mapping(given))
 
-    def snapshot(self) -> dict[str, Json]:
-        """The dataset as a mapping for a store, unregistered checks by qualified name; see `restore`."""
-        return _store.snapshot_of(self._contents())
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the items stay in their file and are read each time they are asked for."""
+        return isinstance(self._items, LazyItems)
+
+    def source_digest(self) -> str | None:
+        """What changes whenever the file of a streamed dataset changes, or what its items share.
+
+        None where the items are in memory, or name rubric files that may change unseen.
+        """
+        sha256 = self._items.source_sha256() if isinstance(self._items, StreamedItems) else None
+        return None if sha256 is None else canonical_sha256([sha256, self._header()])
+
+    def _header(self) -> dict[str, Json]:
+        return _store.header_snapshot(self._contents())
+
+    def copy_lines(self) -> Iterator[tuple[bytes, Rubric | None]]:
+        """The lines of a copy that `from_copy` reads: what the items share, then an item a line.
+
+        Beside each line stands the rubric that it brings. Unregistered checks stand by their qualified
+        names. Items are taken one by one.
+
+        Raises:
+            ArgumentError: A criterion is of a kind that no file can name.
+            DatasetError: A streamed file has faults.
+        """
+        yield line_of(self._header()), self.rubric
+        for item in self._items:
+            yield line_of(item.snapshot()), item.rubric
+
+    def item_lines(self) -> Iterator[bytes]:
+        """The line of each item in a copy; read, not made, where the dataset is one."""
+        if isinstance(self._items, CopiedItems):
+            return iter(self._items.rows)
+        return (line_of(item.snapshot()) for item in self._items)
 
     @classmethod
-    def restore(cls, given: Mapping[str, Any]) -> Self:
-        """The dataset that `snapshot` stored; its checks need not be registered in this process."""
-        return cls._of(_store.contents_of_snapshot(given))
+    def from_copy(cls, path: Path) -> Self:
+        """The dataset of a file with `copy_lines`, streamed; its checks need not be registered here.
+
+        Raises:
+            DatasetError: The copy is damaged, or a newer version wrote it.
+            OSError: It cannot be read.
+        """
+        return cls._of(stored_contents(path))
+
+    def reading_items_of(self, other: RubricDataset) -> Self:
+        """The dataset with the items of another one, as they are: of a copy of this one."""
+        return self._of(self._contents()._replace(items=other._items))
 
     def with_items(self, items: Iterable[DataItem]) -> Self:
         """The dataset with other items.
@@ -341,6 +213,28 @@ class RubricDataset:
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
         return cls._of(_store.contents_of_file(path, given))
 
+    @classmethod
+    def stream(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:
+        """The dataset in a JSON lines or Parquet file, its items read as they are asked for.
+
+        For files that are too large for memory: what the items share is read at once, an item each time it
+        is asked for, and some eight bytes an item are kept. Everything that takes a dataset takes it. A file
+        is checked while it is gone through, and what is asked for out of order costs more in Parquet. The
+        file must not change meanwhile; a run works on its own copy.
+
+        Args:
+            path: The file.
+            rubric: A rubric, or its file, in place of the one in the dataset file; a table has none.
+
+        Raises:
+            DatasetError: The file cannot be read, or what its items share has faults; later, on reaching an
+                item with faults, with all faults from there on.
+            RubricError: The rubric's file has faults.
+            MissingDependencyError: Parquet without pyarrow.
+        """
+        given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
+        return cls._of(streamed_contents(path, given))
+
     def to_dataframe(self) -> pd.DataFrame:
         """A DataFrame with an item a row, in the columns of `from_file`; cells hold the values themselves.
 
@@ -357,11 +251,3 @@ class RubricDataset:
             DatasetError: Columns are unknown, or rows have faults; all are reported.
         """
         return cls._of(_tables.contents_of_frame(frame, rubric))
-
-    def __eq__(self, other: object) -> bool:
-        return self._contents() == other._contents() if isinstance(other, RubricDataset) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"RubricDataset({self.name!r}, {len(self)} items, {self.num_criteria} criteria)"

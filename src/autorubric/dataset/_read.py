@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -36,7 +36,7 @@ class Contents(NamedTuple):
     name: str | None
     reference_submission: str | None
     metadata: dict[str, Json]
-    items: list[DataItem]
+    items: Sequence[DataItem]
 
 
 class _Placed(NamedTuple):
@@ -77,9 +77,7 @@ class DatasetReader:
         Raises:
             DatasetError: There are faults; all are reported.
         """
-        shared = self._header(header, header_at)
-        if rubric is not None:
-            shared = shared._replace(rubric=rubric)
+        shared = self.shared(header, header_at=header_at, rubric=rubric)
         read = [
             _Placed(path, position, item)
             for position, (path, given) in enumerate(items)
@@ -88,6 +86,18 @@ class DatasetReader:
         _check_items(read, shared.rubric, self.faults)
         self.faults.raise_as(DatasetError)
         return shared._replace(items=[placed.item for placed in read])
+
+    def shared(
+        self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
+    ) -> Contents:
+        """What the items of a dataset share, without items; arguments as for `contents`."""
+        shared = self._header(header, header_at)
+        return shared if rubric is None else shared._replace(rubric=rubric)
+
+    @property
+    def rubric_files(self) -> int:
+        """How many rubrics were read so far from files that the dataset names."""
+        return len(self._rubrics)
 
     def _header(self, given: Mapping[str, Json], at: FilePath) -> Contents:
         fault = format_fault(given.get("format", 1), FORMAT)
@@ -155,7 +165,12 @@ class DatasetReader:
             message = f"{name!r} names a file, which only a dataset in a file can do; give the rubric"
             self.faults.add(at, message)
             return None
-        path = (self._folder / name).resolve()
+        try:
+            path = (self._folder / name).resolve()
+        # A NUL, and links that lead round in a circle.
+        except (OSError, ValueError, RuntimeError) as error:
+            self.faults.add(at, f"{name!r} is no path: {error}")
+            return None
         if Path(name).is_absolute() or not path.is_relative_to(self._folder.resolve()):
             self.faults.add(at, f"{name!r} lies outside the dataset's folder; name a file in it or below it")
             return None
@@ -176,6 +191,11 @@ def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults)
             message = f"the id {item_id!r} is that of item {first[item_id]} too; ids are unique"
             faults.add((*path, "id"), f"{message}, and an item without one has its position")
         first.setdefault(item_id, position)
-        own = item.rubric or rubric
-        for fault in label_faults(item, own) if own else ():
-            faults.add((*path, *fault.path), f"item {item_id!r}: {fault.message}")
+        check_labels(item, item_id, rubric, faults, path)
+
+
+def check_labels(item: DataItem, item_id: str, rubric: Rubric | None, faults: Faults, at: FilePath) -> None:
+    """Notes labels of an item that do not fit its rubric, or that of its dataset."""
+    own = item.rubric or rubric
+    for fault in label_faults(item, own) if own else ():
+        faults.add((*at, *fault.path), f"item {item_id!r}: {fault.message}")

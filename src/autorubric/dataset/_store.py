@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from autorubric._files import (
     Document,
-    Faults,
     FilePath,
     dump_structured,
     format_of,
@@ -20,7 +19,6 @@ from autorubric._files import (
     write_text_atomic,
 )
 from autorubric.dataset._csv import write_csv
-from autorubric.dataset._item import DataItem
 from autorubric.dataset._read import FORMAT, HEADER_KEYS, Contents, DatasetReader
 from autorubric.dataset._tables import contents_of_csv, contents_of_parquet, parquet_of, table_of
 from autorubric.errors import ArgumentError, DatasetError, Fault
@@ -122,21 +120,11 @@ def header_of(contents: Contents) -> dict[str, Json]:
     return {"format": FORMAT, **{key: value for key, value in head.items() if value is not None}}
 
 
-def snapshot_of(contents: Contents) -> dict[str, Json]:
-    """The dataset as a mapping for a store, unregistered checks by their qualified names."""
+def header_snapshot(contents: Contents) -> dict[str, Json]:
+    """What the items share, for a store: unregistered checks by their qualified names."""
     rubric = contents.rubric
-    head = header_of(contents._replace(rubric=None))
     stored = {"rubric": rubric.snapshot()} if rubric is not None else {}
-    return {**head, **stored, "items": [item.snapshot() for item in contents.items]}
-
-
-def contents_of_snapshot(given: Mapping[str, Any]) -> Contents:
-    """The dataset that `snapshot_of` stored; its checks need not be registered in this process."""
-    header = {key: value for key, value in given.items() if key != "items"}
-    if header.get("rubric") is not None:
-        header["rubric"] = Rubric.restore(header["rubric"])
-    placed = ((("items", i), DataItem.restore(item)) for i, item in enumerate(given["items"]))
-    return DatasetReader(Faults("stored dataset")).contents(header, placed)
+    return {**header_of(contents._replace(rubric=None)), **stored}
 
 
 def mapping_of(contents: Contents) -> dict[str, Json]:

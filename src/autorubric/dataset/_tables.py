@@ -25,7 +25,7 @@ from autorubric.dataset._csv import demand_columns, read_csv
 from autorubric.dataset._item import DataItem
 from autorubric.dataset._read import Contents, DatasetReader
 from autorubric.dataset._truth import by_name
-from autorubric.errors import DatasetError, Fault, MissingDependencyError, ReplyError
+from autorubric.errors import ArgumentError, DatasetError, Fault, MissingDependencyError, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
@@ -51,20 +51,46 @@ def contents_of_csv(path: str | Path, rubric: Rubric | None) -> Contents:
         return lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
 
     rows = [row.cells for row in table.rows]
-    return _TableReader(Faults(str(path), line_of), rubric, texts=True).read(table.columns, rows)
+    return TableReader(Faults(str(path), line_of), rubric, texts=True).read(table.columns, rows)
 
 
 def contents_of_parquet(path: str | Path, rubric: Rubric | None) -> Contents:
     """The dataset in a Parquet file."""
+    file = open_parquet(path)
+    reader = TableReader(Faults(str(path)), rubric, texts=True)
+    columns = parquet_columns(file, reader.faults)
+    try:
+        rows = file.read().to_pylist()
+    # Damaged texts and dates in it are ValueErrors, as pyarrow's own errors are.
+    except (OSError, ValueError, OverflowError) as error:
+        raise _no_parquet(path, error) from None
+    return reader.read(columns, rows)
+
+
+def open_parquet(path: str | Path) -> Any:
+    """A Parquet file, its rows unread.
+
+    Raises:
+        DatasetError: There is none, or it is damaged.
+        MissingDependencyError: pyarrow is not installed.
+    """
     pyarrow = _pyarrow()
     try:
-        table = pyarrow.parquet.ParquetFile(str(path)).read()
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {error}")]) from None
-    faults = Faults(str(path))
-    for column in sorted({name for name in table.column_names if table.column_names.count(name) > 1}):
+        return pyarrow.parquet.ParquetFile(str(path))
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise _no_parquet(path, error) from None
+
+
+def parquet_columns(file: Any, faults: Faults) -> list[str]:
+    """The columns of a Parquet file; one that stands twice is noted as a fault."""
+    columns: list[str] = file.schema_arrow.names
+    for column in sorted({name for name in columns if columns.count(name) > 1}):
         faults.add((), f"the column {column!r} stands twice; names are unique")
-    return _TableReader(faults, rubric, texts=True).read(table.column_names, table.to_pylist())
+    return columns
+
+
+def _no_parquet(path: str | Path, error: Exception) -> DatasetError:
+    return DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {error}")])
 
 
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None) -> Contents:
@@ -73,7 +99,7 @@ def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None) -> Contents:
     held = frame.astype(object).where(frame.notna(), None)
     cells = held.itertuples(index=False, name=None)
     rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in cells]
-    return _TableReader(Faults("RubricDataset.from_dataframe"), rubric, texts=False).read(columns, rows)
+    return TableReader(Faults("RubricDataset.from_dataframe"), rubric, texts=False).read(columns, rows)
 
 
 def _plain(cell: Any) -> Any:
@@ -93,22 +119,29 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-class _TableReader:
-    """Rows to items; `texts` says that cells are as files hold them."""
+class TableReader:
+    """Rows to items.
+
+    Args:
+        faults: Gets every fault found.
+        rubric: The dataset's rubric.
+        texts: Whether cells are as files hold them.
+    """
 
     def __init__(self, faults: Faults, rubric: Rubric | None, *, texts: bool) -> None:
-        self._faults = faults
+        self.faults = faults
         self._rubric = rubric
         self._texts = texts
 
     def read(self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Contents:
-        self._check_columns(columns)
+        self.check_columns(columns)
         places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
-        placed = ((place, self._item(cells, place)) for place, cells in zip(places, rows, strict=False))
-        return DatasetReader(self._faults).contents({}, placed, rubric=self._rubric)
+        placed = ((place, self.item(cells, place)) for place, cells in zip(places, rows, strict=False))
+        return DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
 
-    def _check_columns(self, columns: Sequence[str]) -> None:
-        demand_columns(columns, ("submission",), self._faults)
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raises the faults of a table's columns, if there are any."""
+        demand_columns(columns, ("submission",), self.faults)
         known = list(_COLUMNS)
         if self._rubric is not None:
             known += [f"{_TRUTH}{name}" for name in self._rubric.names]
@@ -116,11 +149,12 @@ class _TableReader:
             free = column.startswith(_META) or (column.startswith(_TRUTH) and self._rubric is None)
             if not free and column not in known:
                 hint = f"{nearest_key(column, known)}; what is your own goes to {_META}<key>"
-                self._faults.add((), f"unknown column {column!r}; {hint}")
+                self.faults.add((), f"unknown column {column!r}; {hint}")
         # Every row would repeat these.
-        self._faults.raise_as(DatasetError)
+        self.faults.raise_as(DatasetError)
 
-    def _item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
+    def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
+        """The fields of the item in a row that stands at `at`."""
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}
@@ -142,11 +176,11 @@ class _TableReader:
     def _twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
         beside = column.removesuffix(_TWIN)
         if cells.get(beside) not in (None, ""):
-            self._faults.add(at, f"{column} and {beside} both hold something; leave one of them empty")
+            self.faults.add(at, f"{column} and {beside} both hold something; leave one of them empty")
         try:
             return parse_json(cells[column])
         except (SyntaxFault, TypeError, RecursionError) as error:
-            self._faults.add(at, f"{error}; {column} holds JSON; a plain text belongs into {beside}")
+            self.faults.add(at, f"{error}; {column} holds JSON; a plain text belongs into {beside}")
             return None
 
     def _label(self, name: str, cell: Any) -> Json:
@@ -232,12 +266,21 @@ def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
 
 
 def parquet_of(table: Table) -> bytes:
-    """The content of a Parquet file with this table; every column holds texts."""
+    """The content of a Parquet file with this table; every column holds texts.
+
+    Raises:
+        ArgumentError: A text holds half a character.
+        MissingDependencyError: pyarrow is not installed.
+    """
     pyarrow = _pyarrow()
-    arrays = {
-        column: pyarrow.array([row.get(column) for row in table.rows], type=pyarrow.string())
-        for column in table.columns
-    }
+    try:
+        arrays = {
+            column: pyarrow.array([row.get(column) for row in table.rows], type=pyarrow.string())
+            for column in table.columns
+        }
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ArgumentError(f"a text holds half a character, {half!r}, which no file can carry") from None
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(arrays), buffer)
     return buffer.getvalue()

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 OnMismatch = Literal["refuse", "rejudge", "fork"]
 ProgressStyle = Literal["simple", "detailed"]
+
+
+class Shard(NamedTuple):
+    """Which part of a dataset a run grades.
+
+    Attributes:
+        number: Which it is, from 0.
+        shards: How many there are.
+        whole: The dataset that they are parts of, as a digest.
+    """
+
+    number: int
+    shards: int
+    whole: str
 
 
 class EvalConfig(BaseModel):
@@ -25,6 +39,12 @@ class EvalConfig(BaseModel):
         on_mismatch: What to do where a stored run depends on something that has changed: refuse and say what,
             ask again for the votes concerned, or go on in a new folder.
         store_prompts: Whether the prompt and raw reply of each vote are kept beside it.
+        executor: Who grades: `local` is this process; others are found by the entry point group
+            `autorubric.executors`.
+        max_calls: Most requests that this call may send to models, tries and re-asked ones included; the run
+            is stopped cleanly there, to be gone on with. None for no limit.
+        max_cost: US dollars that they may cost, the same way; every model's price has to be known.
+        shard: Which part of another dataset this is; set by `run_shard`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,3 +58,7 @@ class EvalConfig(BaseModel):
     resume: bool = True
     on_mismatch: OnMismatch = "refuse"
     store_prompts: bool = True
+    executor: str = "local"
+    max_calls: int | None = Field(default=None, ge=1)
+    max_cost: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
+    shard: Shard | None = None

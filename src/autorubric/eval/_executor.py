@@ -1,13 +1,179 @@
-"""Running one coroutine an item, so many at a time, and yielding what finishes."""
+"""Who grades the items of a run: this process, or another that an entry point names.
+
+An executor takes items one by one and yields what grading them came to. It neither reads nor writes the run
+folder: the run hands it items together with the votes that are stored, hears of each vote that is cast, and
+stores it. So every executor fills the same folder, and a run begun under one goes on under another.
+
+To add one, write a class as `Executor` says, and name a function from `EvalConfig` to it under the entry
+point group `autorubric.executors`; `EvalConfig(executor=name)` then finds it. What it is handed can be
+pickled: `ItemWork` is frozen data, a grader is a spec whose connections are rebuilt where they are used, and
+a `GradedItem` is a handful of numbers. A remote one sends batches of `ItemWork` with the grader to its
+workers, where `grade_item` does the rest; a listener there collects each `VoteCast`, and they come back with
+the item.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from typing import TypeVar
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from autorubric._events import Listener, VoteCast
+from autorubric.errors import ArgumentError, AutorubricError, BudgetError, MissingDependencyError
+from autorubric.eval._config import EvalConfig
+from autorubric.eval._items import GradedItem, outcome_of
+from autorubric.reporting import GradingTask, Votes
+
+if TYPE_CHECKING:
+    from autorubric.graders import Grader
 
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")
+
+GROUP = "autorubric.executors"
+"""The entry point group in which executors are found."""
+
+_DEFAULT_WINDOW = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemWork:
+    """One item to grade.
+
+    Attributes:
+        position: Its position in the dataset, from 0.
+        task: What is graded; with the item's id.
+        stored: Votes that are there already, by criterion name; they are not cast again.
+    """
+
+    position: int
+    task: GradingTask
+    stored: Votes = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Grades the items of one run."""
+
+    def graded(
+        self, work: Iterable[ItemWork], grader: Grader, listener: Listener
+    ) -> AsyncGenerator[GradedItem, None]:
+        """Yields what grading each item came to, in whatever order they finish.
+
+        An item is taken from `work` when there is a place for it, and no sooner: whatever has been taken and
+        not yielded is in memory. `listener` hears, in this event loop, every vote that was cast for an item,
+        its exchange with the model included, before the item is yielded; the sooner it hears, the less is
+        lost if the process dies. Votes in `stored` are not told. An item that the budget left unfinished is
+        not yielded; its votes are told all the same. One whose grading raised an `AutorubricError` is
+        yielded with the error. Any other exception is a bug: it ends the run, after what finished beside it
+        was yielded. So does closing the generator: what is under way is cancelled and awaited.
+
+        A worker that dies is the executor's to replace. Its items are given to another one, without the votes
+        already told: those go along as `stored`.
+
+        Args:
+            work: The items.
+            grader: Who grades; pickled, it is a spec that opens its own connections.
+            listener: Hears of votes.
+        """
+        ...
+
+
+def executor_of(config: EvalConfig) -> Executor:
+    """The executor that a config names.
+
+    Raises:
+        ArgumentError: None of that name is installed, or it cannot be loaded.
+        MissingDependencyError: It needs a package that is not installed.
+    """
+    if config.executor == "local":
+        return LocalExecutor(config)
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if config.executor not in found:
+        names = ", ".join(["local", *sorted(found)])
+        raise ArgumentError(
+            f"executor {config.executor!r} is not installed; installed are: {names}. Others are found "
+            f"under the entry point group {GROUP!r}"
+        )
+    try:
+        make: Callable[[EvalConfig], Executor] = found[config.executor].load()
+    except MissingDependencyError:
+        raise
+    except (ImportError, AttributeError) as error:
+        raise ArgumentError(f"executor {config.executor!r} cannot be loaded: {error}") from error
+    return make(config)
+
+
+class LocalExecutor:
+    """Grades in this event loop, so many items at a time.
+
+    Args:
+        config: Options of the run; `max_concurrent_items` is how many.
+    """
+
+    def __init__(self, config: EvalConfig) -> None:
+        self._limit = config.max_concurrent_items or _DEFAULT_WINDOW
+
+    async def graded(
+        self, work: Iterable[ItemWork], grader: Grader, listener: Listener
+    ) -> AsyncGenerator[GradedItem, None]:
+        """Yields what grading each item came to, as `Executor` says."""
+
+        async def one(item: ItemWork) -> GradedItem | None:
+            try:
+                return await grade_item(item, grader, listener)
+            except BudgetError:
+                return None
+
+        async with aclosing(run_bounded(work, one, limit=self._limit)) as finished:
+            async for done in finished:
+                if done is not None:
+                    yield done
+
+
+async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:
+    """What grading one item comes to; what every executor does with an item, wherever it does it.
+
+    Args:
+        work: The item.
+        grader: Who grades.
+        listener: Hears of each vote as it is cast.
+
+    Raises:
+        BudgetError: What the run may spend is used up.
+    """
+    heard = _Counted(listener)
+    clock = time.perf_counter()
+    try:
+        votes = await grader.judge(work.task, stored=work.stored, listener=heard)
+        outcome = outcome_of(grader.aggregate(work.task, votes))
+    except BudgetError:
+        raise
+    except AutorubricError as failure:
+        outcome = {"error": f"{type(failure).__name__}: {failure}", "raised": True}
+    return GradedItem(
+        item_id=work.task.item_id,
+        position=work.position,
+        votes_cast=heard.votes,
+        duration_seconds=time.perf_counter() - clock,
+        **outcome,
+    )
+
+
+class _Counted:
+    """Passes votes on and counts them."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.votes = 0
+        self._listener = listener
+
+    def vote_cast(self, event: VoteCast) -> None:
+        """One vote has arrived."""
+        self.votes += 1
+        self._listener.vote_cast(event)
 
 
 async def run_bounded(

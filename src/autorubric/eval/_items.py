@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from math import fsum
+from typing import Any, Final
 
 from autorubric.dataset import DataItem
 from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import TokenUsage
+
+_CHUNK: Final = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +33,98 @@ class ItemResult:
     report: EnsembleEvaluationReport | None
     duration_seconds: float
     error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradedItem:
+    """What grading one item came to, without votes and report.
+
+    Attributes:
+        item_id: The item.
+        position: Its position in the dataset, from 0.
+        score: Its score; None where it has none.
+        error: Why there is no score; None where there is one.
+        raised: Whether grading raised, so that there is no report.
+        partial: What could not be judged, where there is a score all the same.
+        lost: Whether a vote failed for want of a reply.
+        votes_cast: Votes cast now, beside those that were stored.
+        duration_seconds: Seconds that grading took.
+        length_penalty: What was taken off for length.
+        tokens: Tokens of its votes; None where none was counted.
+        cost: US dollars of those of its votes whose cost is known; None where none is.
+        calls_saved: Votes that were not asked for, since they could no longer matter.
+    """
+
+    item_id: str
+    position: int
+    score: float | None = None
+    error: str | None = None
+    raised: bool = False
+    partial: str | None = None
+    lost: bool = False
+    votes_cast: int = 0
+    duration_seconds: float = 0.0
+    length_penalty: float = 0.0
+    tokens: TokenUsage | None = None
+    cost: float | None = None
+    calls_saved: int = 0
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """Sums over the items of a run.
+
+    Attributes:
+        scores: Sum of the scores.
+        scored: Items with a score.
+        failed: Items without.
+        tokens: Tokens; None where none was counted.
+        cost: US dollars of what has a known cost; None where nothing has.
+        calls_saved: Votes that were not asked for, since they could no longer matter.
+        durations: Seconds that each item took.
+    """
+
+    scores: float = 0.0
+    scored: int = 0
+    failed: int = 0
+    tokens: TokenUsage | None = None
+    cost: float | None = None
+    calls_saved: int = 0
+    durations: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, item: Mapping[str, Any]) -> None:
+        """Counts an item, given as the fields of a `GradedItem`."""
+        score, tokens, cost = item["score"], item["tokens"], item["cost"]
+        if score is not None:
+            self.scores += score
+            self.scored += 1
+        self.failed += item["error"] is not None
+        if tokens is not None:
+            self.tokens = tokens if self.tokens is None else self.tokens + tokens
+        if cost is not None:
+            self.cost = cost + (self.cost or 0.0)
+        self.calls_saved += item["calls_saved"]
+        self.durations.append(item["duration_seconds"])
+
+    @property
+    def mean_score(self) -> float | None:
+        """Mean of the scores; None where there is none."""
+        return self.scores / self.scored if self.scored else None
+
+
+def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
+    """The fields of a `GradedItem` that its report says."""
+    votes = [vote for criterion in report.report for vote in criterion.votes]
+    return {
+        "score": report.score,
+        "error": report.error if report.score is None else None,
+        "partial": report.error if report.score is not None else None,
+        "lost": any(vote.lost for vote in votes),
+        "length_penalty": report.length_penalty,
+        "tokens": report.token_usage,
+        "cost": report.completion_cost,
+        "calls_saved": report.calls_saved,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,14 +152,25 @@ class EvalTimingStats:
     @classmethod
     def of(cls, durations: Sequence[float], total: float) -> EvalTimingStats:
         """The figures of item durations and the run's total, in seconds."""
-        quantiles = statistics.quantiles(durations, n=100, method="inclusive") if len(durations) > 1 else None
-        only = durations[0] if durations else None
+        p50, p95 = _percentiles(durations, (50, 95)) if durations else (None, None)
         return cls(
             total_duration_seconds=total,
-            mean_item_duration_seconds=statistics.fmean(durations) if durations else None,
+            mean_item_duration_seconds=fsum(durations) / len(durations) if durations else None,
             min_item_duration_seconds=min(durations, default=None),
             max_item_duration_seconds=max(durations, default=None),
-            p50_item_duration_seconds=quantiles[49] if quantiles else only,
-            p95_item_duration_seconds=quantiles[94] if quantiles else only,
+            p50_item_duration_seconds=p50,
+            p95_item_duration_seconds=p95,
             items_per_second=len(durations) / total if total > 0 else None,
         )
+
+
+def _percentiles(values: Sequence[float], percents: Sequence[int]) -> list[float]:
+    """Percentiles of values, between two of them in proportion; values become objects a chunk at a time."""
+    last = len(values) - 1
+    chunks = [array("d", sorted(values[start : start + _CHUNK])) for start in range(0, len(values), _CHUNK)]
+    wanted = [divmod(percent * last, 100) for percent in percents]
+    places = {min(place + step, last) for place, _ in wanted for step in (0, 1)}
+    found = {place: value for place, value in enumerate(merge(*chunks)) if place in places}
+    return [
+        (found[place] * (100 - over) + found[min(place + 1, last)] * over) / 100 for place, over in wanted
+    ]

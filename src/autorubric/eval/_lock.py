@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -11,7 +13,7 @@ class FileLock:
     """An exclusive lock; not re-entrant.
 
     Args:
-        path: The lock's file; made where it is not there, and left there.
+        path: The lock's file; made where it is not there, its folder too, and left there.
     """
 
     def __init__(self, path: Path) -> None:
@@ -19,13 +21,53 @@ class FileLock:
         self._file: IO[bytes] | None = None
 
     def acquire(self) -> bool:
-        """Takes the lock; False where another holds it."""
-        file = self._path.open("ab")
-        if not _lock(file):
+        """Takes the lock; False where another holds it.
+
+        Raises:
+            OSError: The file cannot be made, or the file system has no locks.
+        """
+        while True:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                file = self._path.open("ab", buffering=0)
+            except FileNotFoundError:
+                # Another removed the folder in this very moment.
+                continue
+            try:
+                taken = _lock(file)
+            except BaseException:
+                file.close()
+                raise
+            if taken and self._is_there(file):
+                self._file = file
+                self._sign(file)
+                return True
             file.close()
+            if not taken:
+                return False
+
+    def _is_there(self, file: IO[bytes]) -> bool:
+        """Whether the file is still the one under the path; a lock on a removed one keeps nobody out."""
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), self._path.stat())
+        except FileNotFoundError:
             return False
-        self._file = file
-        return True
+
+    def _sign(self, file: IO[bytes]) -> None:
+        # For people; where there is no room for it, the lock holds all the same.
+        with suppress(OSError):
+            file.truncate(0)
+            file.write(str(os.getpid()).encode("ascii"))
+
+    def holder(self) -> str:
+        """Who holds a lock that could not be taken, in words."""
+        try:
+            pid = self._path.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError):
+            pid = ""
+        if not pid.isdigit():
+            return "another process"
+        return "another run in this process" if int(pid) == os.getpid() else f"another process ({pid})"
 
     def release(self) -> None:
         """Gives the lock back."""
@@ -50,6 +92,6 @@ else:
     def _lock(file: IO[bytes]) -> bool:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             return False
         return True

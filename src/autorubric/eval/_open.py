@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-import shutil
+import hashlib
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import count, takewhile
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import RunError, RunMismatchError
+from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.eval._config import EvalConfig
-from autorubric.eval._fingerprint import (
-    VoteDigests,
-    asking_differences,
-    deciding_differences,
-    with_checks,
-)
-from autorubric.eval._reopen import stored_dataset
+from autorubric.eval._copy import Copied, copy_dataset, uncopied
+from autorubric.eval._differences import asking_differences, deciding_differences
+from autorubric.eval._fingerprint import mapping_in, with_checks
+from autorubric.eval._index import RunIndex, Stand
+from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
+from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import (
+    DATASET,
+    INCOMING,
+    ITEMS,
     MANIFEST,
     PROMPTS,
-    RunContents,
+    VOTES,
     RunStore,
-    StoredItem,
-    StoredVote,
-    read_run,
+    read_manifest,
     run_path,
 )
-from autorubric.graders import Grader, GraderDescription
+from autorubric.reporting import GraderDescription
 from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric.graders import Grader
 
 _MOST_TOLD = 12
 
@@ -43,19 +49,21 @@ class OpenRun:
     Attributes:
         name: The run's name.
         store: Where votes and items go.
-        digests: What each vote of this run depends on.
-        votes: Stored votes; those whose digest is that of this run are not cast again.
-        items: Stored items by id.
+        dataset: What is graded; where it was given streamed, its items are read from the copy in the folder.
+        stand: What the lines of items are written under.
+        standing: Tells the stored votes that stand; those are not cast again.
+        index: Where the line and the votes of each item stand.
         manifest: The manifest as written.
         notices: What the reader should know.
     """
 
     name: str
     store: RunStore
-    digests: VoteDigests
-    votes: list[StoredVote] = field(default_factory=list)
-    items: Mapping[str, StoredItem] = field(default_factory=dict)
-    manifest: dict[str, Json] = field(default_factory=dict)
+    dataset: RubricDataset
+    stand: Stand
+    standing: StandingVotes
+    index: RunIndex
+    manifest: dict[str, Json]
     notices: list[str] = field(default_factory=list)
 
 
@@ -63,7 +71,8 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
     """The run folder that a config names, open for writing.
 
     Raises:
-        ArgumentError: The name is no plain name.
+        ArgumentError: The name is no plain name; or the dataset has no items, or one without a rubric.
+        DatasetError: A streamed dataset has faults.
         RunError: It is there already and `resume` is off.
         RunLockedError: Another process writes to it.
         RunFormatError: It was written by a newer version, or is damaged.
@@ -72,124 +81,177 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
     name = config.experiment_name
     if name is None:
         name = _free_name(config.experiments_dir, _made_name(dataset))
-    path = run_path(config.experiments_dir, name)
-    # A dataset that cannot be written is refused before there is a folder.
-    snapshot = dataset.snapshot()
-    store = RunStore(path, store_prompts=config.store_prompts)
-    try:
-        if not (path / MANIFEST).exists():
-            return _begin(name, store, dataset, grader, snapshot)
-        if not config.resume:
-            raise RunError(f"{path} is there already; choose another experiment_name, or resume=True")
-        return _go_on(name, store, dataset, grader, config)
-    except BaseException:
+    run_path(config.experiments_dir, name)
+    return _Given(dataset, grader, config).open(name)
+
+
+class _Given:
+    """What a run is opened with."""
+
+    def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig) -> None:
+        self.dataset = dataset
+        self.grader = grader
+        self.config = config
+
+    def open(self, name: str, *, forked_from: Path | None = None) -> OpenRun:
+        """The run of this name; a new one takes over what is stored in `forked_from`."""
+        store = RunStore(self.config.experiments_dir / name, store_prompts=self.config.store_prompts)
+        manifest = store.path / MANIFEST
+        try:
+            if not manifest.exists():
+                return self._begin(name, store, forked_from)
+            if not self.config.resume:
+                raise RunError(
+                    f"{store.path} is there already; choose another experiment_name, or resume=True"
+                )
+            opened = self._go_on(name, store)
+        except BaseException:
+            store.drop_incoming()
+            if not manifest.exists():
+                # What cannot be stored leaves no folder behind.
+                store.remove()
+            store.close()
+            raise
+        return opened or self._fork(name, store)
+
+    def _begin(self, name: str, store: RunStore, forked_from: Path | None) -> OpenRun:
+        copied = copy_dataset(self.dataset, store)
+        described = with_checks(self.grader.describe(), copied.checks)
+        if forked_from is not None:
+            for file in (VOTES, ITEMS, *((PROMPTS,) if store.store_prompts else ())):
+                store.take_over(forked_from / file)
+        elif store.has_votes:
+            _demand_copy(store.path, copied)
+        store.take_incoming()
+        head: dict[str, Json] = {
+            "autorubric": version("autorubric"),
+            "experiment_name": name,
+            "started_at": datetime.now(UTC).isoformat(),
+        }
+        if self.config.shard is not None:
+            head["shard"] = list(self.config.shard)
+        return self._opened(name, store, {**head, **_depends(described, copied)})
+
+    def _go_on(self, name: str, store: RunStore) -> OpenRun | None:
+        """The run; None where it is to be forked."""
+        stored = read_manifest(store.path)
+        # What was missing when runs were merged may come now.
+        stored.pop("missing", None)
+        old = stored_dataset(store.path)
+        copied, new = self._compared(store, stored, old)
+        described = with_checks(self.grader.describe(), copied.checks)
+        changed = asking_differences(stored, described, old, new)
+        if changed and self.config.on_mismatch == "refuse":
+            raise RunMismatchError(_refusal(store.path, changed), differences=changed)
+        if changed and self.config.on_mismatch == "fork":
+            return None
+        rescored = deciding_differences(stored, described, old, new)
+        if new is None:
+            store.drop_incoming()
+        else:
+            # A process that is killed between the two must not leave a copy under another's digest.
+            unknown: dict[str, Json] = {"n_items": len(new), "sha256": None, "source": None}
+            store.write_manifest({**stored, "dataset": unknown})
+            store.take_incoming()
+        opened = self._opened(name, store, {**stored, **_depends(described, copied)})
+        opened.notices.extend(_taken_on_trust(described, stored, opened.index))
+        if changed:
+            told = "; ".join(changed[:_MOST_TOLD])
+            opened.notices.append(f"votes that depend on these no longer stand: {told}")
+        if rescored:
+            told = "; ".join(rescored[:_MOST_TOLD])
+            opened.notices.append(
+                f"scored anew from the stored votes, asking for none but what they lack, since: {told}"
+            )
+        return opened
+
+    def _compared(
+        self, store: RunStore, stored: Mapping[str, Json], old: RubricDataset
+    ) -> tuple[Copied, RubricDataset | None]:
+        """What the dataset is now, and its new copy where that differs from the one in the folder."""
+        entry: dict[str, Json] = dict(stored.get("dataset") or {})
+        source = self.dataset.source_digest()
+        if source is not None and source == entry.get("source") and len(old) == entry.get("n_items"):
+            # It need not even be gone through.
+            checks = mapping_in(mapping_in(stored, "asking"), "checks")
+            return uncopied(self.dataset, entry, checks), None
+        copied = copy_dataset(self.dataset, store)
+        same = copied.entry["sha256"] == entry.get("sha256")
+        return copied, None if same else RubricDataset.from_copy(store.path / INCOMING)
+
+    def _opened(self, name: str, store: RunStore, manifest: Mapping[str, Json]) -> OpenRun:
+        now = {**manifest, "status": "running", "completed_at": None, "autorubric": version("autorubric")}
+        store.write_manifest(now)
+        dataset = self.dataset
+        if dataset.is_streamed:
+            dataset = dataset.reading_items_of(RubricDataset.from_copy(store.path / DATASET))
+        stand = stand_of(now, dataset)
+        index = RunIndex.load(store.path, len(dataset), stand, placed_in(dataset, stand))
+        store.lines_of_items = index.count
+        store.votes_open = index.votes_open if index.unclaimed else None
+        return OpenRun(
+            name=name,
+            store=store,
+            dataset=dataset,
+            stand=stand,
+            standing=StandingVotes(dataset, now),
+            index=index,
+            manifest=now,
+            notices=list(index.notices),
+        )
+
+    def _fork(self, name: str, store: RunStore) -> OpenRun:
+        store.drop_incoming()
         store.close()
-        raise
+        folder = store.path.parent
+        earlier = _Given(self.dataset, self.grader, self.config.model_copy(update=_GO_ON))
+        for fork in (f"{name}-{number}" for number in count(2)):
+            if not (folder / fork / MANIFEST).exists():
+                # Not there, or begun by a process that was killed.
+                break
+            with suppress(RunMismatchError):
+                return earlier.open(fork)
+        opened = self.open(fork, forked_from=store.path)
+        opened.notices.append(f"forked from {name}: what has not changed was taken from there")
+        return opened
 
 
-def _begin(
-    name: str,
-    store: RunStore,
-    dataset: RubricDataset,
-    grader: Grader,
-    snapshot: dict[str, Json],
-    carried: RunContents | None = None,
-) -> OpenRun:
-    described = with_checks(grader.describe(), dataset)
-    manifest: dict[str, Json] = {
-        "autorubric": version("autorubric"),
-        "experiment_name": name,
-        "started_at": datetime.now(UTC).isoformat(),
-        "completed_at": None,
-        "status": "running",
-        "dataset": {"name": dataset.name, "n_items": len(dataset.items), "fingerprint": dataset.fingerprint},
-        "asking": dict(described.asking),
-        "deciding": dict(described.deciding),
-    }
-    store.write_dataset(snapshot)
-    store.write_manifest(manifest)
-    opened = OpenRun(
-        name=name,
-        store=store,
-        digests=VoteDigests(dataset, described.asking),
-        votes=list(carried.votes) if carried else [],
-        manifest=manifest,
-    )
-    for stored in opened.votes:
-        store.add_vote(stored)
-    return opened
+_GO_ON = {"on_mismatch": "refuse", "resume": True}
 
 
-def _go_on(name: str, store: RunStore, dataset: RubricDataset, grader: Grader, config: EvalConfig) -> OpenRun:
-    contents = read_run(store.path)
-    old = stored_dataset(store.path)
-    described = with_checks(grader.describe(), dataset)
-    changed = asking_differences(contents.manifest, described, old, dataset)
-    if changed and config.on_mismatch == "refuse":
-        raise RunMismatchError(_refusal(store.path, changed), differences=changed)
-    if changed and config.on_mismatch == "fork":
-        return _fork(name, store, dataset, grader, contents)
-    rescored = deciding_differences(contents.manifest, described, old, dataset)
-    notices = [*contents.notices, *_taken_on_trust(described, contents)]
-    if changed:
-        notices.append("votes that depend on these no longer stand: " + "; ".join(changed[:_MOST_TOLD]))
-    if rescored:
-        notices.append("scored anew, without a call, since: " + "; ".join(rescored[:_MOST_TOLD]))
-    manifest = {**contents.manifest, "asking": dict(described.asking), "deciding": dict(described.deciding)}
-    manifest.update(status="running", completed_at=None, autorubric=version("autorubric"))
-    manifest["dataset"] = {
-        "name": dataset.name,
-        "n_items": len(dataset.items),
-        "fingerprint": dataset.fingerprint,
-    }
-    store.write_dataset(dataset.snapshot())
-    store.write_manifest(manifest)
-    return OpenRun(
-        name=name,
-        store=store,
-        digests=VoteDigests(dataset, described.asking),
-        votes=contents.votes,
-        items=contents.items,
-        manifest=manifest,
-        notices=notices,
-    )
+def _demand_copy(path: Path, copied: Copied) -> None:
+    """Before the copy of a dataset is replaced in a folder that has votes but no manifest.
+
+    Raises:
+        RunFormatError: It is of another dataset.
+    """
+    if not (path / DATASET).exists():
+        return
+    with (path / DATASET).open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 != copied.entry["sha256"]:
+        raise RunFormatError(
+            f"{path} has votes but no {MANIFEST}, and they are on another dataset than the one given; put "
+            "the manifest back, or choose another experiment_name"
+        )
 
 
-def _fork(
-    name: str, store: RunStore, dataset: RubricDataset, grader: Grader, contents: RunContents
-) -> OpenRun:
-    folder, keeps = store.path.parent, store.store_prompts
-    store.close()
-    described = with_checks(grader.describe(), dataset)
-    for earlier in _forks(folder, name):
-        path = folder / earlier
-        stored = read_run(path)
-        if not asking_differences(stored.manifest, described, stored_dataset(path), dataset):
-            return _go_on(earlier, RunStore(path, store_prompts=keeps), dataset, grader, EvalConfig())
-    forked = _free_name(folder, name)
-    store = RunStore(folder / forked, store_prompts=keeps)
-    opened = _begin(forked, store, dataset, grader, dataset.snapshot(), contents)
-    if keeps and (folder / name / PROMPTS).exists():
-        shutil.copyfile(folder / name / PROMPTS, folder / forked / PROMPTS)
-    opened.notices.append(f"forked from {name}: what has not changed was taken from there")
-    return opened
+def _depends(described: GraderDescription, copied: Copied) -> dict[str, Json]:
+    """What the manifest says that votes and figures depend on."""
+    # Through JSON, as it will be read: tuples and lists are the same there.
+    asking, deciding = json.loads(json.dumps([dict(described.asking), dict(described.deciding)]))
+    return {"dataset": copied.entry, "asking": asking, "deciding": deciding}
 
 
-def _forks(folder: Path, name: str) -> list[str]:
-    """Names of earlier forks of a run, oldest first."""
-    names = (f"{name}-{number}" for number in count(2))
-    return list(takewhile(lambda fork: (folder / fork / MANIFEST).exists(), names))
-
-
-def _taken_on_trust(described: GraderDescription, contents: RunContents) -> list[str]:
+def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], index: RunIndex) -> list[str]:
     """A notice for each judge whose stored votes stand although it cannot say what they depend on."""
-    voted = {stored.vote.judge_id for stored in contents.votes}
-    judges = {**described.asking}.get("judges") or {}
+    before = mapping_in(mapping_in(stored, "asking"), "judges")
+    voted = index.count or index.unclaimed
     return [
         f"judge {name!r} has no describe(), so a change in its state goes unnoticed: its stored votes were "
         "used again on the word of its class"
-        for name, who in judges.items()
-        if name in voted and who.get("describes_itself") is False
+        for name, who in mapping_in(described.asking, "judges").items()
+        if voted and name in before and who.get("describes_itself") is False
     ]
 
 
@@ -203,9 +265,14 @@ def _refusal(path: Path, changed: list[str]) -> str:
     )
 
 
-def _made_name(dataset: RubricDataset) -> str:
+def plain_name(dataset: RubricDataset) -> str:
+    """What the dataset is called, without what no folder may be called."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in dataset.name or "run")
-    return f"{kept.strip('.-_') or 'run'}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    return kept.strip(".-_") or "run"
+
+
+def _made_name(dataset: RubricDataset) -> str:
+    return f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
 def _free_name(folder: Path, name: str) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from types import TracebackType
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any
 
 from autorubric.eval._config import ProgressStyle
-from autorubric.eval._items import ItemResult
+from autorubric.eval._items import GradedItem
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 
 class Progress:
@@ -19,47 +21,37 @@ class Progress:
         total: Items in all.
         show: Whether it is wanted.
         style: `simple` for items alone, `detailed` for votes beside them.
+
+    Attributes:
+        shown: Whether there is a bar.
     """
 
     def __init__(self, total: int, *, show: bool, style: ProgressStyle) -> None:
-        hidden = not (show and sys.stderr.isatty())
-        # A terminal that does not know its size says 0, and tqdm would then show nothing.
-        size = shutil.get_terminal_size()
-        self._items = tqdm(
-            total=total,
-            unit="item",
-            desc="grading",
-            file=sys.stderr,
-            disable=hidden,
-            ncols=size.columns,
-            nrows=size.lines,
-        )
-        self._votes = tqdm(
-            unit="vote",
-            desc="votes",
-            file=sys.stderr,
-            disable=hidden or style == "simple",
-            position=1,
-            ncols=size.columns,
-            nrows=size.lines,
-        )
-        self._scores: list[float] = []
+        self.shown = show and sys.stderr.isatty()
+        self._items = _bar(total=total, unit="item", desc="grading") if self.shown else None
+        is_detailed = self.shown and style == "detailed"
+        self._votes = _bar(unit="vote", desc="votes", position=1) if is_detailed else None
+        self._scores = 0.0
+        self._scored = 0
         self._cost = 0.0
         self._failed = 0
 
     def vote(self) -> None:
         """One vote has arrived."""
-        self._votes.update()
+        if self._votes is not None:
+            self._votes.update()
 
-    def item(self, done: ItemResult) -> None:
+    def item(self, done: GradedItem) -> None:
         """One item is finished."""
-        report = done.report
-        if report is not None and report.score is not None:
-            self._scores.append(report.score)
-        self._cost += (report.completion_cost or 0.0) if report else 0.0
+        if self._items is None:
+            return
+        if done.score is not None:
+            self._scores += done.score
+            self._scored += 1
+        self._cost += done.cost or 0.0
         self._failed += done.error is not None
         self._items.update()
-        mean = f"{sum(self._scores) / len(self._scores):.3f}" if self._scores else "–"
+        mean = f"{self._scores / self._scored:.3f}" if self._scored else "–"
         self._items.set_postfix_str(f"score {mean}, ${self._cost:.4f}, {self._failed} failed", refresh=False)
 
     def __enter__(self) -> Progress:
@@ -71,5 +63,15 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._votes.close()
-        self._items.close()
+        for bar in (self._votes, self._items):
+            if bar is not None:
+                bar.close()
+
+
+def _bar(**options: Any) -> tqdm[Any]:
+    # Late: where nobody looks, it need not be loaded.
+    from tqdm import tqdm
+
+    # A terminal that does not know its size says 0, and tqdm would then show nothing.
+    size = shutil.get_terminal_size()
+    return tqdm(file=sys.stderr, ncols=size.columns, nrows=size.lines, **options)

@@ -1,23 +1,28 @@
-"""A stored run as results: reports are computed anew from the stored votes, no judge is asked."""
+"""A stored run as results; no judge is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from autorubric.dataset import RubricDataset
-from autorubric.errors import AutorubricError, ReplyError, RunFormatError
-from autorubric.eval._fingerprint import VoteDigests
-from autorubric.eval._items import EvalTimingStats, ItemResult
-from autorubric.eval._store import RunContents, StoredVote, read_dataset, read_run
-from autorubric.graders import GradingPolicy, GradingTask, build_report
-from autorubric.types import JudgeVote
-from autorubric.values import Json, Submission
+from autorubric.dataset import IdIndex, RubricDataset
+from autorubric.errors import AutorubricError, RunFormatError
+from autorubric.eval._differences import places_of
+from autorubric.eval._fingerprint import basis_of
+from autorubric.eval._index import Place, RunIndex, Stand
+from autorubric.eval._items import EvalTimingStats
+from autorubric.eval._lines import ItemFields, StoredItem
+from autorubric.eval._results import StoredResults
+from autorubric.eval._standing import StandingVotes
+from autorubric.eval._store import DATASET, read_manifest
+from autorubric.reporting import GradingPolicy, GradingTask, Votes, build_report
+from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +39,21 @@ class StoredRun:
     """
 
     dataset: RubricDataset
-    item_results: list[ItemResult]
+    item_results: StoredResults
     timing_stats: EvalTimingStats
     started_at: datetime
     completed_at: datetime
     notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ByPolicy:
+    """Makes the reports of a stored run."""
+
+    policy: GradingPolicy
+
+    def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
+        return build_report(task, votes, self.policy, length_penalty=line.length_penalty)
 
 
 def reopen(path: Path) -> StoredRun:
@@ -47,62 +62,62 @@ def reopen(path: Path) -> StoredRun:
     Raises:
         RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
     """
-    contents = read_run(path)
+    manifest = read_manifest(path)
     dataset = stored_dataset(path)
-    policy = _policy(path, contents.manifest)
-    standing, unreadable = _standing(contents, dataset)
-    votes = votes_by_item(standing)
-    weights = _weights(contents.manifest)
-    panel = list((contents.manifest.get("asking") or {}).get("judges") or {})
-    results = []
-    for position, item in enumerate(dataset.items):
-        item_id = dataset.item_id(position)
-        done = contents.items.get(item_id)
-        if item_id not in votes and done is None:
-            continue
-        task = grading_task(dataset, position)
-        stored = {
-            name: in_panel_order(weighted(cast, weights), panel, task)
-            for name, cast in votes.get(item_id, {}).items()
-        }
-        report = build_report(task, stored, policy, length_penalty=done.length_penalty if done else 0.0)
-        raised = done.error if done else None
-        results.append(
-            ItemResult(
-                item_idx=position,
-                item=item,
-                report=None if raised else report,
-                duration_seconds=done.duration_seconds if done else 0.0,
-                error=raised or (report.error if report.score is None else None),
-            )
-        )
-    started, ended = _times(contents.manifest)
-    seconds = [done.duration_seconds for done in contents.items.values()]
+    policy = _policy(path, manifest)
+    stand = stand_of(manifest, dataset)
+    index = RunIndex.load(path, len(dataset), stand, placed_in(dataset, stand))
+    results = StoredResults(
+        index, dataset, StandingVotes(dataset, manifest), _ByPolicy(policy), unfinished=True
+    )
+    started, ended = _times(manifest)
+    left = sum(offset < 0 for offset in index.lines)
+    unfinished = [f"{left} of {len(dataset)} items are not finished; resume the run"] if left else []
+    missing = [f"missing: {told}" for told in manifest.get("missing") or ()]
     return StoredRun(
         dataset=dataset,
         item_results=results,
-        timing_stats=EvalTimingStats.of(seconds, (ended - started).total_seconds()),
+        timing_stats=EvalTimingStats.of(results.tally.durations, (ended - started).total_seconds()),
         started_at=started,
         completed_at=ended,
-        notices=(*contents.notices, *unreadable, *_unfinished(dataset, contents)),
+        notices=(*index.notices, *results.notices, *unfinished, *missing),
     )
 
 
-def _unfinished(dataset: RubricDataset, contents: RunContents) -> list[str]:
-    left = len(dataset.items) - sum(dataset.item_id(i) in contents.items for i in range(len(dataset.items)))
-    return [f"{left} of {len(dataset.items)} items are not finished; resume the run"] if left else []
+def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
+    """What lines of items must have been written under to stand in a run with this manifest."""
+    basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
+    return Stand(basis=basis, dataset=str((manifest.get("dataset") or {}).get("sha256"))[:16])
+
+
+def placed_in(dataset: RubricDataset, stand: Stand) -> Place:
+    """Says where in a dataset a line's item stands; by its id, where the line was written for another."""
+    ids: IdIndex | None = None
+
+    def place(item: ItemFields) -> int | None:
+        nonlocal ids
+        if item["dataset"] == stand.dataset:
+            position: int = item["position"]
+            return position
+        if ids is None:
+            ids = places_of(dataset)
+        return ids.find(item["item_id"])
+
+    return place
 
 
 def stored_dataset(path: Path) -> RubricDataset:
-    """The dataset as judged, from a run folder; checks named in it need not be registered here.
+    """The dataset as judged, from a run folder, streamed; checks named in it need not be registered here.
 
     Raises:
         RunFormatError: It is not there, or damaged.
     """
-    stored = read_dataset(path)
     try:
-        return RubricDataset.restore(stored)
-    except (AutorubricError, ValidationError, KeyError, TypeError, AttributeError) as error:
+        return RubricDataset.from_copy(path / DATASET)
+    except FileNotFoundError:
+        raise RunFormatError(f"{path} has no {DATASET}; it is damaged") from None
+    # Faults of files and pydantic's are ValueErrors too.
+    except (AutorubricError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunFormatError(f"{path}: the copy of the dataset is damaged: {error}") from error
 
 
@@ -112,82 +127,7 @@ def stored_policy(path: Path) -> GradingPolicy:
     Raises:
         RunFormatError: The folder holds no run, or it is damaged.
     """
-    return _policy(path, read_run(path).manifest)
-
-
-def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
-    """What is graded for one item of a dataset."""
-    return GradingTask(
-        submission=Submission.parse(dataset.items[position].submission),
-        rubric=dataset.get_item_rubric(position),
-        query=dataset.get_item_prompt(position),
-        reference_submission=dataset.get_item_reference_submission(position),
-        item_id=dataset.item_id(position),
-    )
-
-
-def latest_votes(votes: Sequence[StoredVote]) -> list[StoredVote]:
-    """The last vote of each item, criterion, judge, sample and order shown, in the order first cast."""
-    return list({stored.key: stored for stored in votes}.values())
-
-
-def _standing(contents: RunContents, dataset: RubricDataset) -> tuple[list[StoredVote], list[str]]:
-    """The votes that depend on nothing that has changed since, of judges and samples still asked for.
-
-    A vote whose answer is none of its criterion's was damaged; it is passed over with a notice.
-    """
-    asking = contents.manifest.get("asking") or {}
-    digests = VoteDigests(dataset, asking)
-    places = {dataset.item_id(position): position for position in range(len(dataset.items))}
-    samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
-    kept, notices = [], []
-    for stored in contents.votes:
-        place = places.get(stored.item_id)
-        if place is None or stored.vote.sample >= samples.get(stored.vote.judge_id, 1):
-            continue
-        if not digests.fits(place, stored.criterion, stored.vote.judge_id, stored.digest):
-            continue
-        try:
-            dataset.get_item_rubric(place).by_name(stored.criterion).parse_truth(stored.vote.answer)
-        except ReplyError as error:
-            notices.append(f"a vote on item {stored.item_id} is damaged and was passed over: {error}")
-            continue
-        kept.append(stored)
-    return latest_votes(kept), notices
-
-
-def votes_by_item(votes: Sequence[StoredVote]) -> dict[str, dict[str, list[JudgeVote]]]:
-    """Votes by item id and criterion name."""
-    grouped: dict[str, dict[str, list[JudgeVote]]] = {}
-    for stored in votes:
-        grouped.setdefault(stored.item_id, {}).setdefault(stored.criterion, []).append(stored.vote)
-    return grouped
-
-
-def in_panel_order(votes: Sequence[JudgeVote], panel: Sequence[str], task: GradingTask) -> list[JudgeVote]:
-    """The votes as the grader reports them, by judge, sample and order shown, whenever they came in."""
-    place = {judge_id: position for position, judge_id in enumerate(panel)}
-    declared = tuple(task.submission.candidates)
-
-    def key(vote: JudgeVote) -> tuple[int, int, bool]:
-        swapped = vote.order is not None and tuple(vote.order) != declared
-        return (place.get(vote.judge_id, len(place)), vote.sample, swapped)
-
-    return sorted(votes, key=key)
-
-
-def weighted(votes: Sequence[JudgeVote], weights: Mapping[str, float]) -> list[JudgeVote]:
-    """The votes with the judges' weights as they are now."""
-    return [
-        vote
-        if weights.get(vote.judge_id, vote.weight) == vote.weight
-        else replace(vote, weight=weights[vote.judge_id])
-        for vote in votes
-    ]
-
-
-def _weights(manifest: Mapping[str, Json]) -> Mapping[str, float]:
-    return dict((manifest.get("deciding") or {}).get("judge_weights") or {})
+    return _policy(path, read_manifest(path))
 
 
 def _policy(path: Path, manifest: Mapping[str, Json]) -> GradingPolicy:
@@ -205,7 +145,8 @@ def _times(manifest: Mapping[str, Json]) -> tuple[datetime, datetime]:
     try:
         started = datetime.fromisoformat(str(manifest["started_at"]))
         ended = manifest.get("completed_at")
-        return started, datetime.fromisoformat(str(ended)) if ended else started
-    except (KeyError, ValueError):
+        # A clock that was set back since the start makes no time negative.
+        return started, max(started, datetime.fromisoformat(str(ended))) if ended else started
+    except (KeyError, ValueError, TypeError):
         epoch = datetime.fromtimestamp(0, UTC)
         return epoch, epoch

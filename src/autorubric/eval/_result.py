@@ -1,17 +1,18 @@
-"""What a run gives: one result an item, with timing, spend and errors."""
+"""What a run gives, as a view on its folder: one result an item, with timing, spend and errors."""
 
 from __future__ import annotations
 
-import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from autorubric._blocks import Block, ScalarBlock, TextBlock, render_text
 from autorubric.dataset import RubricDataset
 from autorubric.eval._items import EvalTimingStats, ItemResult
 from autorubric.eval._reopen import reopen
+from autorubric.eval._results import StoredResults, View
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import TokenUsage
 
@@ -27,23 +28,27 @@ class EvalResult:
 
     Attributes:
         dataset: The dataset that was graded.
-        item_results: One result an item, in the dataset's order.
+        item_results: One result an item, in the dataset's order; a sequence whose elements are read from
+            the run folder when asked for.
         timing_stats: How long it took.
         started_at: When it started, with time zone.
         completed_at: When it ended, with time zone.
         experiment_name: The run folder's name.
         experiment_dir: The run folder.
         notices: What the reader should know: lines passed over, scores computed anew, and the like.
+        stopped: Which limit the run was stopped at before all items were graded, `max_calls` or `max_cost`;
+            None where it was not.
     """
 
     dataset: RubricDataset = field(repr=False)
-    item_results: list[ItemResult] = field(repr=False)
+    item_results: StoredResults = field(repr=False)
     timing_stats: EvalTimingStats
     started_at: datetime
     completed_at: datetime
     experiment_name: str
     experiment_dir: Path
     notices: tuple[str, ...] = ()
+    stopped: Literal["max_calls", "max_cost"] | None = None
 
     @property
     def total_items(self) -> int:
@@ -53,50 +58,52 @@ class EvalResult:
     @property
     def successful_items(self) -> int:
         """Items with a score."""
-        return len(self.filter_successful())
+        return self.total_items - self.failed_items
 
     @property
     def failed_items(self) -> int:
         """Items without a score."""
-        return len(self.filter_failed())
+        return self.item_results.tally.failed
 
     @property
     def errors(self) -> list[tuple[int, str]]:
         """Position and error of each item that has one, items with a partial score included."""
-        found = []
-        for result in self.item_results:
-            error = result.error or (result.report.error if result.report else None)
-            if error:
-                found.append((result.item_idx, error))
-        return found
+        told = ((line.position, line.error or line.partial) for line in self.item_results.lines())
+        return sorted((position, error) for position, error in told if error)
 
     @property
     def total_token_usage(self) -> TokenUsage | None:
         """Tokens of all items; None where none was counted."""
-        usages = [report.token_usage for report in self.get_reports() if report and report.token_usage]
-        return sum(usages, TokenUsage()) if usages else None
+        return self.item_results.tally.tokens
 
     @property
     def total_completion_cost(self) -> float | None:
         """US dollars of all votes whose cost is known; None where none is."""
-        costs = [r.completion_cost for r in self.get_reports() if r and r.completion_cost is not None]
-        return sum(costs) if costs else None
+        return self.item_results.tally.cost
+
+    @property
+    def calls_saved(self) -> int:
+        """Votes of all items that were not asked for, since they could no longer matter.
+
+        Each is a call where every criterion has its own, as under `llm_calls="per_criterion"`.
+        """
+        return self.item_results.tally.calls_saved
 
     def get_scores(self) -> list[float | None]:
         """The score of each item, in the dataset's order; None where it has none."""
-        return [report.score if report else None for report in self.get_reports()]
+        return self.item_results.scores()
 
-    def get_reports(self) -> list[EnsembleEvaluationReport | None]:
-        """The report of each item, in the dataset's order; None where grading raised."""
-        return [result.report for result in self.item_results]
+    def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]:
+        """The report of each item, in the dataset's order, made when asked for; None where grading raised."""
+        return View(self.total_items, lambda place: self.item_results[place].report)
 
-    def filter_successful(self) -> list[ItemResult]:
-        """The items with a score."""
-        return [result for result in self.item_results if result.error is None]
+    def filter_successful(self) -> Sequence[ItemResult]:
+        """The items with a score, read when asked for."""
+        return self.item_results.where(lambda line: line.error is None)
 
-    def filter_failed(self) -> list[ItemResult]:
-        """The items without a score."""
-        return [result for result in self.item_results if result.error is not None]
+    def filter_failed(self) -> Sequence[ItemResult]:
+        """The items without a score, read when asked for."""
+        return self.item_results.where(lambda line: line.error is not None)
 
     def compute_metrics(self, dataset: RubricDataset | None = None, **options: Any) -> MetricsResult:
         """The judges' figures against the dataset's ground truth.
@@ -125,7 +132,6 @@ class EvalResult:
 
     def blocks(self) -> list[Block]:
         """The run's figures, for any renderer."""
-        scores = [score for score in self.get_scores() if score is not None]
         cost, usage = self.total_completion_cost, self.total_token_usage
         figures = ScalarBlock(
             title=f"Run {self.experiment_name}",
@@ -133,9 +139,10 @@ class EvalResult:
                 ("items", self.total_items),
                 ("with a score", self.successful_items),
                 ("without a score", self.failed_items),
-                ("mean score", statistics.fmean(scores) if scores else None),
+                ("mean score", self.item_results.tally.mean_score),
                 ("tokens", usage.total_tokens if usage else None),
                 ("cost in US dollars", cost),
+                *((("calls saved", self.calls_saved),) if self.calls_saved else ()),
                 ("seconds", self.timing_stats.total_duration_seconds),
                 ("folder", str(self.experiment_dir)),
             ),

@@ -5,30 +5,44 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from contextlib import aclosing, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from autorubric._events import VoteCast
-from autorubric._sync import run_sync
+from autorubric._sync import loop_is_running, run_sync
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ArgumentError, AutorubricError, ItemFailedError
+from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
 from autorubric.eval._config import EvalConfig, OnMismatch, ProgressStyle
-from autorubric.eval._executor import run_bounded
-from autorubric.eval._items import EvalTimingStats, ItemResult
+from autorubric.eval._executor import Executor, executor_of
+from autorubric.eval._heap import heap_set_aside
+from autorubric.eval._items import EvalTimingStats, GradedItem
+from autorubric.eval._lines import StoredItem
 from autorubric.eval._open import OpenRun, open_run
 from autorubric.eval._progress import Progress
-from autorubric.eval._reopen import grading_task, weighted
 from autorubric.eval._result import EvalResult
-from autorubric.eval._store import StoredItem, StoredVote
-from autorubric.graders import Grader
-from autorubric.types import JudgeVote
+from autorubric.eval._results import StoredResults
+from autorubric.eval._writer import RunWriter
+from autorubric.reporting import GradingTask, Votes
+from autorubric.types import EnsembleEvaluationReport
+
+if TYPE_CHECKING:
+    from autorubric.graders import Grader
+    from autorubric.llm import SpendingLimit
 
 _log = logging.getLogger(__name__)
-_DEFAULT_WINDOW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _ByGrader:
+    """Makes the reports of a run that has just ended."""
+
+    grader: Grader
+
+    def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
+        return self.grader.aggregate(task, votes)
 
 
 class EvalRunner:
@@ -46,8 +60,9 @@ class EvalRunner:
     def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig | None = None) -> None:
         if not dataset.items:
             raise ArgumentError("the dataset has no items; add some before evaluating")
-        for position in range(len(dataset.items)):
-            dataset.get_item_rubric(position)
+        if not dataset.is_streamed:
+            for position in range(len(dataset)):
+                dataset.get_item_rubric(position)
         self.dataset = dataset
         self.grader = grader
         self.config = config or EvalConfig()
@@ -64,117 +79,85 @@ class EvalRunner:
         Raises:
             RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on
                 (`ItemFailedError`).
+            ArgumentError: `max_cost` is set and a model's price is not known; no executor of that name is
+                installed; or a streamed dataset has an item without a rubric.
+            DatasetError: A streamed dataset has faults.
         """
+        # Late, since whoever only reads a run needs nothing that sends requests.
+        from autorubric.eval._budget import budget_of
+        from autorubric.llm import spending_within
+
+        budget = budget_of(self.config, self.grader)
+        executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
         try:
-            return await self._graded(opened)
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            self._stopped(opened, "stopped")
+            with spending_within(budget) if budget.is_set else nullcontext(), heap_set_aside():
+                result = await self._graded(opened, executor, budget)
+        except BaseException as error:
+            is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
+            self._stopped(opened, "stopped" if is_stopped else "failed")
+            await self._closed(opened)
             raise
-        except BaseException:
-            self._stopped(opened, "failed")
-            raise
-        finally:
+        await self._closed(opened)
+        return result
+
+    async def _closed(self, opened: OpenRun) -> None:
+        try:
             opened.store.close()
-            await self.grader.aclose()
+        finally:
+            # Where the event loop was closed beneath the run, nothing can be awaited any more.
+            if loop_is_running():
+                await self.grader.aclose()
 
-    async def _graded(self, opened: OpenRun) -> EvalResult:
+    async def _graded(self, opened: OpenRun, executor: Executor, budget: SpendingLimit) -> EvalResult:
         started_at, clock = datetime.now(UTC), time.perf_counter()
-        stored = self._reusable(opened)
-        results: list[ItemResult] = []
-        count = len(self.dataset.items)
+        count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
-
-            async def work(position: int) -> ItemResult:
-                listener = _VoteWriter(opened=opened, position=position, progress=progress)
-                return await self._grade_item(position, stored.get(position, {}), listener)
-
-            limit = self.config.max_concurrent_items or _DEFAULT_WINDOW
-            async with aclosing(run_bounded(range(count), work, limit=limit)) as finished:
+            writer = RunWriter(opened, progress)
+            work = takewhile(lambda _: budget.reached is None, writer.work())
+            async with aclosing(executor.graded(work, self.grader, writer)) as finished:
                 async for done in finished:
-                    self._store_item(opened, done)
-                    results.append(done)
-                    progress.item(done)
+                    writer.finish(done)
                     self._maybe_fail_fast(opened, done)
-        results.sort(key=lambda done: done.item_idx)
-        completed_at = datetime.now(UTC)
-        opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
-        opened.store.write_manifest(opened.manifest)
-        durations = [done.duration_seconds for done in results]
+        # The system's clock may have been set back since.
+        completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
+        if budget.reached is None:
+            opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
+            opened.store.write_manifest(opened.manifest)
+        else:
+            left = opened.index.settled.count(0)
+            told = f"stopped: {budget}; {left} of {count} items are left. {self._how_to_resume(opened)}"
+            opened.notices.append(told)
+            self._stopped(opened, "stopped")
+        results = self._results(opened)
         return EvalResult(
-            dataset=self.dataset,
+            dataset=opened.dataset,
             item_results=results,
-            timing_stats=EvalTimingStats.of(durations, time.perf_counter() - clock),
+            timing_stats=EvalTimingStats.of(results.tally.durations, time.perf_counter() - clock),
             started_at=started_at,
             completed_at=completed_at,
             experiment_name=opened.name,
             experiment_dir=opened.store.path,
             notices=tuple(opened.notices),
+            stopped=budget.reached,
         )
 
-    def _maybe_fail_fast(self, opened: OpenRun, done: ItemResult) -> None:
+    def _results(self, opened: OpenRun) -> StoredResults:
+        build = _ByGrader(self.grader)
+        return StoredResults(opened.index, opened.dataset, opened.standing, build, unfinished=False)
+
+    def _maybe_fail_fast(self, opened: OpenRun, done: GradedItem) -> None:
         if done.error is not None and self.config.fail_fast:
-            item_id = self.dataset.item_id(done.item_idx)
-            raise ItemFailedError(f"item {item_id!r} failed: {done.error}. {self._how_to_resume(opened)}")
-
-    def _reusable(self, opened: OpenRun) -> dict[int, dict[str, list[JudgeVote]]]:
-        """Stored votes that depend on nothing that changed, by position and criterion.
-
-        A vote that failed for want of a reply is asked for again: the provider may be back.
-        """
-        places = {self.dataset.item_id(i): i for i in range(len(self.dataset.items))}
-        weights: Mapping[str, float] = opened.manifest["deciding"].get("judge_weights") or {}
-        found: dict[int, dict[str, list[JudgeVote]]] = {}
-        for stored in opened.votes:
-            position = places.get(stored.item_id)
-            lost = stored.vote.status == "failed" and not stored.vote.unreadable
-            if position is None or lost:
-                continue
-            if not opened.digests.fits(position, stored.criterion, stored.vote.judge_id, stored.digest):
-                continue
-            cast = found.setdefault(position, {}).setdefault(stored.criterion, [])
-            cast.extend(weighted([stored.vote], weights))
-        return found
-
-    async def _grade_item(
-        self, position: int, stored: Mapping[str, list[JudgeVote]], listener: _VoteWriter
-    ) -> ItemResult:
-        task = grading_task(self.dataset, position)
-        clock = time.perf_counter()
-        report, error = None, None
-        try:
-            votes = await self.grader.judge(task, stored=stored, listener=listener)
-            report = self.grader.aggregate(task, votes)
-            error = report.error if report.score is None else None
-        except AutorubricError as failure:
-            error = f"{type(failure).__name__}: {failure}"
-        return ItemResult(
-            item_idx=position,
-            item=self.dataset.items[position],
-            report=report,
-            duration_seconds=self._duration(listener, time.perf_counter() - clock),
-            error=error,
-        )
-
-    def _duration(self, listener: _VoteWriter, seconds: float) -> float:
-        """Seconds that grading took: those stored, where no vote was cast now."""
-        before = listener.opened.items.get(self.dataset.item_id(listener.position))
-        return before.duration_seconds if before and not listener.heard else seconds
-
-    def _store_item(self, opened: OpenRun, done: ItemResult) -> None:
-        item_id = self.dataset.item_id(done.item_idx)
-        item = StoredItem(
-            item_id=item_id,
-            duration_seconds=done.duration_seconds,
-            length_penalty=done.report.length_penalty if done.report else 0.0,
-            error=done.error if done.report is None else None,
-        )
-        if opened.items.get(item_id) != item:
-            opened.store.add_item(item)
+            raise ItemFailedError(
+                f"item {done.item_id!r} failed: {done.error}. {self._how_to_resume(opened)}"
+            )
 
     def _stopped(self, opened: OpenRun, status: str) -> None:
         opened.manifest.update(status=status, completed_at=datetime.now(UTC).isoformat())
-        opened.store.write_manifest(opened.manifest)
+        # What stopped the run matters more than a manifest that cannot be written; lines that cannot be
+        # written are told of by the close.
+        with suppress(RunWriteError):
+            opened.store.write_manifest(opened.manifest)
         _log.warning("run %s %s. %s", opened.name, status, self._how_to_resume(opened))
 
     def _how_to_resume(self, opened: OpenRun) -> str:
@@ -182,30 +165,6 @@ class EvalRunner:
             f"What was judged is in {opened.store.path}; run again with experiment_name={opened.name!r} "
             "to go on"
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class _VoteWriter:
-    """Stores the votes of one item as they arrive."""
-
-    opened: OpenRun
-    position: int
-    progress: Progress
-    heard: int = field(default=0)
-
-    def vote_cast(self, event: VoteCast) -> None:
-        digests = self.opened.digests
-        rubric = digests.dataset.get_item_rubric(self.position)
-        criterion = rubric.by_name(event.criterion)
-        stored = StoredVote(
-            item_id=event.item_id,
-            criterion=event.criterion,
-            digest=digests.of(self.position, criterion, event.vote.judge_id),
-            vote=event.vote,
-        )
-        self.opened.store.add_vote(stored, event.exchanged)
-        self.heard += 1
-        self.progress.vote()
 
 
 async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its options object at once
@@ -221,11 +180,15 @@ async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its opti
     resume: bool = True,
     on_mismatch: OnMismatch = "refuse",
     store_prompts: bool = True,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    executor: str = "local",
 ) -> EvalResult:
     """Grades a dataset into a run folder; the options are those of `EvalConfig`.
 
     Raises:
-        ArgumentError: The dataset is empty, or an item has no rubric.
+        ArgumentError: The dataset is empty, or an item has no rubric; `max_cost` is set and a model's price
+            is not known; or no executor of that name is installed.
         RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on
                 (`ItemFailedError`).
     """
@@ -239,6 +202,9 @@ async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its opti
         resume=resume,
         on_mismatch=on_mismatch,
         store_prompts=store_prompts,
+        max_calls=max_calls,
+        max_cost=max_cost,
+        executor=executor,
     )
     return await EvalRunner(dataset, grader, config).run()
 

@@ -1,9 +1,9 @@
 """The run folder: a manifest, the dataset as judged, votes as they arrive, items as they finish.
 
     manifest.json    what the run depends on; replaced atomically
-    dataset.json     a copy of the dataset, truth included
+    dataset.jsonl    a copy of the dataset, truth included: a header line, then an item a line
     votes.jsonl      one vote a line, appended as it arrives
-    items.jsonl      one finished item a line
+    items.jsonl      one finished item a line: what it came to, and where its votes stand
     prompts.jsonl    what was sent and received for each vote, unless `store_prompts=False`
     lock             held while a process writes
 
@@ -13,90 +13,59 @@ it is, passed over and reported.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from autorubric._events import Exchanged
-from autorubric._files import write_text_atomic
-from autorubric.errors import ArgumentError, RunFormatError, RunLockedError
+from autorubric._files import remove_abandoned, write_parts_atomic, write_text_atomic
+from autorubric.errors import (
+    ArgumentError,
+    FileError,
+    RunError,
+    RunFormatError,
+    RunLockedError,
+    RunWriteError,
+)
+from autorubric.eval._lines import Seal, StoredItem, StoredVote
 from autorubric.eval._lock import FileLock
-from autorubric.types import JudgeVote
+from autorubric.eval._log import AppendLog
 from autorubric.values import Json
 
 RUN_FORMAT = 1
 """Number of the run folder's format. A reader takes its own and older ones, and refuses newer ones."""
 
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+# What in a manifest must be a mapping, and of which types.
+_MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
+    ("asking",): (),
+    ("asking", "checks"): (),
+    ("asking", "judges"): (),
+    ("asking", "sampling"): (),
+    ("asking", "sampling", "samples"): (int,),
+    ("deciding",): (),
+    ("deciding", "judge_weights"): (float, int),
+    ("dataset",): (),
+}
+
+INCOMING, LOCK = "dataset.incoming", "lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@ -]{0,126}")
 # Names that Windows keeps for devices, whatever ending they have.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 MANIFEST, DATASET, VOTES, ITEMS, PROMPTS = (
     "manifest.json",
-    "dataset.json",
+    "dataset.jsonl",
     "votes.jsonl",
     "items.jsonl",
     "prompts.jsonl",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredVote:
-    """A vote as the run folder holds it.
-
-    Attributes:
-        item_id: The item.
-        criterion: Name of the criterion.
-        digest: What the vote depended on.
-        vote: The vote.
-    """
-
-    item_id: str
-    criterion: str
-    digest: str
-    vote: JudgeVote
-
-    @property
-    def key(self) -> tuple[str, str, str, int, tuple[str, ...]]:
-        """Item, criterion, judge, sample and, for what compares, the order shown."""
-        vote = self.vote
-        return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredItem:
-    """A finished item as the run folder holds it.
-
-    Attributes:
-        item_id: The item.
-        duration_seconds: Seconds that grading took.
-        length_penalty: What was taken off for length.
-        error: Why the item failed; None where it did not.
-    """
-
-    item_id: str
-    duration_seconds: float
-    length_penalty: float = 0.0
-    error: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunContents:
-    """What a run folder holds.
-
-    Attributes:
-        manifest: The manifest.
-        votes: The latest vote of each key and digest, oldest first.
-        items: The latest line of each finished item.
-        notices: Lines that were passed over.
-    """
-
-    manifest: Mapping[str, Json]
-    votes: list[StoredVote]
-    items: dict[str, StoredItem]
-    notices: list[str] = field(default_factory=list)
 
 
 def run_path(experiments_dir: Path, name: str) -> Path:
@@ -113,21 +82,6 @@ def run_path(experiments_dir: Path, name: str) -> Path:
     return experiments_dir / name
 
 
-def read_run(path: Path) -> RunContents:
-    """What a run folder holds.
-
-    Raises:
-        RunFormatError: It is no run folder, a newer version wrote it, or its manifest is damaged.
-    """
-    manifest = read_manifest(path)
-    notices: list[str] = []
-    votes: dict[tuple[Any, ...], StoredVote] = {}
-    for line in _lines(path / VOTES, notices, _parse_vote):
-        votes[(*line.key, line.digest)] = line
-    items = {line.item_id: line for line in _lines(path / ITEMS, notices, lambda raw: StoredItem(**raw))}
-    return RunContents(manifest=manifest, votes=list(votes.values()), items=items, notices=notices)
-
-
 def read_manifest(path: Path) -> dict[str, Json]:
     """The manifest of a run folder.
 
@@ -139,7 +93,7 @@ def read_manifest(path: Path) -> dict[str, Json]:
         manifest = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunFormatError(f"{path} is no run folder: it has no {MANIFEST}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RunFormatError(f"{file} cannot be read: {error}") from error
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if not isinstance(found, int):
@@ -148,47 +102,29 @@ def read_manifest(path: Path) -> dict[str, Json]:
         raise RunFormatError(
             f"{file} has format {found}; this version reads up to {RUN_FORMAT}: install a newer autorubric"
         )
+    damage = _damage_in(manifest)
+    if damage:
+        raise RunFormatError(f"{file}: {damage}; it is damaged")
     return dict(manifest)
 
 
-def read_dataset(path: Path) -> dict[str, Json]:
-    """The copy of the dataset in a run folder, as it was written.
-
-    Raises:
-        RunFormatError: There is none, or it is damaged.
-    """
-    file = path / DATASET
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise RunFormatError(f"{path} has no {DATASET}; it is damaged") from None
-    except (OSError, ValueError) as error:
-        raise RunFormatError(f"{file} cannot be read: {error}") from error
-    return dict(content)
-
-
-def _parse_vote(raw: Mapping[str, Any]) -> StoredVote:
-    return StoredVote(
-        item_id=raw["item"],
-        criterion=raw["criterion"],
-        digest=raw["digest"],
-        vote=JudgeVote.from_dict(raw["vote"]),
-    )
-
-
-def _lines(path: Path, notices: list[str], parse: Callable[[Mapping[str, Any]], Any]) -> Iterator[Any]:
-    if not path.exists():
-        return
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                parsed = parse(json.loads(line))
-            except (ValueError, KeyError, TypeError):
-                notices.append(f"{path.name} line {number} is torn or damaged and was passed over")
-                continue
-            yield parsed
+def _damage_in(manifest: Mapping[str, Any]) -> str:
+    """What in a manifest cannot be; empty where nothing."""
+    for path, kinds in _MAPPINGS.items():
+        held: Any = manifest
+        for key in path:
+            held = held.get(key, {} if len(path) > 1 else None)
+        if not isinstance(held, dict):
+            return f"{'.'.join(path)} is no mapping"
+        if kinds and not all(type(value) in kinds for value in held.values()):
+            return f"a value in {'.'.join(path)} is no {kinds[0].__name__}"
+    for name, kind in (("started_at", str), ("completed_at", str), ("shard", list), ("missing", list)):
+        if not isinstance(manifest.get(name), kind | None):
+            return f"{name} is no {kind.__name__}"
+    shard = manifest.get("shard")
+    if shard is not None and ([*map(type, shard)] != [int, int, str] or not 0 <= shard[0] < shard[1]):
+        return "shard is none"
+    return ""
 
 
 class RunStore:
@@ -198,58 +134,201 @@ class RunStore:
         path: The run folder; made where it is not there.
         store_prompts: Whether what was sent and received is kept.
 
+    Attributes:
+        path: The run folder.
+        store_prompts: Whether what was sent and received is kept.
+        lines_of_items: Lines of finished items in it.
+        votes_open: Offset from which on there may be votes of unfinished items that were not cast now; None
+            where there are none.
+
     Raises:
         RunLockedError: Another process writes to it.
+        RunWriteError: It cannot be written; so in every method that writes.
     """
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(path / "lock")
-        if not self._lock.acquire():
-            raise RunLockedError(f"another process writes to {path}; wait for it, or choose another name")
+        self._logs: dict[str, AppendLog] = {}
+        self._lock = FileLock(path / LOCK)
+        with self._writing():
+            if not self._lock.acquire():
+                told = (
+                    f"{self._lock.holder()} writes to {path}; wait for it, or choose another experiment_name"
+                )
+                raise RunLockedError(told)
+        remove_abandoned(path)
         self.store_prompts = store_prompts
-        self._files: dict[str, IO[bytes]] = {}
+        self.lines_of_items = 0
+        self.votes_open: int | None = None
+        self._cast: dict[str, list[int]] = {}
+        self._is_to_write = self._is_closed = False
+        self._failure: RunError | None = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
-        """Replaces the manifest atomically."""
+        """Replaces the manifest atomically, after what was appended before it."""
+        self.flush()
         content = {"format": RUN_FORMAT, **manifest}
         text = json.dumps(content, indent=2, ensure_ascii=False)
-        write_text_atomic(self.path / MANIFEST, text + "\n")
+        with self._writing():
+            write_text_atomic(self.path / MANIFEST, text + "\n")
 
-    def write_dataset(self, dataset: Mapping[str, Json]) -> None:
-        """Replaces the copy of the dataset atomically."""
-        write_text_atomic(self.path / DATASET, json.dumps(dataset, ensure_ascii=True) + "\n")
+    def write_incoming(self, lines: Iterable[bytes]) -> str:
+        """Writes what may become the copy of the dataset beside it, line by line; its SHA-256."""
+        sha256 = hashlib.sha256()
+
+        def parts() -> Iterator[bytes]:
+            for line in lines:
+                sha256.update(line)
+                yield line
+
+        with self._writing():
+            write_parts_atomic(self.path / INCOMING, parts())
+        return sha256.hexdigest()
+
+    def take_over(self, file: Path) -> None:
+        """Copies a file of another run folder, at once, where that has it and this one does not."""
+        if not file.exists() or (self.path / file.name).exists():
+            return
+        with self._writing(), file.open("rb") as source:
+            write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
+
+    @property
+    def has_votes(self) -> bool:
+        """Whether votes are stored."""
+        votes = self.path / VOTES
+        return votes.exists() and votes.stat().st_size > 0
+
+    def take_incoming(self) -> None:
+        """Makes what `write_incoming` wrote the copy of the dataset, at once."""
+        with self._writing():
+            (self.path / INCOMING).replace(self.path / DATASET)
+
+    def drop_incoming(self) -> None:
+        """Removes what `write_incoming` wrote."""
+        (self.path / INCOMING).unlink(missing_ok=True)
 
     def add_vote(self, stored: StoredVote, exchanged: Exchanged | None = None) -> None:
         """Appends a vote and, where they are kept, its prompt and replies."""
         key = {"item": stored.item_id, "criterion": stored.criterion}
-        self._append(VOTES, {**key, "digest": stored.digest, "vote": stored.vote.to_dict()})
+        line = {**key, "digest": stored.digest, "vote": stored.vote.to_dict()}
+        self._cast.setdefault(stored.item_id, []).append(self._append(VOTES, line))
         if exchanged is not None and self.store_prompts:
             place: dict[str, Json] = {"judge_id": stored.vote.judge_id, "sample": stored.vote.sample}
             if stored.vote.order is not None:
                 place["order"] = list(stored.vote.order)
             self._append(PROMPTS, {**key, **place, **_exchange(exchanged)})
 
-    def add_item(self, item: StoredItem) -> None:
-        """Appends a finished item."""
-        self._append(ITEMS, {name: getattr(item, name) for name in item.__slots__})
+    def votes_cast(self, item_id: str) -> list[int]:
+        """Where the votes stand that were added for an item since it was last finished."""
+        return self._cast.get(item_id, [])
 
-    def _append(self, name: str, content: Mapping[str, Json]) -> None:
-        file = self._files.get(name)
-        if file is None:
-            file = self._files[name] = _open_for_appending(self.path / name)
-        line = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-        file.write(line.encode("ascii") + b"\n")
-        # A vote that was paid for must outlive the process, however it ends.
-        file.flush()
+    def add_item(self, item: StoredItem) -> int:
+        """Appends a finished item, to which the votes cast for it now belong; where its line stands."""
+        self._cast.pop(item.item_id, None)
+        votes = self._log(VOTES)
+        first = next(iter(self._cast.values()), None)
+        still_open = self.votes_open if self.votes_open is not None else first[0] if first else votes.size
+        seal = Seal(self.lines_of_items, votes.size, votes.crc, still_open)
+        self.lines_of_items += 1
+        return self._append(ITEMS, {**item.to_dict(), "seal": seal})
+
+    def _append(self, name: str, content: Mapping[str, Json]) -> int:
+        line = _encode(content).encode("ascii") + b"\n"
+        if self._failure is not None:
+            raise self._failure
+        start = self._log(name).append(line)
+        self._write_soon()
+        return start
+
+    def _write_soon(self) -> None:
+        """Has it written before the event loop waits again, so that lines of one moment share a write."""
+        if self._is_to_write:
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.flush()
+            return
+        self._is_to_write = True
+        loop.call_soon(self._write)
+
+    def _write(self) -> None:
+        try:
+            self.flush()
+        except RunError as error:
+            # Nobody hears what a callback raises; the next line that is appended, or the close, raises it.
+            self._failure = error
+
+    def flush(self) -> None:
+        """Hands to the system all that was appended: it outlives the process now, however that ends."""
+        self._is_to_write = False
+        if self._failure is not None:
+            raise self._failure
+        # A vote that stands is not asked for again, so its prompt goes first. An item's line speaks of votes.
+        with self._writing():
+            try:
+                self._flush(PROMPTS)
+            finally:
+                self._flush(VOTES)
+                self._flush(ITEMS)
+
+    def _flush(self, name: str) -> None:
+        if name in self._logs:
+            self._logs[name].flush()
+
+    def _log(self, name: str) -> AppendLog:
+        log = self._logs.get(name)
+        if log is None:
+            try:
+                with self._writing():
+                    log = self._logs[name] = AppendLog(self.path / name, summed=name == VOTES)
+            except RunError as error:
+                # Not one vote's failure: whatever comes after it is refused too.
+                self._failure = error
+                raise
+        return log
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What the system does not let be written is raised as an error that says how to go on."""
+        try:
+            yield
+        except OSError as error:
+            file, why = error.filename or self.path, f"cannot be written: {error.strerror or error}"
+        except FileError as error:
+            if type(error) is not FileError:
+                # A fault of the dataset, met while it was copied.
+                raise
+            file, why = error.source, error.faults[0].message
+        else:
+            return
+        raise RunWriteError(
+            f"{file} {why}. What was stored before stands. See to it that {self.path} can be written, and "
+            f"run again with experiment_name={self.path.name!r} to go on",
+            begun=bool(self._logs),
+        )
 
     def close(self) -> None:
-        """Closes the files and gives the lock back."""
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
-        self._lock.release()
+        """Closes the files and gives the lock back; what comes after that is refused."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with ExitStack() as stack:
+            stack.callback(self._lock.release)
+            stack.enter_context(self._writing())
+            for log in self._logs.values():
+                stack.callback(log.close)
+            try:
+                self.flush()
+            finally:
+                self._logs = {}
+                self._failure = RunError(f"{self.path} is closed: the run has ended")
+
+    def remove(self) -> None:
+        """Removes the folder, where nothing but the lock is in it; while that is still held."""
+        with suppress(OSError):
+            (self.path / LOCK).unlink(missing_ok=True)
+            self.path.rmdir()
 
 
 def _exchange(exchanged: Exchanged) -> dict[str, Json]:
@@ -260,13 +339,3 @@ def _exchange(exchanged: Exchanged) -> dict[str, Json]:
         "replies": list(exchanged.replies),
         "dropped_params": list(exchanged.dropped_params),
     }
-
-
-def _open_for_appending(path: Path) -> IO[bytes]:
-    """The file, at the start of a line: a torn last line is ended, not removed."""
-    file = path.open("ab+")
-    if file.tell() > 0:
-        file.seek(-1, 2)
-        if file.read(1) != b"\n":
-            file.write(b"\n")
-    return file

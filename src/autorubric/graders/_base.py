@@ -3,51 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from autorubric._events import Listener
+from autorubric.llm import LLMConfig
+from autorubric.reporting import GraderDescription, GradingTask, Votes
 from autorubric.rubric import Rubric
 from autorubric.types import EnsembleEvaluationReport, JudgeVote
-from autorubric.values import Json, Submission
-
-Votes: TypeAlias = Mapping[str, Sequence[JudgeVote]]
-"""Votes by criterion name."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradingTask:
-    """One submission to grade against one rubric.
-
-    Attributes:
-        submission: What is judged.
-        rubric: Against what.
-        query: What the submission answers.
-        reference_submission: A good answer to compare with.
-        item_id: The item's id; empty where it has none.
-        first_sample: Index of each judge's first sample; above those of earlier votes for fresh ones.
-    """
-
-    submission: Submission
-    rubric: Rubric
-    query: str | None = None
-    reference_submission: str | None = None
-    item_id: str = ""
-    first_sample: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraderDescription:
-    """What a run's manifest says of a grader.
-
-    Attributes:
-        asking: What the votes depend on: judges, prompts, sampling.
-        deciding: What is done with them; a change re-scores without asking.
-    """
-
-    asking: Mapping[str, Json]
-    deciding: Mapping[str, Json]
+from autorubric.values import Submission
 
 
 class Grader(ABC):
@@ -72,6 +35,11 @@ class Grader(ABC):
     @abstractmethod
     def describe(self) -> GraderDescription:
         """What identifies this grader in a run's manifest; nothing secret."""
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models that it may ask; empty where it asks none, or does not say."""
+        return ()
 
     async def aclose(self) -> None:  # noqa: B027 - most graders hold nothing
         """Releases what the judges hold; grading afterwards opens it anew."""

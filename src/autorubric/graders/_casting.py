@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 from autorubric._events import Listener, VoteCast
 from autorubric.criteria import find_check
 from autorubric.critic import Cast, cast_vote, cast_votes
-from autorubric.graders._base import Votes
+from autorubric.errors import BudgetError, JudgeError
 from autorubric.graders._planning import JudgeCall, VoteKey
 from autorubric.judges import BatchJudge
+from autorubric.reporting import Votes
 from autorubric.types import JudgeVote
 
 
@@ -26,8 +28,20 @@ def known_votes(calls: Sequence[JudgeCall], stored: Votes, *, retry_failed: bool
     return {
         call.key: _as_of_now(call, vote)
         for call in calls
-        if (vote := there.get(call.key)) is not None and not (retry_failed and vote.status == "failed")
+        if (vote := there.get(call.key)) is not None
+        and not vote.skipped
+        and not (retry_failed and vote.status == "failed")
     }
+
+
+def skipped_votes(stored: Votes) -> frozenset[VoteKey]:
+    """The keys of the votes that a stored run says were left out."""
+    return frozenset(
+        (name, vote.judge_id, vote.sample, vote.order or ())
+        for name, votes in stored.items()
+        for vote in votes
+        if vote.skipped
+    )
 
 
 def find_checks(calls: Sequence[JudgeCall]) -> None:
@@ -41,8 +55,40 @@ def find_checks(calls: Sequence[JudgeCall]) -> None:
             find_check(call.request.criterion.check)
 
 
+class PrefixGate:
+    """Lets one request of each model and prompt prefix go first; the others wait until that was answered.
+
+    A provider's prefix cache has the prefix then, and every other request of the item finds it there.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, str | None, tuple[str, ...]], asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def turn(self, call: JudgeCall) -> AsyncIterator[None]:
+        """Waits for the call's turn; the block is the request."""
+        if call.seat.config is None:
+            yield
+            return
+        prefix = (call.seat.judge_id, call.request.system_prompt, call.request.order)
+        if (answered := self._first.get(prefix)) is not None:
+            await answered.wait()
+            yield
+            return
+        answered = self._first[prefix] = asyncio.Event()
+        try:
+            yield
+        finally:
+            answered.set()
+
+
 async def cast_all(
-    calls: Sequence[JudgeCall], *, per_request: int, listener: Listener | None, raises: bool
+    calls: Sequence[JudgeCall],
+    *,
+    per_request: int,
+    listener: Listener | None,
+    raises: bool,
+    gate: PrefixGate | None = None,
 ) -> dict[VoteKey, JudgeVote]:
     """The votes of all calls.
 
@@ -51,24 +97,38 @@ async def cast_all(
         per_request: Criteria in one request; 0 for all of an item.
         listener: Hears of each vote as it arrives.
         raises: Whether the first failed vote ends it.
+        gate: Says which requests wait for others; None for none.
 
     Raises:
         JudgeError: A vote failed and `raises` is set.
+        BudgetError: What the run may spend is used up; what was in flight has been answered and heard.
     """
     votes: dict[VoteKey, JudgeVote] = {}
 
     async def run(batch: Sequence[JudgeCall]) -> None:
-        for call, cast in zip(batch, await _cast_batch(batch), strict=True):
+        if gate is None:
+            casts = await _cast_batch(batch)
+        else:
+            async with gate.turn(batch[0]):
+                casts = await _cast_batch(batch)
+        errors: list[JudgeError | BudgetError] = []
+        for call, cast in zip(batch, casts, strict=True):
+            if isinstance(cast, BudgetError):
+                errors.append(cast)
+                continue
             _tell(listener, call, cast)
             votes[call.key] = cast.vote
             if cast.error is not None and raises:
-                raise cast.error
+                errors.append(cast.error)
+        # Only now: the others that came with the same reply are heard first.
+        if errors:
+            raise errors[0]
 
-    await _all_or_cancel([run(batch) for batch in _batches(calls, per_request)])
+    await all_or_cancel([run(batch) for batch in batches_of(calls, per_request)])
     return votes
 
 
-def _batches(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
+def batches_of(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
     """Calls that share a request; those of a judge that takes one criterion at a time stand alone.
 
     Criteria that compare share one only with those that show the same candidates in the same order.
@@ -107,17 +167,23 @@ def _as_of_now(call: JudgeCall, vote: JudgeVote) -> JudgeVote:
     return replace(vote, weight=call.seat.weight, value=None if answer is None else answer.value)
 
 
-async def _cast_batch(batch: Sequence[JudgeCall]) -> list[Cast]:
+async def _cast_batch(batch: Sequence[JudgeCall]) -> Sequence[Cast | BudgetError]:
     if len(batch) == 1:
         return [await cast_vote(batch[0].seat, batch[0].request)]
     return await cast_votes(batch[0].seat, [call.request for call in batch])
 
 
-async def _all_or_cancel(work: Sequence[Any]) -> None:
-    """Awaits all; the first exception cancels the rest, which are awaited before it is raised."""
+async def all_or_cancel(work: Sequence[Any]) -> None:
+    """Awaits all; the first exception cancels the rest, which are awaited before it is raised.
+
+    A `BudgetError` cancels nothing: what is in flight was paid for, and its votes are wanted.
+    """
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
         await asyncio.gather(*tasks)
+    except BudgetError:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
     except BaseException:
         for task in tasks:
             task.cancel()

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.graders._base import GradingTask
 from autorubric.graders._seeds import derive_seed
 from autorubric.prompts import Example
+from autorubric.reporting import GradingTask
 from autorubric.values import Submission
 
 

@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
-from autorubric.graders._base import GradingTask
 from autorubric.graders._few_shot import ExamplePool
 from autorubric.graders._seeds import derive_seed
 from autorubric.judges import (
@@ -20,6 +19,8 @@ from autorubric.judges import (
     Seat,
     is_blank,
 )
+from autorubric.reporting import GradingTask
+from autorubric.types import JudgeVote
 
 VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
 """What tells a vote on a task from the others: criterion, judge, sample, order."""
@@ -44,6 +45,17 @@ class JudgeCall:
         """What tells the vote from the others on the task."""
         request = self.request
         return (request.criterion.name or "", self.seat.judge_id, request.sample, request.order)
+
+    def left_out(self) -> JudgeVote:
+        """The vote that stands for the call where it is not made."""
+        return JudgeVote(
+            judge_id=self.seat.judge_id,
+            sample=self.request.sample,
+            status="not_asked",
+            weight=self.seat.weight,
+            order=self.request.order or None,
+            skipped=True,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +129,7 @@ class Planner:
         item = task.item_id or task.submission.text or ""
         for sample in range(task.first_sample, task.first_sample + seat.samples):
             seed = derive_seed(self.seed, item, criterion.name or "", seat.judge_id, sample)
-            rng = random.Random(seed) if self.shuffle else None
+            rng = random.Random(seed) if self.shuffle and criterion.is_shuffled else None
             orders = criterion.presentations(task.submission, rng)
             # A check is one function of one text: it sees no order.
             for presentation, order in enumerate(orders if criterion.check is None else orders[:1]):

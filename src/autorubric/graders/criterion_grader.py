@@ -17,15 +17,23 @@ from autorubric.aggregation import (
 )
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.graders._base import Grader, GraderDescription, GradingTask, Votes
-from autorubric.graders._casting import cast_all, find_checks, known_votes
+from autorubric.graders._base import Grader
+from autorubric.graders._casting import PrefixGate, batches_of, find_checks, known_votes, skipped_votes
 from autorubric.graders._digest import prompt_digest
+from autorubric.graders._escalation import EscalationConfig
 from autorubric.graders._few_shot import ExamplePool, FewShotConfig
-from autorubric.graders._planning import JudgeCall, Planner
-from autorubric.graders._policy import GradingPolicy
-from autorubric.graders._report import build_report
+from autorubric.graders._planning import JudgeCall, Planner, VoteKey
+from autorubric.graders._stages import Stages
 from autorubric.judges import JudgeLike, Seat, seat_judges
 from autorubric.llm import LLMConfig
+from autorubric.reporting import (
+    EscalationRule,
+    GraderDescription,
+    GradingPolicy,
+    GradingTask,
+    Votes,
+    build_report,
+)
 from autorubric.types import CannotAssessConfig, EnsembleEvaluationReport, JudgeVote, LengthPenalty
 from autorubric.values import Json
 
@@ -55,6 +63,13 @@ class CriterionGrader(Grader):
         on_failure: Whether a reply that could not be read counts as the conservative answer, is left out,
             or raises.
         seed: Seed of all draws; None is 0.
+        escalation: Where criteria go that `judges` are unsure of: a cascade. The panel that is escalated to
+            decides on them alone.
+        stop_when_decided: Whether votes that can no longer change a criterion's verdict are left out. They
+            are asked for in rounds then, the heaviest judges first where weights count: fewer calls, and more
+            time. Methods that take means or medians need all votes and ask for all.
+        warm_prefix: Whether one request of each item goes first to each model, and the others only once it
+            was answered, so that they find their shared start in the provider's prefix cache.
 
     Raises:
         ArgumentError: The arguments cannot work together.
@@ -80,10 +95,13 @@ class CriterionGrader(Grader):
         llm_calls: LLMCalls = "per_criterion",
         on_failure: OnFailure = "conservative",
         seed: int | None = None,
+        escalation: EscalationConfig | None = None,
+        stop_when_decided: bool = False,
+        warm_prefix: bool = False,
     ) -> None:
         self._examples = _pool(training_data, few_shot_config)
         self.seats = seat_judges(
-            _one_of(llm_config, judges),
+            _all_judges(_one_of(llm_config, judges), escalation),
             system_prompt=system_prompt,
             multi_choice_system_prompt=multi_choice_system_prompt,
             few_shot=self._examples.criteria if self._examples else (),
@@ -99,7 +117,10 @@ class CriterionGrader(Grader):
             cannot_assess=cannot_assess_config or CannotAssessConfig(),
             length_penalty=length_penalty,
             normalize=normalize,
+            escalation=_rule(escalation, self.seats),
+            stop_when_decided=stop_when_decided,
         )
+        self.warm_prefix = warm_prefix
         self.shuffle_options = shuffle_options
         self.criteria_per_call = _criteria_per_call(llm_calls)
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
@@ -135,18 +156,47 @@ class CriterionGrader(Grader):
             ArgumentError: A criterion names an aggregation that its level does not have, or a check that
                 is not registered, or compares with a reference that is not there.
             JudgeError: A vote failed and `on_failure` is `"raise"`.
+            BudgetError: What the run may spend is used up.
         """
         calls = self.plan(task)
-        raises = self.policy.aggregation.on_failure == "raise"
-        # Where a failure raises, a stored one is worth another try.
-        known = known_votes(calls, stored or {}, retry_failed=raises)
-        asked = [call for call in calls if call.key not in known]
-        find_checks(asked)
-        known |= await cast_all(asked, per_request=self.criteria_per_call, listener=listener, raises=raises)
+        known = self._known(calls, stored or {})
+        find_checks([call for call in calls if call.key not in known])
+        stages = Stages(
+            task=task,
+            policy=self.policy,
+            per_request=self.criteria_per_call,
+            gate=PrefixGate() if self.warm_prefix else None,
+            listener=listener,
+            skipped_before=skipped_votes(stored or {}),
+            known=known,
+        )
+        known = await stages.run(calls)
         votes: dict[str, list[JudgeVote]] = {criterion.name or "": [] for criterion in task.rubric}
         for call in calls:
             votes[call.request.criterion.name or ""].append(known[call.key])
         return votes
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models in the panel."""
+        return tuple(model for seat in self.seats for model in seat.models)
+
+    def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
+        """The requests that grading a task takes at most, each as the calls that share it.
+
+        Votes in `stored` are not among them. Where votes may be left out, or criteria are escalated, grading
+        may take fewer.
+
+        Raises:
+            ArgumentError: As in `plan`.
+        """
+        calls = self.plan(task)
+        known = self._known(calls, stored or {})
+        return batches_of([call for call in calls if call.key not in known], self.criteria_per_call)
+
+    def _known(self, calls: Sequence[JudgeCall], stored: Votes) -> dict[VoteKey, JudgeVote]:
+        # Where a failure raises, a stored one is worth another try.
+        return known_votes(calls, stored, retry_failed=self.policy.aggregation.on_failure == "raise")
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
         """What the votes come to under this grader's policy."""
@@ -202,6 +252,23 @@ def _pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> 
     if config is not None:
         raise ArgumentError("few_shot_config without training_data: give the labelled items to draw from")
     return None
+
+
+def _all_judges(first: Sequence[JudgeLike], escalation: EscalationConfig | None) -> Sequence[JudgeLike]:
+    if escalation is None or isinstance(first, str) or not isinstance(first, Sequence):
+        return first
+    return [*first, *escalation.judges]
+
+
+def _rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
+    if escalation is None:
+        return None
+    strong = seats[-len(escalation.judges) :]
+    return EscalationRule(
+        judges=tuple(seat.judge_id for seat in strong),
+        threshold=escalation.threshold,
+        per_criterion=dict(escalation.per_criterion),
+    )
 
 
 def _criteria_per_call(llm_calls: LLMCalls) -> int:

@@ -9,8 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from autorubric._events import Exchanged
 from autorubric.criteria import BaseCriterion
-from autorubric.errors import JudgeError, ReplyError
-from autorubric.prompts import Example
+from autorubric.errors import BudgetError, JudgeError, ReplyError
+from autorubric.llm import LLMConfig
+from autorubric.prompts import Example, Prompt
 from autorubric.values import Json, Submission, TokenUsage
 
 
@@ -125,8 +126,13 @@ class Judge(Protocol):
 class BatchJudge(Judge, Protocol):
     """A judge that can answer several criteria of one item at once."""
 
-    async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply | JudgeError]:
-        """One reply, or the error in its place, for each request, in order."""
+    async def ask_many(
+        self, requests: Sequence[JudgeRequest]
+    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
+        """One reply, or the error in its place, for each request, in order.
+
+        A `BudgetError` stands where there was no room to ask, so that what was answered is not lost.
+        """
         ...
 
 
@@ -136,6 +142,20 @@ class DescribedJudge(Judge, Protocol):
 
     def describe(self) -> Mapping[str, Json]:
         """What identifies it: equal descriptions give equal answers; nothing secret."""
+        ...
+
+
+@runtime_checkable
+class ModelAsker(Judge, Protocol):
+    """A judge that asks models, and can say beforehand what it would send."""
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models that it asks, without those that they fall back on; empty where it asks none."""
+        ...
+
+    def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
+        """What it would send for these requests together; None where it would send nothing."""
         ...
 
 

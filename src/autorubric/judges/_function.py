@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from autorubric.criteria import code_digest, qualified_name
-from autorubric.errors import JudgeError
+from autorubric.errors import BudgetError, JudgeError
 from autorubric.judges._base import JudgeReply, JudgeRequest
 
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
@@ -41,7 +41,7 @@ class FunctionJudge:
                 answer = await asyncio.to_thread(self._call, request)
                 if inspect.isawaitable(answer):
                     answer = await answer
-        except JudgeError:
+        except (JudgeError, BudgetError):
             raise
         # The function is its author's code, not ours: whatever it raises is that judge's failure.
         except Exception as error:

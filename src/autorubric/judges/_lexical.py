@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from autorubric.criteria import BaseCriterion
@@ -64,7 +64,7 @@ _FORMS = {
 
 # Scripts that put no space between words are read in pairs of characters.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_TOKEN = re.compile(rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*")
+_TOKEN = rf"([{_UNSPACED}]+)|[^\W_{_UNSPACED}]+(?:['’][^\W_{_UNSPACED}]+)*"
 _QUOTED = re.compile(r"[\"“„«`]([^\"”“»`]{2,80})[\"”“»`]")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"”')\]]*\s+|(?<=[。！？])|\n+")
 _CLAUSE_END = re.compile(r"[,;:.]\s")
@@ -234,9 +234,9 @@ def _cues(text: str) -> tuple[_Cue, ...]:
     for phrase in filter(str.strip, _QUOTED.findall(text)):
         found[phrase] = _Cue(phrase, 3.0, re.compile(r"\s+".join(map(re.escape, phrase.split())), re.I))
     for _, stem in _words(text):
-        if stem in _FORM_BY_STEM:
-            found[stem] = _Cue(stem, 1.0, _FORM_BY_STEM[stem])
-        elif stem not in _STOP_STEMS:
+        if stem in _forms():
+            found[stem] = _Cue(stem, 1.0, _forms()[stem])
+        elif stem not in _stop_stems():
             found[stem] = _Cue(stem)
     return tuple(found.values())
 
@@ -324,7 +324,8 @@ def _read(text: str) -> _Reading:
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
     """Each word, in lower case, and its stem."""
-    for match in _TOKEN.finditer(text.casefold()):
+    # Compiled at its first use, which `re` keeps: it takes longer than all others that an import meets.
+    for match in re.finditer(_TOKEN, text.casefold()):
         token = match[0]
         if match[1]:
             yield from ((pair, pair) for pair in (token[i : i + 2] for i in range(max(1, len(token) - 1))))
@@ -346,5 +347,12 @@ def _stem(word: str) -> str:
     return word
 
 
-_STOP_STEMS = frozenset(map(_stem, _STOP_WORDS.split()))
-_FORM_BY_STEM = {_stem(kind): re.compile(form, re.I) for kind, form in _FORMS.items()}
+@cache
+def _stop_stems() -> frozenset[str]:
+    return frozenset(map(_stem, _STOP_WORDS.split()))
+
+
+@cache
+def _forms() -> dict[str, re.Pattern[str]]:
+    """The forms by the stem of their kind."""
+    return {_stem(kind): re.compile(form, re.I) for kind, form in _FORMS.items()}

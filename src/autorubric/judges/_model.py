@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from autorubric._events import Exchanged
 from autorubric.criteria import Shown
-from autorubric.errors import JudgeError, ProviderError, ReplyError
+from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest, shared_error
+from autorubric.judges._certainty import probability_of
 from autorubric.judges._fitting import ask_fitting, demand_text
 from autorubric.llm import Exchange, LLMClient, LLMConfig, parse_json, parse_reply
 from autorubric.prompts import Material, Prompt, Question, compose, compose_batch, opaque_ids
 from autorubric.values import Answer, Json, Submission, TokenUsage
 
 ReadT = TypeVar("ReadT")
+_Keyed: TypeAlias = tuple[str, tuple[JudgeRequest, Shown]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,45 +60,41 @@ class ModelJudge:
             raise JudgeError(misfit)
 
         def prompt_for(submission: Submission) -> Prompt:
-            question = Question(criterion=request.criterion, shown=shown, examples=request.examples)
-            return compose(
-                _material(request, submission), question, system_prompt=self._system_prompt([request])
-            )
+            return self._prompt(request, shown, submission)
 
         def read(payload: Any) -> Answer:
             return request.criterion.read(payload, shown)
 
-        exchange, truncated = await self._fitting(request, prompt_for, read)
+        exchange, truncated = await self._fitting(request, shown, prompt_for, read)
         if exchange.answer is None:
             refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
             return _reply(exchange, refused, truncated)
-        return _reply(exchange, exchange.answer, truncated)
+        confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
+        return replace(_reply(exchange, exchange.answer, truncated), confidence=confidence)
 
-    async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply | JudgeError]:
+    async def ask_many(
+        self, requests: Sequence[JudgeRequest]
+    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """Answers to several criteria of one item from one request.
 
-        A criterion that is missing or unreadable in the reply is asked again on its own. Tokens and cost of
-        the shared request stand at the first reply.
+        A criterion that is missing or unreadable in the reply is asked again on its own; where a budget has
+        no room for that, the error stands in its place. Tokens and cost of the shared request stand at the
+        first reply.
         """
         keyed = _keyed(requests)
         if not keyed:
             return await self._each(requests, {}, _Spent())
-        ordered = list(keyed.items())
-        random.Random(requests[0].seed).shuffle(ordered)
+        ordered = _shuffled(keyed, requests[0].seed)
+        _, shown_first = ordered[0][1]
 
         def prompt_for(submission: Submission) -> Prompt:
-            questions = [
-                (key, Question(criterion=r.criterion, shown=shown, examples=r.examples))
-                for key, (r, shown) in ordered
-            ]
-            material = _material(ordered[0][1][0], submission)
-            return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
+            return self._shared_prompt(ordered, requests, submission)
 
         def read(payload: Any) -> dict[str, Answer]:
             return _read_batch(payload, keyed)
 
         try:
-            exchange, truncated = await self._fitting(requests[0], prompt_for, read)
+            exchange, truncated = await self._fitting(requests[0], shown_first, prompt_for, read)
         except ReplyError as error:
             lost = _Spent(usage=error.usage, cost=error.cost)
             return await self._each(requests, {}, lost)
@@ -104,13 +102,41 @@ class ModelJudge:
             return shared_error(error, len(requests))
         return await self._each(requests, _batch_replies(exchange, keyed, truncated), _Spent())
 
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The model."""
+        return (self.client.config,)
+
+    def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
+        """What would be sent for one criterion, or for several of one item together."""
+        first = requests[0]
+        keyed = _keyed(requests) if len(requests) > 1 else {}
+        if not keyed:
+            return self._prompt(first, _show(first), first.submission)
+        return self._shared_prompt(_shuffled(keyed, first.seed), requests, first.submission)
+
+    def _prompt(self, request: JudgeRequest, shown: Shown, submission: Submission) -> Prompt:
+        question = Question(criterion=request.criterion, shown=shown, examples=request.examples)
+        material = _material(request, submission, shown)
+        return compose(material, question, system_prompt=self._system_prompt([request]))
+
+    def _shared_prompt(
+        self, ordered: Sequence[_Keyed], requests: Sequence[JudgeRequest], submission: Submission
+    ) -> Prompt:
+        questions = [
+            (key, Question(criterion=r.criterion, shown=shown, examples=r.examples))
+            for key, (r, shown) in ordered
+        ]
+        material = _material(ordered[0][1][0], submission, ordered[0][1][1])
+        return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
+
     async def aclose(self) -> None:
         """Closes the model's connections; asking afterwards opens them anew."""
         await self.client.aclose()
 
     async def _each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
-    ) -> list[JudgeReply | JudgeError]:
+    ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
         """The replies found, and those of the other criteria asked on their own."""
         missing = [request for request in requests if (request.criterion.name or "") not in found]
         alone = dict(
@@ -124,33 +150,35 @@ class ModelJudge:
         replies[0] = lost.added_to(replies[0])
         return replies
 
-    async def _alone(self, request: JudgeRequest) -> JudgeReply | JudgeError:
+    async def _alone(self, request: JudgeRequest) -> JudgeReply | JudgeError | BudgetError:
         try:
             return await self.ask(request)
-        except JudgeError as error:
+        except (JudgeError, BudgetError) as error:
             return error
 
-    async def _fitting(
+    def _fitting(
         self,
         request: JudgeRequest,
+        shown: Shown,
         prompt_for: Callable[[Submission], Prompt],
         read: Callable[[Any], ReadT],
-    ) -> tuple[Exchange[ReadT], bool]:
+    ) -> Awaitable[tuple[Exchange[ReadT], bool]]:
         """The exchange, and whether the submission had to be cut for it to fit the model's context."""
         demand_text(self.judge_id, request)
         parse = parse_reply if request.criterion.takes_bare else parse_json
 
-        async def ask(submissions: tuple[Submission, ...]) -> Exchange[ReadT]:
+        # No coroutine of its own: thousands of calls wait at a time, and each keeps its frames.
+        def ask(submissions: tuple[Submission, ...]) -> Awaitable[Exchange[ReadT]]:
             prompt = prompt_for(submissions[0])
-            return await self.client.ask_text(
+            return self.client.ask_text(
                 prompt.messages,
                 read=lambda text: read(parse(text)),
                 schema=prompt.schema,
                 sample=request.sample,
             )
 
-        policy, compared = self.client.config.truncate, bool(_show(request).names)
-        return await ask_fitting(ask, (request.submission,), policy, compared=compared)
+        policy = self.client.config.truncate
+        return ask_fitting(ask, (request.submission,), policy, compared=bool(shown.names))
 
     def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
         choices = all(request.criterion.level in ("ordinal", "nominal") for request in requests)
@@ -166,8 +194,8 @@ class _Spent:
     usage: TokenUsage | None = None
     cost: float | None = None
 
-    def added_to(self, reply: JudgeReply | JudgeError) -> JudgeReply | JudgeError:
-        if self.usage is None and self.cost is None:
+    def added_to(self, reply: JudgeReply | JudgeError | BudgetError) -> JudgeReply | JudgeError | BudgetError:
+        if isinstance(reply, BudgetError) or (self.usage is None and self.cost is None):
             return reply
         usage = _sum_usage(self.usage, reply.usage)
         cost = None if self.cost is None and reply.cost is None else (self.cost or 0.0) + (reply.cost or 0.0)
@@ -194,23 +222,29 @@ def asked_of(config: LLMConfig) -> dict[str, Json]:
     return said
 
 
+def _shuffled(keyed: Mapping[str, tuple[JudgeRequest, Shown]], seed: int) -> list[_Keyed]:
+    ordered = list(keyed.items())
+    random.Random(seed).shuffle(ordered)
+    return ordered
+
+
 def _sum_usage(one: TokenUsage | None, other: TokenUsage | None) -> TokenUsage | None:
     return one + other if one and other else one or other
 
 
 def _show(request: JudgeRequest) -> Shown:
-    rng = random.Random(request.seed) if request.shuffle else None
+    rng = random.Random(request.seed) if request.shuffle and request.criterion.is_shuffled else None
     shown = request.criterion.show(request.submission, rng)
     return replace(shown, names=request.order) if request.order else shown
 
 
-def _material(request: JudgeRequest, submission: Submission) -> Material:
+def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Material:
     return Material(
         submission=submission,
         query=request.query,
         reference=request.reference_submission,
         guidelines=request.guidelines,
-        order=_show(request).names,
+        order=shown.names,
     )
 
 

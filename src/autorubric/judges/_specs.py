@@ -8,10 +8,13 @@ from typing import Any, TypeAlias
 
 from autorubric.criteria import code_digest
 from autorubric.errors import ArgumentError
-from autorubric.judges._base import ClosableJudge, DescribedJudge, Judge, SeatableJudge
-from autorubric.judges._check import CHECK_JUDGE_ID
+from autorubric.judges._base import ClosableJudge, DescribedJudge, Judge, ModelAsker, SeatableJudge
+from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
 from autorubric.judges._function import FunctionJudge, JudgeFunction
+from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._model import ModelJudge
+from autorubric.judges._recorded import RecordedJudge
+from autorubric.judges._supervised import SupervisedJudge
 from autorubric.llm import LLMClient, LLMConfig
 from autorubric.values import Json
 
@@ -58,6 +61,16 @@ class Seat:
     weight: float
     samples: int
     config: LLMConfig | None = None
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        """The models that it asks; empty where it asks none."""
+        return self.judge.models if isinstance(self.judge, ModelAsker) else ()
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether it is known to ask nobody: recorded votes, checks, and the judges that are built in."""
+        return isinstance(self.judge, CheckJudge | LexicalJudge | RecordedJudge | SupervisedJudge)
 
     def to_dict(self) -> dict[str, Json]:
         """What a run's manifest says of it; nothing secret."""

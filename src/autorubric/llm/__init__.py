@@ -1,21 +1,27 @@
 """Language models: specs, the transport seam, and the client that asks them.
 
-A request goes through `Cache(Retry(Limit(Provider)))`: a hit takes no slot, and a sleeping retry holds
-none. Nothing heavy is imported, and no connection opened, before the first request is sent.
+A request goes through `Cache(Retry(Spend(Limit(Provider))))`: a hit costs nothing and takes no slot, and a
+sleeping retry holds none. Nothing heavy is imported, and no connection opened, before the first request is
+sent.
 """
 
 from __future__ import annotations
 
+from autorubric.llm._budget import Budget, Spending, SpendingLimit, budget_in_force, spending_within
 from autorubric.llm._cache import CacheStats, ReplyCache
 from autorubric.llm._client import LLMClient, generate, generate_sync
 from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
 from autorubric.llm._exchange import Exchange
 from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
 from autorubric.llm._names import prefix_of
+from autorubric.llm._prices import CHARACTERS_PER_TOKEN, Price, Pricing, prompt_tokens
+from autorubric.llm._route import pricings_of
 from autorubric.llm._secrets import holds_secret
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Role, Transport
 
 __all__ = [
+    "CHARACTERS_PER_TOKEN",
+    "Budget",
     "CacheStats",
     "Exchange",
     "LLMClient",
@@ -23,14 +29,19 @@ __all__ = [
     "Message",
     "ModelReply",
     "ModelRequest",
+    "Price",
+    "Pricing",
     "ReplyCache",
     "ReplySchema",
     "Role",
+    "Spending",
+    "SpendingLimit",
     "ThinkingConfig",
     "ThinkingLevel",
     "Transport",
     "TransportName",
     "TruncatePolicy",
+    "budget_in_force",
     "generate",
     "generate_sync",
     "holds_secret",
@@ -38,5 +49,8 @@ __all__ = [
     "parse_json_list",
     "parse_reply",
     "prefix_of",
+    "pricings_of",
+    "prompt_tokens",
+    "spending_within",
     "without_thinking",
 ]

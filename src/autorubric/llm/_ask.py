@@ -30,7 +30,7 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
     """
     request = route.request(question)
     key = route.key(request) if route.cache is not None else ""
-    kept = _kept(route, key, question)
+    kept = _kept(route, key, question, tally)
     if kept is not None:
         return kept
     conversation, asked = request, 0
@@ -39,7 +39,7 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
         tally.add(reply)
         asked += 1
         try:
-            answer = question.decode(reply.text) if reply.refusal is None else None
+            answer = _answer(question, reply)
         except ReplyError as error:
             error.reply = error.reply if error.reply is not None else reply.text
             if asked == _MOST_ASKED:
@@ -53,7 +53,17 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
             return _exchange(answer, reply, tally, route.as_sent(request).messages)
 
 
-def _kept(route: Route, key: str, question: Question[T]) -> Exchange[T] | None:
+def _answer(question: Question[T], reply: ModelReply) -> T | None:
+    """The answer in a reply; None where it is a refusal."""
+    if reply.refusal is not None:
+        return None
+    if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
+        # A bare `1` may be the beginning of `10`.
+        raise ReplyError("there is no JSON object in it")
+    return question.decode(reply.text)
+
+
+def _kept(route: Route, key: str, question: Question[T], tally: Tally) -> Exchange[T] | None:
     """The exchange that a kept reply makes; None where there is none, or it can no longer be read."""
     reply = route.cache.get(key) if route.cache is not None else None
     if reply is None:
@@ -75,6 +85,8 @@ def _kept(route: Route, key: str, question: Question[T]) -> Exchange[T] | None:
         dropped_params=reply.dropped_params,
         asked=0,
         request_id=reply.request_id,
+        attempted=tally.attempted,
+        tokens=reply.tokens,
     )
 
 
@@ -92,4 +104,6 @@ def _exchange(answer: T | None, reply: ModelReply, tally: Tally, sent: tuple[Mes
         dropped_params=reply.dropped_params,
         asked=len(tally.replies),
         request_id=reply.request_id,
+        attempted=tally.attempted,
+        tokens=reply.tokens,
     )

@@ -332,6 +332,7 @@ def _from_json(body: str) -> ModelReply | None:
         fields = json.loads(body)
         usage = fields.pop("usage")
         fields |= {"cost": 0.0, "cached": True, "dropped_params": tuple(fields["dropped_params"])}
+        fields["tokens"] = tuple((token, logprob) for token, logprob in fields["tokens"])
         return ModelReply(**fields, usage=TokenUsage(**usage) if usage else None)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

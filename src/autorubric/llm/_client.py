@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
@@ -38,8 +38,13 @@ class LLMClient:
 
     def __init__(self, config: LLMConfig | str, *, transport: Transport | None = None) -> None:
         self.config = LLMConfig(model=config) if isinstance(config, str) else config
+        self._given_transport = transport
         configs = (self.config, *self.config.fallback_configs())
         self._routes = tuple(Route(one, transport) for one in configs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The client as a spec: unpickled, it opens connections of its own."""
+        return partial(type(self), transport=self._given_transport), (self.config,)
 
     async def ask(
         self,
@@ -73,21 +78,19 @@ class LLMClient:
             )
         )
 
-    async def ask_text(
+    def ask_text(
         self,
         messages: Sequence[Message],
         *,
         read: Callable[[str], T],
         schema: ReplySchema | None = None,
         sample: int = 0,
-    ) -> Exchange[T]:
+    ) -> Coroutine[Any, Any, Exchange[T]]:
         """What the question came to, where `read` makes the answer of the reply's text as it came.
 
         Args and raises as in `ask`.
         """
-        return await self._converse(
-            Question(messages=tuple(messages), decode=read, schema=schema, sample=sample)
-        )
+        return self._converse(Question(messages=tuple(messages), decode=read, schema=schema, sample=sample))
 
     @overload
     async def generate(
@@ -162,18 +165,17 @@ class LLMClient:
             raise ArgumentError("messages is empty; give at least one message")
         tally = Tally()
         failures: list[ProviderError] = []
-        attempted: tuple[str, ...] = ()
         for route in self._routes:
-            attempted += (route.config.model,)
+            tally.attempted += (route.config.model,)
             try:
-                return replace(await ask_route(route, question, tally), attempted=attempted)
+                return await ask_route(route, question, tally)
             except ReplyError as error:
-                error.attempted = attempted
+                error.attempted = tally.attempted
                 raise
             except ProviderError as error:
                 failures.append(error)
         last = failures[-1]
-        last.attempted = attempted
+        last.attempted = tally.attempted
         tally.fill(last, question)
         for earlier in failures[:-1]:
             last.add_note(f"Before that: {earlier}")

@@ -33,6 +33,7 @@ class Exchange(Generic[T]):
         asked: Requests that were answered; 0 for a cached reply.
         request_id: The provider's id of the last reply, where it gives one.
         attempted: Models asked, in order; the last of them answered.
+        tokens: Tokens of the last reply with their log-probabilities, where they were asked for and given.
     """
 
     answer: T | None
@@ -48,6 +49,7 @@ class Exchange(Generic[T]):
     asked: int
     request_id: str | None = None
     attempted: tuple[str, ...] = ()
+    tokens: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,7 @@ class Tally:
     replies: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     cost: float | None = 0.0
+    attempted: tuple[str, ...] = ()
     model: str | None = None
     request_id: str | None = None
 

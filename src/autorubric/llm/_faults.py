@@ -89,6 +89,11 @@ def is_filtered(failure: Failure) -> bool:
     return failure.status in (400, 403, 422) and _FILTER.search(failure.text) is not None
 
 
+def asks_to_wait(error: TransientError) -> bool:
+    """Whether the provider is asked too much for now: it says so (429), or when to come again (503)."""
+    return isinstance(error, RateLimitError) or (error.status == 503 and error.retry_after is not None)
+
+
 def says_key_is_wrong(text: str) -> bool:
     """Whether a provider's words are about a missing or wrong key."""
     return _KEY.search(text) is not None

@@ -1,7 +1,9 @@
-"""The transport that keeps a provider's limits."""
+"""The transport that keeps a provider's limits, those that it tells and those that it does not."""
 
 from __future__ import annotations
 
+from autorubric.errors import TransientError
+from autorubric.llm._faults import asks_to_wait
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 from autorubric.rate_limit import Limits, limiter_for
 
@@ -29,9 +31,13 @@ class Limit:
         Raises:
             ProviderError: The inner transport got none.
         """
-        limiter = limiter_for(self._provider, self._limits)
-        async with limiter.slot(_estimate(request)) as slot:
-            reply = await self._inner.send(request)
+        async with limiter_for(self._provider, self._limits).slot(_estimate(request)) as slot:
+            try:
+                reply = await self._inner.send(request)
+            except TransientError as error:
+                if asks_to_wait(error):
+                    slot.throttled(error.retry_after)
+                raise
             if reply.usage is not None:
                 slot.spent(reply.usage.total_tokens)
             return reply

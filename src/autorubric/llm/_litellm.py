@@ -229,6 +229,26 @@ class LiteLLMTransport:
 
 
 @cache
+def listed_price(model: str) -> tuple[float, float] | None:
+    """US dollars a token sent and a token received, by litellm's own list; None where it has no such model.
+
+    Raises:
+        MissingDependencyError: litellm is not installed, or in a version that must not be run.
+    """
+    # Not by litellm's own look-up, which asks local servers over the network.
+    listed = _litellm().model_cost
+    entry = listed.get(model)
+    if entry is None and prefix_of(model):
+        entry = listed.get(model.partition("/")[2])
+        if entry is not None and entry.get("litellm_provider") != prefix_of(model):
+            return None
+    sent, received = ((entry or {}).get(f"{side}_cost_per_token") for side in ("input", "output"))
+    if isinstance(sent, int | float) and isinstance(received, int | float):
+        return float(sent), float(received)
+    return None
+
+
+@cache
 def _litellm() -> Any:
     """The litellm module, quiet, without telemetry and with the price map that it ships with."""
     try:
@@ -283,7 +303,9 @@ def _envelope(response: Any) -> dict[str, Json]:
             "refusal": getattr(message, "refusal", None) or extras.get("refusal"),
             "reasoning_content": getattr(message, "reasoning_content", None),
         }
-        choices.append({"finish_reason": choice.finish_reason, "message": said})
+        logprobs: Any = getattr(choice, "logprobs", None)
+        told = logprobs.model_dump() if hasattr(logprobs, "model_dump") else logprobs
+        choices.append({"finish_reason": choice.finish_reason, "message": said, "logprobs": told})
     return {
         "id": getattr(response, "id", None),
         "model": response.model,

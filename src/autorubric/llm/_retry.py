@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
 
 from autorubric.errors import TransientError
+from autorubric.llm._faults import asks_to_wait
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
-
-_LONGEST_OBEYED: Final = 300.0
-"""Seconds of a provider's `Retry-After` that are waited at most."""
+from autorubric.rate_limit import LONGEST_PAUSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +27,37 @@ class RetryPolicy:
     max_retries: int = 3
     min_wait: float = 1.0
     max_wait: float = 60.0
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which a request comes again, however often, to a provider that asks it to wait."""
+        return self.max_retries * self.max_wait
+
+
+@dataclass(slots=True)
+class _Tries:
+    """The tries of one request that failed.
+
+    Attributes:
+        failed: Those that a fault ended.
+        put_off: Those that the provider asked to wait.
+        since: When it did so first.
+    """
+
+    failed: int = 0
+    put_off: int = 0
+    since: float = 0.0
+
+    def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
+        """Counts the failure; says whether the request may be sent again."""
+        if not asks_to_wait(error):
+            self.failed += 1
+            return self.failed <= policy.max_retries
+        if not self.put_off:
+            self.since = now
+        self.put_off += 1
+        # Being asked to wait says nothing against the request, so it is no try that is used up.
+        return self.put_off <= policy.max_retries or now - self.since < policy.patience
 
 
 def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, rng: random.Random) -> float:
@@ -45,20 +75,36 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     """
     ceiling = min(policy.max_wait, policy.min_wait * 2.0 ** min(attempt, 60))
     drawn = rng.uniform(policy.min_wait, max(policy.min_wait, ceiling))
+    return max(drawn, asked_seconds(retry_after, policy, rng))
+
+
+def asked_seconds(retry_after: float | None, policy: RetryPolicy, rng: random.Random) -> float:
+    """Seconds to wait because the provider says so; 0 if it does not say how long.
+
+    A request that was turned away waits no longer than that, since it then waits in line with the others,
+    under the limits that its rejection lowered.
+
+    Args:
+        retry_after: Seconds that the provider asks to wait, where it says so.
+        policy: Longest wait.
+        rng: Source of the jitter.
+    """
     if retry_after is None:
-        return drawn
-    asked = min(retry_after, max(_LONGEST_OBEYED, policy.max_wait))
-    return max(drawn, asked * (1.0 + 0.1 * rng.random()))
+        return 0.0
+    return min(retry_after, max(LONGEST_PAUSE, policy.max_wait)) * (1.0 + 0.1 * rng.random())
 
 
 class Retry:
     """Sends again after transient failures.
+
+    A provider that asks to wait uses up no tries before the policy's patience has ended.
 
     Args:
         inner: What sends.
         policy: How often and how patiently.
         sleep: Waits for some seconds.
         rng: Source of the jitter.
+        clock: Seconds that only grow.
     """
 
     def __init__(
@@ -68,11 +114,13 @@ class Retry:
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         rng: random.Random | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._inner = inner
         self._policy = policy
         self._sleep = sleep
         self._rng = rng or random.Random()
+        self._clock = clock
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """The first reply that comes.
@@ -80,17 +128,21 @@ class Retry:
         Raises:
             ProviderError: One that no retry can mend, or the last when the tries are used up.
         """
-        attempt = 1
+        tries: _Tries | None = None
         while True:
             try:
                 return await self._inner.send(request)
             except TransientError as error:
-                if attempt > self._policy.max_retries:
-                    error.add_note(f"Tried {attempt} times.")
+                tries = tries or _Tries()
+                if not tries.allows_another(error, self._policy, self._clock()):
+                    error.add_note(f"Tried {tries.failed + tries.put_off} times.")
                     raise
-                wait = wait_seconds(attempt, error.retry_after, self._policy, self._rng)
-            await self._sleep(wait)
-            attempt += 1
+                if asks_to_wait(error):
+                    wait = asked_seconds(error.retry_after, self._policy, self._rng)
+                else:
+                    wait = wait_seconds(tries.failed, error.retry_after, self._policy, self._rng)
+            if wait > 0:
+                await self._sleep(wait)
 
     async def aclose(self) -> None:
         """Releases the connections of the inner transport."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any, assert_never
 
 from autorubric.errors import SchemaRefusedError
+from autorubric.llm._budget import Spend
 from autorubric.llm._cache import ReplyCache, cache_key
 from autorubric.llm._config import LLMConfig
 from autorubric.llm._exchange import Question, with_text_at_end
@@ -14,6 +16,7 @@ from autorubric.llm._limit import Limit
 from autorubric.llm._litellm import LiteLLMTransport
 from autorubric.llm._names import provider_of, speaks_openai
 from autorubric.llm._openai import OpenAITransport
+from autorubric.llm._prices import Pricing, pricing_of
 from autorubric.llm._retry import Retry, RetryPolicy
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 from autorubric.rate_limit import Limits
@@ -38,6 +41,16 @@ def is_direct(config: LLMConfig) -> bool:
 def provider_transport(config: LLMConfig) -> Transport:
     """The transport that speaks to the config's provider; it opens nothing yet."""
     return OpenAITransport(config) if is_direct(config) else LiteLLMTransport(config)
+
+
+def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
+    """The price of the config's model, and those of its fallbacks, in order; loads litellm.
+
+    Raises:
+        MissingDependencyError: litellm is not installed, or in a version that must not be run.
+    """
+    configs = (config, *config.fallback_configs())
+    return tuple(pricing_of(one, direct=is_direct(one)) for one in configs)
 
 
 class Route:
@@ -113,4 +126,6 @@ def _composed(config: LLMConfig, provider: Transport) -> Transport:
     policy = RetryPolicy(
         max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
     )
-    return Retry(Limit(provider, provider_of(config.model, config.api_base), limits), policy)
+    limited = Limit(provider, provider_of(config.model, config.api_base), limits)
+    # Outside the limits: a request that waits for room in a budget holds no slot.
+    return Retry(Spend(limited, partial(pricing_of, config, direct=is_direct(config))), policy)

@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from autorubric.llm._transport import ModelReply
@@ -29,7 +30,10 @@ _SHORTEST_IN_ENVIRONMENT: Final = 8
 _SHORTEST_IN_REPLIES: Final = 8
 _NO_WORD_LENGTH: Final = 20
 _LONGEST_SEARCHED: Final = 1 << 16
+_ENVIRONMENT_SECONDS: Final = 1.0
+"""For so long the secrets in the environment stand as they were read; reading them for each reply is dear."""
 _MASK: Final = "***"
+_TEXTS_OF_REPLY: Final = ("text", "model", "reasoning", "refusal", "request_id")
 _LABELLED: Final = re.compile(
     r"((?:authorization|(?:api|subscription)[-_ ]?key(?: provided)?"
     r"|(?:access|auth|session)[-_]?token|[?&]key)"
@@ -102,13 +106,22 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
     Those under four characters are too common to mask.
     """
+    return _without(text, _forms(secrets))
+
+
+def _forms(secrets: Iterable[str]) -> tuple[str, ...]:
+    """How secrets may stand in a text, the longest first."""
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
     forms = (
         known
         | {json.dumps(one)[1:-1] for one in known}
         | {quote(one, safe="", errors="replace") for one in known}
     )
-    for form in sorted(forms, key=len, reverse=True):
+    return tuple(sorted(forms, key=len, reverse=True))
+
+
+def _without(text: str, forms: Sequence[str]) -> str:
+    for form in forms:
         text = text.replace(form, _MASK)
     return text
 
@@ -118,10 +131,14 @@ class Mask:
 
     Args:
         given: The config's secrets.
+        clock: Seconds that only grow.
     """
 
-    def __init__(self, given: Iterable[str]) -> None:
+    def __init__(self, given: Iterable[str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._given = frozenset(given)
+        self._clock = clock
+        self._read_at: float | None = None
+        self._in_replies: tuple[str, ...] = ()
 
     def error(self, text: str) -> str:
         """A provider's or client's words without secrets, and without what looks like one by its label.
@@ -136,15 +153,21 @@ class Mask:
 
         Only what cannot be an ordinary word is masked: a header `X-Team: blue` is no reason to change texts.
         """
-        secrets = [secret for secret in self._given | environment_secrets() if _is_no_word(secret)]
-        return replace(
-            reply,
-            text=redact(reply.text, secrets),
-            model=redact(reply.model, secrets),
-            reasoning=redact(reply.reasoning, secrets) if reply.reasoning else reply.reasoning,
-            refusal=redact(reply.refusal, secrets) if reply.refusal else reply.refusal,
-            request_id=redact(reply.request_id, secrets) if reply.request_id else reply.request_id,
-        )
+        forms = self._forms_in_replies()
+        texts = [one for name in _TEXTS_OF_REPLY if (one := getattr(reply, name))]
+        if not any(form in text for form in forms for text in texts):
+            return reply
+        cleared: dict[str, Any] = {
+            name: _without(text, forms) for name in _TEXTS_OF_REPLY if (text := getattr(reply, name))
+        }
+        return replace(reply, tokens=(), **cleared)
+
+    def _forms_in_replies(self) -> tuple[str, ...]:
+        now = self._clock()
+        if self._read_at is None or now - self._read_at >= _ENVIRONMENT_SECONDS:
+            self._read_at = now
+            self._in_replies = _forms(one for one in self._given | environment_secrets() if _is_no_word(one))
+        return self._in_replies
 
 
 def _is_no_word(secret: str) -> bool:

@@ -76,6 +76,7 @@ class ModelReply:
         cached: Served from our own cache; then `cost` is 0 and `usage` what it was.
         dropped_params: Parameters that the provider does not take and that were left out.
         request_id: The provider's id of this reply, where it gives one.
+        tokens: The reply's tokens with their log-probabilities, where they were asked for and given.
     """
 
     text: str
@@ -88,6 +89,7 @@ class ModelReply:
     cached: bool = False
     dropped_params: tuple[str, ...] = ()
     request_id: str | None = None
+    tokens: tuple[tuple[str, float], ...] = ()
 
 
 class Transport(Protocol):

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from autorubric.llm._names import wire_name
-from autorubric.llm._transport import ModelReply, ModelRequest, ReplySchema
+from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema
 from autorubric.values import Json, TokenUsage
+
+_OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
+_MOST_WRITTEN: Final = 256
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+# Schemas by identity with their text; each stands beside its text, so that no other gets its number.
+_WRITTEN: Final[dict[tuple[int, str, bool], tuple[Mapping[str, Json], str]]] = {}
 
 
 def response_format(schema: ReplySchema) -> dict[str, Json]:
@@ -23,21 +31,48 @@ def plain_messages(request: ModelRequest) -> list[dict[str, Json]]:
 
 
 def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
-    """The request's body as it goes over the wire, serialised once."""
-    body: dict[str, Json] = {"model": wire_name(request.model), "messages": plain_messages(request)}
-    if request.schema is not None:
-        body["response_format"] = response_format(request.schema)
-    params = {**request.params, **secret_params}
-    extra = params.pop("extra_body", None)
-    body |= params
+    """The request's body as it goes over the wire; what requests share is serialised once."""
+    rest = {**request.params, **secret_params}
+    extra = rest.pop("extra_body", None)
     if isinstance(extra, Mapping):
-        body |= extra
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        rest |= extra
+    if _OWN_KEYS.isdisjoint(rest):
+        text = _own_text(request) + (f",{_encode(rest)[1:]}" if rest else "}")
+    else:
+        text = _encode({**json.loads(_own_text(request) + "}"), **rest})
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         # Lone surrogates have no UTF-8, and servers refuse them escaped.
         return text.encode("utf-8", "replace")
+
+
+def _own_text(request: ModelRequest) -> str:
+    """The body's JSON up to what the parameters add, the closing brace left out."""
+    messages = ",".join(
+        f'{{"role":"{message.role}","content":{_quoted(message)}}}' for message in request.messages
+    )
+    text = f'{{"model":{_encode(wire_name(request.model))},"messages":[{messages}]'
+    return text if request.schema is None else f'{text},"response_format":{_format_text(request.schema)}'
+
+
+def _quoted(message: Message) -> str:
+    return _quoted_once(message.content) if message.role == "system" else _encode(message.content)
+
+
+@lru_cache(maxsize=_MOST_WRITTEN)
+def _quoted_once(text: str) -> str:
+    return _encode(text)
+
+
+def _format_text(schema: ReplySchema) -> str:
+    key = (id(schema.schema), schema.name, schema.strict)
+    kept = _WRITTEN.get(key)
+    if kept is None:
+        if len(_WRITTEN) >= _MOST_WRITTEN:
+            _WRITTEN.clear()
+        kept = _WRITTEN[key] = (schema.schema, _encode(response_format(schema)))
+    return kept[1]
 
 
 def error_in(envelope: Json) -> tuple[int | None, str] | None:
@@ -69,7 +104,18 @@ def reply_of(envelope: Json, model: str) -> ModelReply | None:
         finish_reason=finish,
         refusal=refusal_of(_text(message.get("refusal")), finish),
         request_id=_text(envelope.get("id")),
+        tokens=_tokens(choice.get("logprobs")),
     )
+
+
+def _tokens(logprobs: Json) -> tuple[tuple[str, float], ...]:
+    """The tokens of a reply with their log-probabilities; none where one of them has none."""
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    if not isinstance(content, list):
+        return ()
+    pairs = [(one.get("token"), one.get("logprob")) for one in content if isinstance(one, Mapping)]
+    found = tuple((t, float(p)) for t, p in pairs if isinstance(t, str) and isinstance(p, int | float))
+    return found if len(found) == len(content) else ()
 
 
 def refusal_of(refusal: str | None, finish_reason: str | None) -> str | None:

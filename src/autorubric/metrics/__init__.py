@@ -114,6 +114,7 @@ from autorubric.metrics._read_votes import votes_table
 from autorubric.metrics._results import BootstrapResults, JudgeMetrics, NaStats, PooledMetrics, RaterMetrics
 from autorubric.metrics._scales import Binary, Interval, Nominal, Ordinal, scale_of
 from autorubric.metrics._specs import SPECS, MetricSpec, spec
+from autorubric.metrics._spreadsheet import spreadsheet_safe
 from autorubric.metrics._votes_to_truth import DawidSkeneResult, dawid_skene, majority_vote
 from autorubric.metrics.distribution import (
     DistributionResult,
@@ -258,6 +259,7 @@ __all__ = [
     "spearman",
     "spec",
     "specificity",
+    "spreadsheet_safe",
     "systematic_bias",
     "tie_calibrated_pairwise_accuracy",
     "variance_components",

@@ -14,6 +14,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import CannotAssessMode, NaMode
 from autorubric.metrics._rendering import metric_blocks, metric_rows
 from autorubric.metrics._results import JudgeMetrics, RaterMetrics
+from autorubric.metrics._spreadsheet import spreadsheet_safe
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,8 @@ class MetricsResult(RaterMetrics):
     def to_file(self, path: str | Path) -> None:
         """Writes all figures as JSON, or the rows of `to_dataframe` as CSV; the suffix says which.
 
+        The CSV is for spreadsheets: texts in it that would be formulas are marked, see `spreadsheet_safe`.
+
         Raises:
             ArgumentError: The suffix is neither.
             FileError: The file cannot be written.
@@ -83,7 +86,7 @@ class MetricsResult(RaterMetrics):
         if suffix == ".json":
             text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
         elif suffix == ".csv":
-            text = self.to_dataframe().to_csv(index=False)
+            text = spreadsheet_safe(self.to_dataframe()).to_csv(index=False)
         else:
             raise ArgumentError(f"{path}: metrics are written as .json or .csv; got {suffix!r}")
         write_text_atomic(path, text)

@@ -2,7 +2,6 @@
 
 from autorubric.prompts._compose import (
     Example,
-    Material,
     Prompt,
     Question,
     compose,
@@ -12,6 +11,7 @@ from autorubric.prompts._compose import (
     shared_prefix,
 )
 from autorubric.prompts._delimit import delimit, item_tag, neutralise
+from autorubric.prompts._shared import Material
 from autorubric.prompts._texts import MATERIAL_RULE, SYSTEM_PROMPT
 
 __all__ = [

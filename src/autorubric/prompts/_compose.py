@@ -6,19 +6,19 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from autorubric.criteria import BaseCriterion, Shown, candidate_id, object_schema
+from autorubric.criteria import BaseCriterion, Shown, object_schema
 from autorubric.llm import Message, ReplySchema
-from autorubric.prompts._delimit import delimit, item_tag, neutralise
+from autorubric.prompts._delimit import delimit, neutralise
+from autorubric.prompts._shared import Material, shared_of
 from autorubric.prompts._texts import (
     BATCH_INSTRUCTION,
     CRITERIA_HEAD,
     CRITERION_HEAD,
     EXAMPLES_HEAD,
-    GUIDELINES_HEAD,
     MATERIAL_RULE,
     SYSTEM_PROMPT,
 )
-from autorubric.values import Json, Submission
+from autorubric.values import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,26 +34,6 @@ class Example:
     text: str
     answer: str
     reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
-    """What all criteria of an item share.
-
-    Attributes:
-        submission: What is judged.
-        query: What it answers.
-        reference: A good answer to compare with.
-        guidelines: The rubric's guidelines.
-        order: Names of the candidates in the order shown, where they are compared; they stand in the place
-            of the submission then.
-    """
-
-    submission: Submission
-    query: str | None = None
-    reference: str | None = None
-    guidelines: str | None = None
-    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,58 +66,34 @@ class Prompt:
 
 def shared_prefix(material: Material) -> str:
     """The part of the user message that all criteria of an item share."""
-    submission = material.submission
-    tag = _tag(material)
-    parts = []
-    if material.guidelines:
-        parts.append(f"{GUIDELINES_HEAD}\n{material.guidelines}")
-    if material.query is not None:
-        parts.append(delimit("query", material.query, tag))
-    if material.reference is not None:
-        parts.append(delimit("reference", material.reference, tag))
-    if submission.thinking is not None:
-        parts.append(delimit("thinking", submission.thinking, tag))
-    if material.order:
-        # Letters for names: neither "gpt-5" nor "baseline" is to speak for a text.
-        parts += [
-            delimit("candidate", submission.candidates[name], tag, name=candidate_id(place))
-            for place, name in enumerate(material.order)
-        ]
-    else:
-        parts.append(delimit("submission", submission.text or "", tag))
-    return "\n\n".join(parts) + "\n\n"
-
-
-def _tag(material: Material) -> str:
-    submission = material.submission
-    others = list(submission.candidates.values())[1:]
-    return item_tag(submission.text, submission.thinking, material.query, material.reference, *others)
+    return shared_of(material).prefix
 
 
 def compose(material: Material, question: Question, *, system_prompt: str | None = None) -> Prompt:
     """The prompt for one criterion."""
     criterion = question.criterion
+    shared = shared_of(material)
     block = "\n\n".join(
         [
             f"{CRITERION_HEAD}\n{criterion.render(question.shown)}",
-            *render_examples(question.examples, _tag(material)),
+            *render_examples(question.examples, shared.tag),
             criterion.instruction(),
         ]
     )
     schema = ReplySchema(name="evaluation", schema=criterion.wire_schema, strict=criterion.strict)
-    return _prompt(shared_prefix(material), block, schema, system_prompt)
+    return _prompt(shared.prefix, block, schema, system_prompt)
 
 
 def compose_batch(
     material: Material, questions: Sequence[tuple[str, Question]], *, system_prompt: str | None = None
 ) -> Prompt:
     """The prompt for several criteria in one request, each with its id, in the order given."""
-    tag = _tag(material)
+    shared = shared_of(material)
     blocks = [
         "\n\n".join(
             [
                 f"[{key}] {question.criterion.render(question.shown)}",
-                *render_examples(question.examples, tag),
+                *render_examples(question.examples, shared.tag),
             ]
         )
         for key, question in questions
@@ -153,7 +109,7 @@ def compose_batch(
     block = "\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"])
     strict = all(question.criterion.strict for _, question in questions)
     schema = ReplySchema(name="evaluations", schema=_batch_schema(questions), strict=strict)
-    return _prompt(shared_prefix(material), block, schema, system_prompt)
+    return _prompt(shared.prefix, block, schema, system_prompt)
 
 
 def opaque_ids(count: int, rng: random.Random) -> list[str]:

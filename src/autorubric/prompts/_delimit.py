@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from typing import Literal
 
 Part = Literal["query", "reference", "thinking", "submission", "candidate", "context", "example"]
@@ -15,10 +16,16 @@ Part = Literal["query", "reference", "thinking", "submission", "candidate", "con
 _PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "candidate", "context", "example")
 # Everything that could pass for one of our delimiters at a glance: whatever bracket, tag, case, blanks or
 # invisible characters it has. No bracket is among what is skipped, so that the search is linear in the text.
-_BRACKET = "[<＜﹤〈⟨]|&lt;"
-_INVISIBLE = r"\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff\x00-\x1f"
+_BRACKET = "[<＜﹤〈⟨〈《⟪❬❮]|&(?:lt|#0*60|#x0*3c);"
+# Also marks that turn the direction of a text, join or vary characters, fill a place, or mirror ASCII unseen.
+_INVISIBLE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef\x00-\x1f\x7f-\x9f"
+)
 _WORDS = "|".join(f"[{_INVISIBLE}]*".join(part) for part in _PARTS)
-_LOOKALIKE = re.compile(rf"(?:{_BRACKET})(?=[\s/{_INVISIBLE}]*(?:{_WORDS})(?![A-Za-z]))", re.IGNORECASE)
+_SLASHES = "/／∕⁄"
+_OPENING = re.compile(_BRACKET, re.IGNORECASE)
+_LOOKALIKE = rf"(?:{_BRACKET})(?=[\s{_SLASHES}{_INVISIBLE}]*(?:{_WORDS})(?![A-Za-z]))"
 _HARMLESS = "‹"
 
 
@@ -35,7 +42,13 @@ def item_tag(*texts: str | None) -> str:
 
 def neutralise(text: str) -> str:
     """The text with the opening bracket of every look-alike of a delimiter replaced."""
-    return _LOOKALIKE.sub(_HARMLESS, text)
+    return _lookalike().sub(_HARMLESS, text) if _OPENING.search(text) else text
+
+
+@cache
+def _lookalike() -> re.Pattern[str]:
+    """Compiled when it is first used, which takes longer than loading the module."""
+    return re.compile(_LOOKALIKE, re.IGNORECASE)
 
 
 def delimit(part: Part, text: str, tag: str, *, name: str | None = None) -> str:

@@ -43,6 +43,9 @@ class EnsembleCriterionReport:
         final_reason: Reasons of the votes that carry the decision.
         error: Why there is no decision, or what failed on the way; None where nothing did.
         score_value: The value on [0, 1] with which it enters the score; None where it does not.
+        confidence: How sure the judges that grade first are, on [0, 1], where unsure criteria are escalated;
+            None where they are not, or do not say.
+        escalated: Whether the votes of the panel that was escalated to decide, and no others.
     """
 
     criterion: BaseCriterion
@@ -52,6 +55,8 @@ class EnsembleCriterionReport:
     final_reason: str = ""
     error: str | None = None
     score_value: float | None = None
+    confidence: float | None = None
+    escalated: bool = False
 
     @property
     def name(self) -> str:
@@ -140,6 +145,8 @@ class EnsembleCriterionReport:
             "final_reason": self.final_reason,
             "error": self.error,
             "score_value": self.score_value,
+            "confidence": self.confidence,
+            "escalated": self.escalated,
         }
 
     @classmethod
@@ -153,6 +160,8 @@ class EnsembleCriterionReport:
             final_reason=given["final_reason"],
             error=given["error"],
             score_value=given["score_value"],
+            confidence=given.get("confidence"),
+            escalated=given.get("escalated", False),
         )
 
 
@@ -189,6 +198,19 @@ class EvaluationReport:
     token_usage: TokenUsage | None = None
     completion_cost: float | None = None
     error: str | None = None
+
+    @property
+    def escalated(self) -> tuple[str, ...]:
+        """Names of the criteria that were escalated."""
+        return tuple(criterion.name for criterion in self.report if criterion.escalated)
+
+    @property
+    def calls_saved(self) -> int:
+        """Votes that were not asked for, since they could no longer matter.
+
+        Each is a call where every criterion has its own, as under `llm_calls="per_criterion"`.
+        """
+        return sum(vote.skipped for criterion in self.report for vote in criterion.votes)
 
     def to_dict(self) -> dict[str, Json]:
         """The report as JSON."""

@@ -34,6 +34,8 @@ class JudgeVote:
         token_usage: Tokens spent, tries included; None where not counted.
         completion_cost: US dollars spent, tries included; None where not known.
         latency_seconds: Seconds from asking to the answer.
+        skipped: Not asked for, since it could no longer matter: the verdict was decided, or the criterion not
+            escalated.
     """
 
     judge_id: str
@@ -56,11 +58,20 @@ class JudgeVote:
     token_usage: TokenUsage | None = None
     completion_cost: float | None = None
     latency_seconds: float | None = None
+    skipped: bool = False
+
+    @property
+    def lost(self) -> bool:
+        """Whether it failed for want of a reply, so that it is worth asking again."""
+        return self.status == "failed" and not self.unreadable
 
     def to_dict(self) -> dict[str, Json]:
         """The vote as JSON; fields at their defaults are left out."""
-        found = {name: getattr(self, name) for name in self.__slots__}
-        kept = {name: value for name, value in found.items() if value != _DEFAULTS.get(name, _UNSET)}
+        kept: dict[str, Json] = {}
+        for name, default in _DEFAULTS:
+            value = getattr(self, name)
+            if value is not default and value != default:
+                kept[name] = value
         if self.token_usage is not None:
             kept["token_usage"] = self.token_usage.to_dict()
         if self.verdict is not None:
@@ -103,8 +114,7 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
 
 
 _UNSET = object()
-_DEFAULTS: dict[str, object] = {
-    name: field.default
+_DEFAULTS: tuple[tuple[str, object], ...] = tuple(
+    (name, _UNSET if name in ("judge_id", "status") else field.default)
     for name, field in JudgeVote.__dataclass_fields__.items()
-    if name not in ("judge_id", "status")
-}
+)

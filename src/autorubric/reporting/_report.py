@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from autorubric.aggregation import decide_by_judge, decide_panel
 from autorubric.criteria import BaseCriterion
-from autorubric.graders._base import GradingTask, Votes
-from autorubric.graders._policy import GradingPolicy
+from autorubric.reporting._escalation import confidence_of
+from autorubric.reporting._policy import GradingPolicy
+from autorubric.reporting._task import GradingTask, Votes
 from autorubric.scoring import (
     Entry,
     TreeScore,
@@ -40,10 +41,7 @@ def build_report(
         policy: How they are combined and scored.
         length_penalty: What is taken off for length, where it is known; else it is computed.
     """
-    reports = [
-        replace(criterion_report(c.facing(task.submission), votes.get(c.name or "", ()), policy), criterion=c)
-        for c in task.rubric
-    ]
+    reports = [_facing_report(task, c, votes.get(c.name or "", ()), policy) for c in task.rubric]
     reports = _under_conditions(reports, policy)
     penalty = length_penalty
     if penalty is None:
@@ -67,11 +65,19 @@ def build_report(
     )
 
 
+def _facing_report(
+    task: GradingTask, criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
+) -> EnsembleCriterionReport:
+    facing = criterion.facing(task.submission)
+    report = criterion_report(facing, votes, policy)
+    return report if facing is criterion else replace(report, criterion=criterion)
+
+
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
     """Tokens of all votes, and US dollars of those whose cost is known; None where nothing is."""
     usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
-    return sum(usages, TokenUsage()) if usages else None, sum(costs) if costs else None
+    return TokenUsage.sum(usages) if usages else None, sum(costs) if costs else None
 
 
 def criterion_report(
@@ -79,16 +85,37 @@ def criterion_report(
 ) -> EnsembleCriterionReport:
     """What votes on one criterion come to under a policy."""
     by_judge = decide_by_judge(criterion, votes, policy.aggregation)
-    decision = decide_panel(criterion, votes, by_judge, policy.aggregation)
+    deciding, confidence, escalated = votes, None, False
+    if policy.escalation is not None and criterion.check is None:
+        deciding, strong = policy.escalation.split(votes)
+        first = _panel(criterion, deciding, by_judge, policy)
+        confidence = confidence_of(deciding, first)
+        escalated = policy.escalation.is_unsure(criterion, first, confidence)
+        deciding = strong if escalated else deciding
+    decision = _panel(criterion, deciding, by_judge, policy)
     return EnsembleCriterionReport(
         criterion=criterion,
         decision=decision,
         votes=list(votes),
         judge_decisions=by_judge,
-        final_reason=_final_reason(criterion, decision, votes),
-        error=_criterion_error(decision, votes),
+        final_reason=_final_reason(criterion, decision, deciding),
+        error=_criterion_error(decision, deciding),
         score_value=entering_value(criterion, decision, policy.cannot_assess),
+        confidence=confidence,
+        escalated=escalated,
     )
+
+
+def _panel(
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    judges: Mapping[str, Decision],
+    policy: GradingPolicy,
+) -> Decision:
+    """What these votes come to, of the judges that cast them."""
+    voting = dict.fromkeys(vote.judge_id for vote in votes)
+    own = {judge: judges[judge] for judge in voting}
+    return decide_panel(criterion, votes, own, policy.aggregation)
 
 
 def _under_conditions(
@@ -158,6 +185,9 @@ def _judge_score(
     policy: GradingPolicy,
     penalty: float,
 ) -> float | None:
+    if any(vote.skipped and vote.judge_id == judge for report in reports for vote in report.votes):
+        # What is missing was left out because of what others said: the rest is no sample of the judge's.
+        return None
     own = _own(judge, reports)
     entries = {r.name: _judge_entry(r, own.get(r.name), policy) for r in reports}
     if all(entry.value is None or own[name].assumed for name, entry in entries.items()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.aggregation import AggregationPolicy
+from autorubric.reporting._escalation import EscalationRule
 from autorubric.types import CannotAssessConfig, LengthPenalty
 
 
@@ -16,6 +17,8 @@ class GradingPolicy(BaseModel):
         cannot_assess: How criteria without a judgment count.
         length_penalty: What length takes off; None for nothing.
         normalize: Whether the score is brought to [0, 1].
+        escalation: Which judges decide on what the others are unsure of; None where all decide together.
+        stop_when_decided: Whether votes that can no longer change a verdict are left out.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -24,3 +27,5 @@ class GradingPolicy(BaseModel):
     cannot_assess: CannotAssessConfig = Field(default_factory=CannotAssessConfig)
     length_penalty: LengthPenalty | None = None
     normalize: bool = True
+    escalation: EscalationRule | None = None
+    stop_when_decided: bool = False

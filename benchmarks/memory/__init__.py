@@ -1,0 +1,1 @@
+"""How much memory a run takes, by the number of its items."""

@@ -1,0 +1,77 @@
+"""Peak memory of a run, by items: `python -m benchmarks.memory`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from benchmarks.throughput._server import serving
+
+
+def measured(judge: str, items: int) -> dict[str, Any]:
+    """The figures of a run of so many items and five criteria, and of the bare client's as many calls."""
+    with serving(0.0) if judge == "model" else nullcontext("") as api_base:
+        found = _child("run", items, api_base)
+        bare = _child("bare", items, api_base) if api_base else None
+    return {
+        "judge": judge,
+        "items": items,
+        "peak_mib": found["peak_mib"],
+        "above_imports_kib_an_item": 1024 * (found["peak_mib"] - found["before_mib"]) / items,
+        "bare_peak_mib": bare["peak_mib"] if bare else None,
+        "seconds": found["seconds"],
+    }
+
+
+def _child(what: str, items: int, api_base: str) -> dict[str, float]:
+    call = [sys.executable, "-m", "benchmarks.memory._run", what, str(items), api_base]
+    ended = subprocess.run(call, capture_output=True, encoding="utf-8", check=True)
+    found: dict[str, float] = json.loads(ended.stdout)
+    return found
+
+
+def table(found: Sequence[dict[str, Any]]) -> str:
+    """The figures as a markdown table."""
+    lines = [
+        ("judge", "items", "peak MiB", "bare client's MiB", "times the smallest run", "seconds"),
+        ("---", *["--:"] * 5),
+    ]
+    for one in found:
+        first = next(other for other in found if other["judge"] == one["judge"])
+        bare = "" if one["bare_peak_mib"] is None else f"{one['bare_peak_mib']:.1f}"
+        lines.append(
+            (
+                one["judge"],
+                f"{one['items']:,}",
+                f"{one['peak_mib']:.1f}",
+                bare,
+                f"{one['peak_mib'] / first['peak_mib']:.3f}",
+                f"{one['seconds']:.0f}",
+            )
+        )
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures the runs asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument("--function", nargs="*", type=int, default=[10_000, 100_000], help="items, no model")
+    parser.add_argument("--model", nargs="*", type=int, default=[500, 5000], help="items, direct transport")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    given = parser.parse_args(argv)
+    found = [measured("model", items) for items in given.model]
+    found += [measured("function", items) for items in given.function]
+    print(table(found))
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""How long it takes to open a finished run, and to go on with it."""

@@ -1,0 +1,96 @@
+"""Seconds from process start to a stored run's result: `python -m benchmarks.resume`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.memory._run import graded, write_dataset
+
+_BARE = """
+import json, sys
+with open(sys.argv[1] + "/run/items.jsonl", "rb") as lines:
+    print(sum(json.loads(line)["score"] for line in lines))
+"""
+_OPEN = """
+import sys
+from autorubric import EvalResult
+print(EvalResult.from_experiment(sys.argv[1] + "/run").total_items)
+"""
+_RESUME = """
+import sys
+from autorubric import CriterionGrader, RubricDataset, evaluate_sync
+from benchmarks.memory._run import judge
+result = evaluate_sync(RubricDataset.stream(sys.argv[1] + "/items.jsonl"), CriterionGrader(judges=[judge]),
+                       experiment_name="run", experiments_dir=sys.argv[1], show_progress=False)
+print(result.total_items)
+"""
+
+_CODES = {"bare": _BARE, "open": _OPEN, "resume": _RESUME}
+
+
+def measured(items: int, repetitions: int) -> dict[str, Any]:
+    """Seconds to read the lines of items and no more, to open the run, and to go on with it; medians."""
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = Path(folder) / "items.jsonl"
+        write_dataset(dataset, items)
+        graded(dataset, Path(folder), "")
+        votes = (Path(folder) / "run" / "votes.jsonl").stat().st_size
+        # The first round, which leaves the byte code behind that an installed package has, does not count.
+        taken = [[_taken(code, folder) for code in _CODES.values()] for _ in range(1 + repetitions)][1:]
+        if (Path(folder) / "run" / "votes.jsonl").stat().st_size != votes:
+            raise SystemExit("going on with a finished run repeated a call")
+    found: dict[str, Any] = {"items": items}
+    for name, column in zip(_CODES, zip(*taken, strict=True), strict=True):
+        for unit, seconds in zip(("s", "cpu_s"), zip(*column, strict=True), strict=True):
+            found[f"{name}_{unit}"] = statistics.median(seconds)
+    return found
+
+
+def _taken(code: str, folder: str) -> tuple[float, float]:
+    """Seconds by the clock and of the CPU."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = f"{folder}/byte-code"
+    before, start = os.times(), time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", code, folder], stdout=subprocess.DEVNULL, env=environment, check=True
+    )
+    after, seconds = os.times(), time.perf_counter() - start
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return seconds, cpu
+
+
+def table(found: Sequence[dict[str, Any]]) -> str:
+    """The figures as a markdown table."""
+    heads = ("reading the lines s", "opening s", "of the CPU", "going on s", "of the CPU")
+    names = ("bare_s", "open_s", "open_cpu_s", "resume_s", "resume_cpu_s")
+    lines: list[tuple[str, ...]] = [("items", *heads), ("--:",) * (1 + len(heads))]
+    lines += [(f"{one['items']:,}", *(f"{one[name]:.2f}" for name in names)) for one in found]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures the runs asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.resume", description=__doc__)
+    parser.add_argument("--items", nargs="+", type=int, default=[5000, 100_000])
+    parser.add_argument("--repetitions", type=int, default=5, help="of which the median is taken (default 5)")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    given = parser.parse_args(argv)
+    found = [measured(items, given.repetitions) for items in given.items]
+    print(table(found))
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

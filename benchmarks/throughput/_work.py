@@ -1,0 +1,85 @@
+"""What is graded: short essays against five criteria, the same bodies for the library and the bare client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from autorubric import Criterion, CriterionGrader, JudgeSpec, LLMConfig, RubricDataset
+from autorubric.judges import ModelJudge
+from autorubric.llm import LLMClient, ModelReply, ModelRequest
+from autorubric.llm._wire import body_of
+
+_SENTENCE = "The river rose by a third in the week, and number {} of the stations gave a measured account. "
+_REQUIREMENTS = (
+    "States the main finding in the first paragraph",
+    "Names the source of every figure that it quotes",
+    "Is free of claims that the figures do not carry",
+    "Says how certain the finding is",
+    "Is written in plain words that a newcomer can follow",
+)
+CRITERIA = len(_REQUIREMENTS)
+
+
+def dataset_of(calls: int) -> RubricDataset:
+    """A dataset whose grading takes so many judge calls, in whole items."""
+    rubric = [Criterion(name=f"c{place}", requirement=text) for place, text in enumerate(_REQUIREMENTS)]
+    dataset = RubricDataset(prompt="Report on the floods of the week.", rubric=rubric, name="floods")
+    for number in range(calls // CRITERIA):
+        dataset.add_item(submission=_SENTENCE.format(number) * 12, id=f"item-{number}")
+    return dataset
+
+
+def config_of(api_base: str, transport: str, parallel: int) -> LLMConfig:
+    """The judge's config."""
+    return LLMConfig.model_validate(
+        {
+            "model": "openai/judge",
+            "api_base": api_base,
+            "api_key": "none-needed-here-1",
+            "temperature": 0.0,
+            "transport": transport,
+            "max_parallel_requests": parallel,
+        }
+    )
+
+
+def grader_of(config: LLMConfig) -> CriterionGrader:
+    """The grader that a user would make of it."""
+    return CriterionGrader(judges=[JudgeSpec(config, "judge")])
+
+
+class _Recorder:
+    """Keeps the body of each request."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        self.bodies.append(body_of(request, {}))
+        return ModelReply(text='{"reason": "so", "verdict": "MET"}', model=request.model)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def bodies_of(dataset: RubricDataset, config: LLMConfig) -> list[bytes]:
+    """The body of every request that grading the dataset sends."""
+    recorder = _Recorder()
+    client = LLMClient(config, transport=recorder)
+    grader = CriterionGrader(judges=[ModelJudge(judge_id="judge", client=client)])
+
+    async def record() -> None:
+        for position, item in enumerate(dataset.items):
+            await grader.grade(item.submission, dataset.get_item_rubric(position), query=dataset.prompt)
+
+    asyncio.run(record())
+    return recorder.bodies
+
+
+def arguments_of(body: bytes) -> dict[str, Any]:
+    """A body as the arguments of litellm's `acompletion`, the model left out."""
+    arguments: dict[str, Any] = json.loads(body)
+    del arguments["model"]
+    return arguments

@@ -1,0 +1,201 @@
+"""Whether votes that are still to come could change a verdict; where they cannot, they need not be asked for.
+
+A verdict is settled where every answer to the votes that are left out, abstentions and failures included,
+leads to it. That is shown from the aggregator's definition: for those that count (majority, weighted,
+unanimous, any, mode, weighted mode), and for no other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from autorubric.aggregation._ballots import Ballot
+from autorubric.aggregation._decide import (
+    AggregationPolicy,
+    as_ballot,
+    ballot_of,
+    counted_answer,
+    decide_by_judge,
+)
+from autorubric.aggregation._methods import (
+    Aggregator,
+    any_met,
+    majority,
+    mode,
+    unanimous,
+    weighted,
+    weighted_mode,
+)
+from autorubric.criteria import BaseCriterion
+from autorubric.types import JudgeVote
+from autorubric.values import Answer
+
+_MARGIN = 1e-9
+"""Relative lead that counts as one: well above the aggregators' own tolerance for sums of weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """What is known of a count: who has said what, and how much weight may still come."""
+
+    criterion: BaseCriterion
+    answers: Sequence[Answer]
+    weights: Sequence[float]
+    open_weights: Sequence[float]
+
+    @property
+    def unweighted(self) -> _Standing:
+        ones = [1.0] * len(self.answers)
+        return replace(self, weights=ones, open_weights=[1.0] * len(self.open_weights))
+
+    def shares(self) -> dict[str, float]:
+        shares: dict[str, float] = {}
+        for answer, weight in zip(self.answers, self.weights, strict=True):
+            shares[repr(answer.code)] = shares.get(repr(answer.code), 0.0) + weight
+        return shares
+
+
+def _more_than_half(standing: _Standing) -> bool:
+    """One answer keeps more than half whatever comes, or none but the conservative one can still reach it."""
+    shares, coming = standing.shares(), sum(standing.open_weights)
+    cast = sum(standing.weights)
+    if any(2 * share - (cast + coming) > _MARGIN * (cast + coming) for share in shares.values()):
+        return True
+    conservative = repr(standing.criterion.conservative().code)
+    best = max((share for code, share in shares.items() if code != conservative), default=0.0)
+    # An exact tie is conservative; sums of weights are not exact, and a tenth of the aggregators' tolerance
+    # is far above their error.
+    return cast > 0 and 2 * best + coming - cast <= 1e-13 * cast
+
+
+def _leads(standing: _Standing) -> bool:
+    """One answer leads by more than what may still come."""
+    shares, coming = standing.shares(), sum(standing.open_weights)
+    total = sum(standing.weights) + coming
+    first, second = sorted([*shares.values(), 0.0, 0.0], reverse=True)[:2]
+    return first - second - coming > _MARGIN * total
+
+
+def _one_met(standing: _Standing) -> bool:
+    return any(answer.value == 1.0 for answer in standing.answers)
+
+
+def _not_all_alike(standing: _Standing) -> bool:
+    if standing.criterion.level == "binary":
+        return any(answer.value == 0.0 for answer in standing.answers)
+    return len(standing.shares()) > 1
+
+
+_Test: TypeAlias = Callable[[_Standing], bool]
+_TESTS: Mapping[Aggregator, _Test] = MappingProxyType(
+    {
+        majority: lambda standing: _more_than_half(standing.unweighted),
+        weighted: _more_than_half,
+        mode: lambda standing: _leads(standing.unweighted),
+        weighted_mode: _leads,
+        any_met: _one_met,
+        unanimous: _not_all_alike,
+    }
+)
+
+
+def is_settled(
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    unasked: Sequence[JudgeVote],
+    policy: AggregationPolicy,
+) -> bool:
+    """Whether the verdict on a criterion is the same whatever the votes not yet asked for turn out to be.
+
+    Args:
+        criterion: The criterion.
+        votes: The votes that are there.
+        unasked: The others of the panel; their judge, sample and weight count.
+        policy: How they are combined.
+    """
+    if not unasked:
+        return True
+    test = _TESTS.get(policy.aggregator(criterion))
+    if test is None or not any(vote.status == "answered" for vote in votes):
+        return False
+    if any(vote.unreadable for vote in votes):
+        # Whether such a reply swayed the verdict is known only once all have voted.
+        return False
+    panel = _panel(criterion, votes, unasked, policy, test)
+    return bool(panel.answers) and (not panel.open_weights or test(panel))
+
+
+def _panel(
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    unasked: Sequence[JudgeVote],
+    policy: AggregationPolicy,
+    test: _Test,
+) -> _Standing:
+    weights = {vote.judge_id: vote.weight for vote in (*votes, *unasked)}
+    ballots: list[Ballot] = []
+    coming = {vote.judge_id: weights[vote.judge_id] for vote in unasked}
+    for judge, made in decide_by_judge(criterion, votes, policy).items():
+        if judge in coming:
+            own = [vote for vote in votes if vote.judge_id == judge and vote.status == "answered"]
+            left = [vote.weight for vote in unasked if vote.judge_id == judge]
+            if not own or not test(
+                _standing(criterion, [ballot_of(criterion, v) for v in own], left, policy)
+            ):
+                continue
+            del coming[judge]
+        ballots.append(as_ballot(made, weights[judge]))
+    return _standing(criterion, ballots, list(coming.values()), policy)
+
+
+def _standing(
+    criterion: BaseCriterion,
+    ballots: Sequence[Ballot],
+    open_weights: Sequence[float],
+    policy: AggregationPolicy,
+) -> _Standing:
+    counted = [
+        (found, b.weight) for b in ballots if (found := counted_answer(criterion, b, policy)) is not None
+    ]
+    return _Standing(
+        criterion=criterion,
+        answers=[answer for answer, _ in counted],
+        weights=[weight for _, weight in counted],
+        open_weights=open_weights,
+    )
+
+
+def counts_weights(criterion: BaseCriterion, policy: AggregationPolicy) -> bool:
+    """Whether heavier votes settle a verdict sooner than others."""
+    return policy.aggregator(criterion) in (weighted, weighted_mode)
+
+
+def votes_wanted(
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    unasked: Sequence[JudgeVote],
+    policy: AggregationPolicy,
+) -> int:
+    """How many of the votes not yet asked for, from the first, could settle the verdict at the soonest.
+
+    Asking for so many at once wastes none: fewer could not, whatever they say. (Unanimity on choices is
+    settled by disagreement; there, of judges with several samples, some may be asked for too early.)
+    """
+    if policy.aggregator(criterion) not in _TESTS:
+        return len(unasked)
+    codes = [answer.code for answer in criterion.answers() if not answer.abstains]
+    # The soonest is reached where all agree or, for what only disagreement settles, where they take turns.
+    runs = [[code] for code in codes] + [codes]
+    for count in range(len(unasked)):
+        for run in runs:
+            said = [
+                replace(vote, status="answered", answer=code)
+                for vote, code in zip(unasked[:count], itertools.cycle(run), strict=False)
+            ]
+            if is_settled(criterion, [*votes, *said], unasked[count:], policy):
+                return count
+    return len(unasked)

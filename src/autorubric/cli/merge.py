@@ -1,0 +1,60 @@
+"""`autorubric merge`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+
+RunFolders = Annotated[
+    list[Path], typer.Argument(metavar="RUN...", help="The folders of the runs.", show_default=False)
+]
+OutFolder = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="The folder of the merged run; must not be there yet.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
+    """Make one run of several: of the shards of a dataset, or of other runs by the same judges.
+
+    Runs that depend on different things, and votes that contradict each other, are refused. What is missing
+    is told.
+
+    With --json the object has: experiment_dir, total_items, successful_items, failed_items, mean_score and
+    notices.
+
+    \b
+    Example:
+      autorubric merge experiments/essays-*-of-8 --out experiments/essays
+
+    Exit codes: 0 done, 2 faulty command line or run folder.
+    """
+    result = autorubric.merge_runs(runs, out)
+    for text in result.notices:
+        notice(text)
+    if as_json:
+        print_json(
+            {
+                "experiment_dir": str(result.experiment_dir),
+                "total_items": result.total_items,
+                "successful_items": result.successful_items,
+                "failed_items": result.failed_items,
+                "mean_score": result.item_results.tally.mean_score,
+                "notices": list(result.notices),
+            }
+        )
+    else:
+        print_blocks(result.blocks())
+    return Exit.DONE

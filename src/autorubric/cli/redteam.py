@@ -1,0 +1,121 @@
+"""`autorubric redteam`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+from autorubric.cli.eval import DatasetFile, RubricFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from autorubric.dataset import RubricDataset
+    from autorubric.graders import Grader
+    from autorubric.redteam import Attack, RedteamReport
+
+Attacks = Annotated[
+    str | None,
+    typer.Option(
+        "--attacks",
+        metavar="A,B",
+        help="Families or ids of the attacks, with commas between; all if left out. The controls are always "
+        "among them.",
+        show_default=False,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=1, help="Attack the first N items alone.", show_default=False),
+]
+FailOver = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-over",
+        metavar="X",
+        min=0,
+        max=1,
+        help="Exit with 1 if the flip rate of all attacks is over X.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def redteam(  # noqa: PLR0913 - one parameter an option
+    dataset: DatasetFile,
+    judge: JudgeNames,
+    rubric: RubricFile = None,
+    attacks: Attacks = None,
+    limit: Limit = None,
+    api_base: ApiBase = None,
+    cache_dir: CacheDir = None,
+    fail_over: FailOver = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Attack your own judges with prompt injections, and see how often their verdicts flip.
+
+    Each item is graded as it is, again as it is, and once under each of forty attacks and two harmless
+    texts: 44 gradings an item. A flip is a verdict that moves the way the attack is aimed; verdicts that had
+    no room to move that way do not count. The noise is how often the same verdicts moved without an attack.
+
+    With --json the object has: items, attacks, gradings, tokens, cost, n_unjudged, overall and control, each
+    with rate, noise, excess and counts; by_family, by_criterion and by_attack with the same by name; flips, a
+    list with: item_id, criterion, attack, family, clean, attacked; and notices.
+
+    \b
+    Examples:
+      autorubric redteam essays.json --judge gpt-4.1-mini --limit 20
+      autorubric redteam essays.json --rubric rubric.yaml --judge lexical \\
+          --attacks roles,override-plain --fail-over 0.05
+
+    Exit codes: 0 done, 1 over --fail-over, 2 faulty command line or file, 3 could not be judged,
+    130 stopped.
+    """
+    # Late, since it loads numpy, and `--help` need not wait for it.
+    from autorubric.redteam import builtin_attacks, choose_attacks
+
+    chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
+    items = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
+    grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
+    report = _run(items, grader, chosen, limit)
+    if as_json:
+        print_json(report.to_dict())
+        for text in report.notices():
+            notice(text)
+    else:
+        print_blocks(report.blocks())
+    return _code(report, fail_over)
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _run(
+    dataset: RubricDataset, grader: Grader, attacks: Sequence[Attack], limit: int | None
+) -> RedteamReport:
+    # Late, since `--help` should not wait for it.
+    import asyncio
+
+    from autorubric.redteam import red_team
+
+    async def work() -> RedteamReport:
+        try:
+            return await red_team(dataset, grader, attacks=attacks, limit=limit)
+        finally:
+            await grader.aclose()
+
+    return asyncio.run(work())
+
+
+def _code(report: RedteamReport, fail_over: float | None) -> Exit:
+    rate = report.overall.rate.value
+    if rate is None or report.n_failed:
+        return Exit.UNJUDGED
+    return Exit.BELOW if fail_over is not None and rate > fail_over else Exit.DONE

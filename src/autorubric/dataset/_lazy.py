@@ -1,0 +1,230 @@
+"""Items that stay in their file until they are asked for."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn, Protocol, overload
+
+from autorubric._files import Faults, FilePath
+from autorubric.dataset._ids import IdIndex
+from autorubric.dataset._item import DataItem
+from autorubric.errors import DatasetError
+
+_MOST_FAULTS = 100
+"""After so many faults the rest of a file is not read."""
+
+
+class Rows(Protocol):
+    """The rows of a file, by position.
+
+    Attributes:
+        source: What the file is called in errors.
+    """
+
+    source: str
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __getitem__(self, position: int, /) -> Any: ...
+
+    def place(self, position: int) -> FilePath:
+        """Where the row stands, for errors."""
+        ...
+
+    def line_of(self, position: int) -> int | None:
+        """The row's line in the file; None where the format has none."""
+        ...
+
+
+ReadRow = Callable[[Any, int, Faults], DataItem | None]
+"""From a row and its position to an item; faults are noted, and then there is none."""
+
+
+class LazyItems(Sequence[DataItem]):
+    """A dataset's items, read from a file each time they are asked for, in the memory of one.
+
+    Going through them checks what reading the whole file would check: that ids are unique too. All faults
+    from the first one on are reported.
+
+    Args:
+        rows: The rows of the file.
+        read: Makes an item of a row.
+        distinct: Whether the ids are known to be unique.
+    """
+
+    def __init__(self, rows: Rows, read: ReadRow, *, distinct: bool = False) -> None:
+        self.rows = rows
+        self._read = read
+        self._distinct = distinct
+        self._last: tuple[int, DataItem] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, position: int) -> DataItem: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[DataItem]: ...
+
+    def __getitem__(self, position: int | slice) -> DataItem | Sequence[DataItem]:
+        at = range(len(self))[position]
+        return self._one(at) if isinstance(at, int) else [self._one(each) for each in at]
+
+    def _one(self, position: int) -> DataItem:
+        # Whoever asks for an item asks several things of it, one after the other.
+        if self._last is not None and self._last[0] == position:
+            return self._last[1]
+        faults = self._faults(position)
+        item = self._read(self.rows[position], position, faults)
+        faults.raise_as(DatasetError)
+        assert item is not None
+        self._last = (position, item)
+        return item
+
+    def __iter__(self) -> Iterator[DataItem]:
+        ids = None if self._distinct else IdIndex(lambda position: self[position].id or str(position))
+        rows = enumerate(self.rows)
+        for position, row in rows:
+            faults = self._faults(position)
+            item = self._checked(row, position, faults, ids)
+            if faults or item is None:
+                self._raise_all(faults, rows, ids)
+            else:
+                yield item
+        self._distinct = True
+
+    def _checked(self, row: Any, position: int, faults: Faults, ids: IdIndex | None) -> DataItem | None:
+        item = self._read(row, position, faults)
+        if ids is None or item is None:
+            return item
+        item_id = item.id or str(position)
+        before = ids.add(item_id, position)
+        if before is not None:
+            message = f"the id {item_id!r} is that of item {before} too; ids are unique"
+            place = (*self.rows.place(position), "id")
+            faults.add(place, f"{message}, and an item without one has its position")
+        return item
+
+    def _raise_all(self, first: Faults, rest: Iterator[tuple[int, Any]], ids: IdIndex | None) -> NoReturn:
+        """Raises the faults found and those of the rows that follow."""
+        found = list(first.found)
+        for position, row in rest:
+            faults = self._faults(position)
+            self._checked(row, position, faults, ids)
+            found += faults.found
+            if len(found) >= _MOST_FAULTS:
+                break
+        raise DatasetError(self.rows.source, found)
+
+    def ids(self) -> Iterator[str]:
+        """The items' ids, or positions as texts."""
+        return (item.id or str(position) for position, item in enumerate(self))
+
+    def part(self, positions: range) -> LazyItems:
+        """The items at some positions, with the ids that they have here."""
+
+        def read(row: Any, position: int, faults: Faults) -> DataItem | None:
+            item = self._read(row, positions[position], faults)
+            if item is None or item.id is not None:
+                return item
+            return item.model_copy(update={"id": str(positions[position])})
+
+        return LazyItems(_PartRows(self.rows, positions), read)
+
+    def _faults(self, position: int) -> Faults:
+        return Faults(self.rows.source, lambda path: self.rows.line_of(position))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _PartRows:
+    """Every so many rows of a file."""
+
+    def __init__(self, rows: Rows, positions: range) -> None:
+        self.source = rows.source
+        self._rows = rows
+        self._positions = positions
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Any]:
+        wanted = self._positions
+        return islice(iter(self._rows), wanted.start, wanted.stop, wanted.step)
+
+    def __getitem__(self, position: int) -> Any:
+        return self._rows[self._positions[position]]
+
+    def place(self, position: int) -> FilePath:
+        """Where the row stands, for errors."""
+        return self._rows.place(self._positions[position])
+
+    def line_of(self, position: int) -> int | None:
+        """The row's line in the file; None where the format has none."""
+        return self._rows.line_of(self._positions[position])
+
+
+class LineRows:
+    """The lines of a JSON lines file, as bytes, found by their offsets.
+
+    Args:
+        path: The file.
+        starts: Offset of each line that is not blank; see `line_starts`.
+        header: How many of them come before the first item.
+    """
+
+    def __init__(self, path: Path, starts: array[int], header: int) -> None:
+        self.source = str(path)
+        self._path = path
+        self._starts = starts
+        self._header = header
+
+    def __len__(self) -> int:
+        return len(self._starts) - self._header
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            for number in range(self._header, len(self._starts)):
+                file.seek(self._starts[number])
+                yield file.readline()
+
+    def __getitem__(self, position: int) -> bytes:
+        with self._path.open("rb") as file:
+            file.seek(self._starts[position + self._header])
+            return file.readline()
+
+    def place(self, position: int) -> FilePath:
+        """Where the row stands, for errors."""
+        return (position + self._header,)
+
+    def line_of(self, position: int) -> int:
+        """The row's line in the file, from 1, blank lines counted."""
+        left, lines = self._starts[position + self._header], 1
+        with self._path.open("rb") as file:
+            while left and (chunk := file.read(min(left, 1 << 20))):
+                lines += chunk.count(b"\n")
+                left -= len(chunk)
+        return lines
+
+
+def line_starts(path: Path) -> array[int]:
+    """Offset of each line of a file that is not blank."""
+    # Four bytes a line where the file lets them be enough.
+    starts, offset = array("I" if path.stat().st_size < 1 << 32 else "Q"), 0
+    with path.open("rb") as file:
+        for line in file:
+            if not line.isspace():
+                starts.append(offset)
+            offset += len(line)
+    return starts

@@ -1,0 +1,218 @@
+"""What a dataset holds: items, and what each of them comes to beside what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from autorubric._files import Faults
+from autorubric.dataset._item import DataItem, canonical_sha256, seen_by_judges
+from autorubric.dataset._lazy import LazyItems
+from autorubric.dataset._read import Contents, DatasetReader
+from autorubric.dataset._truth import by_name, truth_of
+from autorubric.errors import ArgumentError, DatasetError
+from autorubric.rubric import Rubric
+from autorubric.values import Json
+
+
+class SharingItems:
+    """Items with a prompt, a rubric and a reference that they share, in whatever form they came."""
+
+    def __init__(
+        self,
+        prompt: str | None = None,
+        rubric: Rubric | Mapping[str, Any] | Sequence[Any] | None = None,
+        items: Iterable[DataItem | Mapping[str, Any]] = (),
+        name: str | None = None,
+        reference_submission: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        """A dataset of these items.
+
+        Raises:
+            DatasetError: The rubric or items have faults, ids repeat, or labels do not fit their rubric;
+                all are reported.
+        """
+        header = {
+            "prompt": prompt,
+            "rubric": rubric,
+            "name": name,
+            "reference_submission": reference_submission,
+            "metadata": metadata,
+        }
+        placed = ((("items", position), item) for position, item in enumerate(items))
+        self._fill(DatasetReader(Faults("RubricDataset")).contents(header, placed))
+
+    def _fill(self, contents: Contents) -> None:
+        self.prompt = contents.prompt
+        self.rubric = contents.rubric
+        self.name = contents.name
+        self.reference_submission = contents.reference_submission
+        self.metadata = contents.metadata
+        self._items = contents.items
+        self._ids: set[str] | None = None
+
+    @classmethod
+    def _of(cls, contents: Contents) -> Self:
+        dataset = cls.__new__(cls)
+        dataset._fill(contents)
+        return dataset
+
+    def _contents(self) -> Contents:
+        return Contents(
+            self.prompt, self.rubric, self.name, self.reference_submission, self.metadata, self._items
+        )
+
+    @property
+    def items(self) -> Sequence[DataItem]:
+        """The items, in order; `add_item` adds one."""
+        return self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[DataItem]:
+        return iter(self._items)
+
+    def __getitem__(self, position: int) -> DataItem:
+        return self._items[position]
+
+    def add_item(self, submission: Json | DataItem, **fields: Any) -> DataItem:
+        """Adds an item and returns it.
+
+        Args:
+            submission: The submission, or an item as a whole.
+            **fields: The other fields of a `DataItem`.
+
+        Raises:
+            DatasetError: The item has faults, or its id is taken; nothing is added then.
+        """
+        given = submission if isinstance(submission, DataItem) else {"submission": submission, **fields}
+        reader = DatasetReader(Faults("RubricDataset.add_item"))
+        item = reader.contents({"rubric": self.rubric}, [((), given)]).items[0]
+        item_id = item.id or str(len(self))
+        if self._ids is None:
+            self._ids = {self.item_id(i) for i in range(len(self))}
+        if item_id in self._ids:
+            reader.faults.add(("id",), f"the dataset has an item {item_id!r}; ids are unique")
+            reader.faults.raise_as(DatasetError)
+        self._ids.add(item_id)
+        if not isinstance(self._items, list):
+            self._items = list(self._items)
+        self._items.append(item)
+        return item
+
+    def item_id(self, i: int) -> str:
+        """The item's id; where it has none, its position as text."""
+        return self._items[i].id or str(range(len(self))[i])
+
+    def item_ids(self) -> Iterator[str]:
+        """The ids of all items, in order, as `item_id` gives them."""
+        items = self._items
+        return items.ids() if isinstance(items, LazyItems) else map(self.item_id, range(len(self)))
+
+    def get_item_rubric(self, i: int) -> Rubric:
+        """The item's own rubric, else the dataset's.
+
+        Raises:
+            ArgumentError: Neither has one.
+        """
+        rubric = self._rubric_of(i)
+        if rubric is None:
+            raise ArgumentError(
+                f"item {self.item_id(i)!r} has no rubric and neither has the dataset; give either one"
+            )
+        return rubric
+
+    def _rubric_of(self, i: int) -> Rubric | None:
+        own = self._items[i].rubric
+        return self.rubric if own is None else own
+
+    def get_item_prompt(self, i: int) -> str | None:
+        """What the item's submission answers: its own prompt, else the dataset's."""
+        own = self._items[i].prompt
+        return self.prompt if own is None else own
+
+    def get_item_reference_submission(self, i: int) -> str | None:
+        """The item's own model answer, else the dataset's."""
+        own = self._items[i].reference_submission
+        return self.reference_submission if own is None else own
+
+    def item_truth(self, i: int) -> dict[str, Json] | None:
+        """The item's labels by criterion name, as they were given; None where it has none.
+
+        Where `ground_truth` lacks a label, the majority of the item's `ratings` stands in: the label that
+        most raters gave. Ratings are compared by what the criterion reads in them (`yes` is `MET`), NA is
+        a label like others, and CANNOT_ASSESS is no vote. On an interval level it is their mean, or their
+        lower median where the mean is no allowed answer. Where two labels are tied the label is missing.
+        Criteria without a label are left out.
+        """
+        return truth_of(self._items[i], self._rubric_of(i))
+
+    def item_ratings(self, i: int) -> dict[str, dict[str, Json]]:
+        """The item's labels by rater and criterion name, as they were given; missing ones left out."""
+        rubric = self._rubric_of(i)
+        return {rater: by_name(labels, rubric) for rater, labels in self._items[i].ratings.items()}
+
+    def item_fingerprint(self, i: int) -> str:
+        """SHA-256 of what a judge sees of the item: submission, prompt and reference; not of its labels."""
+        return canonical_sha256(
+            seen_by_judges(self._items[i], self.get_item_prompt(i), self.get_item_reference_submission(i))
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the ids and fingerprints of all items, in order."""
+        return canonical_sha256([[self.item_id(i), self.item_fingerprint(i)] for i in range(len(self))])
+
+    @property
+    def criterion_names(self) -> tuple[str, ...]:
+        """Names of the rubric's criteria; without one, of the items' rubrics, in order of appearance."""
+        rubrics = [self.rubric] if self.rubric is not None else [item.rubric for item in self._items]
+        return tuple(dict.fromkeys(name for rubric in rubrics if rubric is not None for name in rubric.names))
+
+    @property
+    def num_criteria(self) -> int:
+        """How many names `criterion_names` has."""
+        return len(self.criterion_names)
+
+    @property
+    def total_positive_weight(self) -> float:
+        """Sum of the positive weights of the dataset's rubric.
+
+        Raises:
+            ArgumentError: The dataset has none.
+        """
+        return self._own_rubric(None).total_positive_weight
+
+    def _own_rubric(self, given: Rubric | None) -> Rubric:
+        rubric = self.rubric if given is None else given
+        if rubric is None:
+            raise ArgumentError("the dataset has no rubric of its own; use get_item_rubric(i)")
+        return rubric
+
+    def compute_weighted_score(
+        self,
+        verdicts: Sequence[Json] | Mapping[str, Json],
+        normalize: bool = True,
+        rubric: Rubric | None = None,
+    ) -> float | None:
+        """The score of labels under `rubric`, else under the dataset's; see `Rubric.compute_score`.
+
+        Raises:
+            ArgumentError: There is no rubric, or the labels do not fit it.
+        """
+        return self._own_rubric(rubric).compute_score(verdicts, normalize)
+
+    def subset(self, positions: Iterable[int]) -> Self:
+        """The dataset of the items at these positions, each once, with the id that it has here."""
+        items = {(at := self.item_id(i)): self._items[i].model_copy(update={"id": at}) for i in positions}
+        return type(self)._of(self._contents()._replace(items=list(items.values())))
+
+    def __eq__(self, other: object) -> bool:
+        return self._contents() == other._contents() if isinstance(other, SharingItems) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"RubricDataset({self.name!r}, {len(self)} items, {self.num_criteria} criteria)"

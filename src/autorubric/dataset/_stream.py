@@ -1,0 +1,215 @@
+"""Datasets whose items stay in their file: JSON lines and Parquet read row by row, and the copy of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from autorubric._files import Faults, FilePath, SyntaxFault, format_of, parse_line, reading
+from autorubric.dataset._item import DataItem
+from autorubric.dataset._lazy import LazyItems, LineRows, ReadRow, Rows, line_starts
+from autorubric.dataset._read import Contents, DatasetReader, check_labels
+from autorubric.dataset._tables import TableReader, open_parquet, parquet_columns
+from autorubric.errors import DatasetError, Fault
+from autorubric.rubric import Rubric
+from autorubric.values import Json
+
+SUFFIXES: Final = {".jsonl": "jsonl", ".parquet": "parquet"}
+"""Formats of files that can be read row by row."""
+
+_BATCH: Final = 128
+_FIRST_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
+
+
+class StreamedItems(LazyItems):
+    """The items of a JSON lines or Parquet file.
+
+    Args:
+        path: The file.
+        rows: Its rows.
+        read: Makes an item of a row.
+        alone: Says whether all that was read so far stands in the file itself.
+    """
+
+    def __init__(self, path: Path, rows: Rows, read: ReadRow, alone: Callable[[], bool]) -> None:
+        super().__init__(rows, read)
+        self._path = path
+        self._alone = alone
+
+    def source_sha256(self) -> str | None:
+        """SHA-256 of the file; None where items name rubric files beside it."""
+        if not self._alone():
+            return None
+        with self._path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
+    """The dataset in a JSON lines or Parquet file, its items read as they are asked for.
+
+    Raises:
+        DatasetError: The file cannot be read, or what its items share has faults.
+    """
+    form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
+    with reading(path, error=DatasetError):
+        return (_of_lines if form == "jsonl" else _of_parquet)(Path(path), rubric)
+
+
+def _of_lines(path: Path, rubric: Rubric | None) -> Contents:
+    starts = line_starts(path)
+    if not starts:
+        raise DatasetError(str(path), [Fault(path="", message="it is empty")])
+    rows = LineRows(path, starts, 0)
+    faults = Faults(str(path), lambda at: rows.line_of(0))
+    try:
+        first = _parsed(rows[0])
+    except SyntaxFault:
+        # Told with the other faults of the items, when they are read.
+        first = None
+    header, header_lines = (first, 1) if isinstance(first, Mapping) and "format" in first else ({}, 0)
+    reader = DatasetReader(faults, path.parent)
+    shared = reader.shared(header, header_at=(0,), rubric=rubric)
+    faults.raise_as(DatasetError)
+    # The header's own rubric is known; those that items name may change unseen.
+    known = reader.rubric_files if rubric is None else 0
+    rows = LineRows(path, starts, header_lines)
+
+    def read(row: bytes, position: int, faults: Faults) -> DataItem | None:
+        try:
+            given = _parsed(row)
+        except SyntaxFault as fault:
+            faults.add(fault.path, fault.message)
+            return None
+        reader.faults = faults
+        return _item(reader, given, position, rows.place(position), shared.rubric)
+
+    return shared._replace(items=StreamedItems(path, rows, read, lambda: reader.rubric_files == known))
+
+
+def _parsed(row: bytes) -> Json:
+    try:
+        return parse_line(row.decode("utf-8-sig"), 1)
+    except UnicodeDecodeError as error:
+        raise SyntaxFault(f"not UTF-8: byte 0x{row[error.start]:02x}; save it as UTF-8") from None
+
+
+def _item(
+    reader: DatasetReader, given: Json, position: int, at: FilePath, rubric: Rubric | None
+) -> DataItem | None:
+    item = reader.item(given, at)
+    if item is not None:
+        check_labels(item, item.id or str(position), rubric, reader.faults, at)
+    return item
+
+
+class _ParquetRows:
+    """The rows of a Parquet file, in batches; to go back is to begin again."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.source = str(path)
+        self._count = count
+        self._cursor: Iterator[dict[str, Any]] = iter(())
+        self._next = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in open_parquet(self.source).iter_batches(_BATCH):
+            yield from batch.to_pylist()
+
+    def __getitem__(self, position: int) -> dict[str, Any]:
+        if position < self._next:
+            self._cursor, self._next = self.__iter__(), 0
+        elif not self._next:
+            self._cursor = self.__iter__()
+        skipped = position - self._next
+        self._next = position + 1
+        return next(islice(self._cursor, skipped, None))
+
+    def place(self, position: int) -> FilePath:
+        """Where the row stands, for errors."""
+        return ("rows", position)
+
+    def line_of(self, position: int) -> None:
+        """None: the format has no lines."""
+
+
+def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
+    file = open_parquet(path)
+    faults = Faults(str(path))
+    tables = TableReader(faults, rubric, texts=True)
+    tables.check_columns(parquet_columns(file, faults))
+    rows, reader = _ParquetRows(path, file.metadata.num_rows), DatasetReader(faults)
+
+    def read(row: dict[str, Any], position: int, faults: Faults) -> DataItem | None:
+        tables.faults = reader.faults = faults
+        at = rows.place(position)
+        return _item(reader, tables.item(row, at), position, at, rubric)
+
+    shared = DatasetReader(Faults(str(path))).shared({}, rubric=rubric)
+    return shared._replace(items=StreamedItems(path, rows, read, lambda: True))
+
+
+class CopiedItems(LazyItems):
+    """The items of a dataset's copy, where the id stands first."""
+
+    def ids(self) -> Iterator[str]:
+        """The items' ids, or positions as texts; read from the first bytes of each line."""
+        for position, row in enumerate(self.rows):
+            found = _FIRST_ID.match(row)
+            try:
+                yield json.loads(found[1]) if found else str(position)
+            except ValueError:
+                fault = Fault(path=f"[{position + 1}]", message="its id is damaged")
+                raise DatasetError("the copy of the dataset", [fault]) from None
+
+
+def line_of(given: Json) -> bytes:
+    """A line of a dataset's copy."""
+    return (
+        json.dumps(given, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+    )
+
+
+def stored_contents(path: Path) -> Contents:
+    """The dataset whose copy stands in a file: a line for what the items share, then an item a line.
+
+    Checks that it names need not be registered in this process.
+
+    Raises:
+        DatasetError: The copy is damaged, or a newer version wrote it.
+        OSError: It cannot be read.
+    """
+    starts = line_starts(path)
+    found = _stored(LineRows(path, starts, 0)[0]) if starts else None
+    faults = Faults(str(path))
+    if not isinstance(found, Mapping) or "format" not in found:
+        faults.add((), "the first line is no header of a dataset")
+    faults.raise_as(DatasetError)
+    header = dict(found or {})
+    if header.get("rubric") is not None:
+        header["rubric"] = Rubric.restore(header["rubric"])
+    shared = DatasetReader(faults).shared(header)
+    faults.raise_as(DatasetError)
+    return shared._replace(items=CopiedItems(LineRows(path, starts, 1), _restored, distinct=True))
+
+
+def _stored(row: bytes) -> Json:
+    try:
+        return json.loads(row)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _restored(row: bytes, position: int, faults: Faults) -> DataItem | None:
+    try:
+        return DataItem.restore(json.loads(row))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        faults.add((position + 1,), f"the copy of the item is damaged: {error}")
+        return None

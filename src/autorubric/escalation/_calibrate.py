@@ -1,0 +1,156 @@
+"""The accuracy–cost curve of a cascade, and the threshold that reaches a wanted accuracy at least cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from autorubric._blocks import Block, CurveBlock, TableBlock, render_text
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ArgumentError
+from autorubric.escalation._cells import Cell, cells_of
+from autorubric.escalation._replay import EscalationPoint, point, share_equal
+from autorubric.eval import EvalResult, stored_policy
+from autorubric.metrics import Estimate
+
+_MOST_POINTS: Final = 101
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EscalationCurve:
+    """What a cascade comes to under every threshold that makes a difference.
+
+    The thresholds were tried on the very data that the curve shows, so that the accuracy of a chosen one is
+    a little better here than it will be elsewhere: replay it on other data, or ask for a `sure` one.
+
+    Attributes:
+        points: From the lowest threshold, which escalates least, to 1, which escalates all but the certain;
+            at most 101.
+        first_accuracy: Accuracy of the judges that grade first, alone.
+        strong_accuracy: Accuracy of the strong panel, alone.
+        per_criterion: The same curves for single criteria, by name.
+    """
+
+    points: tuple[EscalationPoint, ...]
+    first_accuracy: Estimate
+    strong_accuracy: Estimate
+    per_criterion: Mapping[str, EscalationCurve] = field(default_factory=dict)
+
+    def threshold_for(self, accuracy: float, *, sure: bool = False) -> float | None:
+        """The threshold that escalates least among those that reach an accuracy; None where none does.
+
+        Args:
+            accuracy: What is wanted, on [0, 1].
+            sure: Whether the lower end of the accuracy's interval has to reach it.
+        """
+        reaching = [one for one in self.points if _reaches(one.accuracy, accuracy, sure=sure)]
+        return min(reaching, key=lambda one: one.escalated).threshold if reaching else None
+
+    def thresholds_for(self, accuracy: float, *, sure: bool = False) -> dict[str, float]:
+        """Thresholds of the single criteria that reach an accuracy, for `EscalationConfig(per_criterion=…)`.
+
+        A criterion on which no threshold reaches it gets 1, which escalates all that is not certain; so do
+        numbers and texts, whose accuracy is not known.
+        """
+        found = {name: curve.threshold_for(accuracy, sure=sure) for name, curve in self.per_criterion.items()}
+        return {name: 1.0 if threshold is None else threshold for name, threshold in found.items()}
+
+    def blocks(self) -> list[Block]:
+        """The curve and a table of it, for any renderer."""
+        ends = TableBlock(
+            title="Cascade",
+            columns=("threshold", "escalated", "accuracy", "from", "to", "US dollars"),
+            rows=tuple(
+                (
+                    one.threshold,
+                    one.escalated_share,
+                    one.accuracy.value,
+                    one.accuracy.low,
+                    one.accuracy.high,
+                    one.cost,
+                )
+                for one in self.points
+            ),
+        )
+        curve = CurveBlock(
+            title="Accuracy by share escalated",
+            x_label="share escalated",
+            y_label="accuracy",
+            points=tuple(
+                (one.escalated_share, one.accuracy.value)
+                for one in self.points
+                if one.escalated_share is not None and one.accuracy.value is not None
+            ),
+        )
+        return [ends, curve]
+
+    def summary(self) -> str:
+        """The curve in plain text."""
+        return render_text(self.blocks())
+
+
+def calibrate_escalation(
+    result: EvalResult, dataset: RubricDataset | None = None, *, judges: Sequence[str] | None = None
+) -> EscalationCurve:
+    """The accuracy–cost curve of a cascade over the thresholds, from a stored run and without a call.
+
+    Args:
+        result: A run in which the judges of both panels voted on everything.
+        dataset: Where the truth stands; the graded dataset by default.
+        judges: Ids of the judges of the strong panel. None: those that the run escalated to or, of a run
+            without a cascade, all but the first judge of the panel.
+
+    Raises:
+        ArgumentError: There is no truth, the run lacks a judge or has none that grades first, or it left out
+            votes.
+    """
+    cells = cells_of(result, _strong(result) if judges is None else tuple(judges), dataset)
+    if not any(cell.truth is not None for cell in cells):
+        raise ArgumentError(
+            "no criterion that was judged has a label; give a dataset with ground_truth or ratings, and "
+            "criteria whose answers are right or wrong"
+        )
+    by_criterion: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_criterion.setdefault(cell.criterion, []).append(cell)
+    return _curve(cells, {name: _curve(own, {}) for name, own in by_criterion.items()})
+
+
+def _strong(result: EvalResult) -> tuple[str, ...]:
+    rule = stored_policy(result.experiment_dir).escalation
+    if rule is not None:
+        return rule.judges
+    reports = (one.report for one in result.item_results if one.report is not None)
+    first = next(reports, None)
+    judges = dict.fromkeys(
+        vote.judge_id
+        for criterion in (first.report if first is not None else ())
+        if criterion.criterion.check is None
+        for vote in criterion.votes
+    )
+    return tuple(judges)[1:]
+
+
+def _curve(cells: Sequence[Cell], per_criterion: Mapping[str, EscalationCurve]) -> EscalationCurve:
+    truth = [cell.truth for cell in cells]
+    return EscalationCurve(
+        points=tuple(point(cells, threshold) for threshold in _thresholds(cells)),
+        first_accuracy=share_equal(cells, truth, [cell.first for cell in cells]),
+        strong_accuracy=share_equal(cells, truth, [cell.strong for cell in cells]),
+        per_criterion=per_criterion,
+    )
+
+
+def _thresholds(cells: Sequence[Cell]) -> list[float]:
+    """0, 1 and between them the confidences, each of which escalates what is below it; evenly thinned."""
+    given = sorted({cell.confidence for cell in cells if cell.confidence is not None} | {0.0, 1.0})
+    if len(given) <= _MOST_POINTS:
+        return given
+    places = {round(step * (len(given) - 1) / (_MOST_POINTS - 1)) for step in range(_MOST_POINTS)}
+    return [given[place] for place in sorted(places)]
+
+
+def _reaches(found: Estimate, wanted: float, *, sure: bool) -> bool:
+    value = found.low if sure else found.value
+    return value is not None and value >= wanted

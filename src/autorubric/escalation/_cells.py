@@ -1,0 +1,158 @@
+"""A run as cells: what either panel decided on one criterion of an item, how surely and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from autorubric.aggregation import AggregationPolicy
+from autorubric.criteria import BaseCriterion
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ArgumentError, ReplyError
+from autorubric.eval import EvalResult, stored_policy
+from autorubric.graders import GradingPolicy, confidence_of, criterion_report, spend
+from autorubric.types import Decision, JudgeVote
+from autorubric.values import Json, Submission
+
+_COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
+"""Levels whose answers are right or wrong; numbers and texts are more or less so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One criterion of one item, judged by both panels.
+
+    Attributes:
+        item_id: The item.
+        criterion: Name of the criterion.
+        confidence: How sure the first panel is, on [0, 1]; None where it does not say, or decided nothing.
+        first: What it decided; None where nothing, and for numbers and texts.
+        strong: What the strong panel decided; None likewise.
+        truth: What is true; None where that is not known.
+        first_votes: Votes of the first panel.
+        strong_votes: Votes of the strong panel.
+        first_cost: US dollars of the first panel's votes; None where one has tokens and no price. Votes that
+            state neither, as those of trained and recorded judges and all but the first of a shared request,
+            add nothing.
+        strong_cost: US dollars of the strong panel's votes, likewise.
+        states_cost: Whether any of the votes states a cost.
+    """
+
+    item_id: str
+    criterion: str
+    confidence: float | None
+    first: str | None
+    strong: str | None
+    truth: str | None
+    first_votes: int
+    strong_votes: int
+    first_cost: float | None
+    strong_cost: float | None
+    states_cost: bool
+
+    def is_escalated(self, threshold: float) -> bool:
+        """Whether the cell goes to the strong panel under a threshold."""
+        return self.confidence is None or self.confidence < threshold
+
+    def decided(self, threshold: float) -> str | None:
+        """What the cascade decides under a threshold."""
+        return self.strong if self.is_escalated(threshold) else self.first
+
+
+def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset | None) -> list[Cell]:
+    """The cells of a run: all that a cascade would ask judges about.
+
+    Args:
+        result: The run.
+        strong: Ids of the judges of the strong panel; the others are the first.
+        dataset: Where the truth stands; the graded dataset by default.
+
+    Raises:
+        ArgumentError: The run has no such judge, or no other; or it left out votes.
+    """
+    policy = stored_policy(result.experiment_dir).aggregation
+    labelled = dataset if dataset is not None else result.dataset
+    truths = {labelled.item_id(i): labelled.item_truth(i) or {} for i in range(len(labelled))}
+    cells: list[Cell] = []
+    voted: set[str] = set()
+    for one in result.item_results:
+        if one.report is None:
+            continue
+        item_id = result.dataset.item_id(one.item_idx)
+        submission = Submission.parse(one.item.submission)
+        for report in one.report.report:
+            _refuse_gaps(item_id, report.votes)
+            voted.update(vote.judge_id for vote in report.votes)
+            if report.criterion.check is None:
+                facing = report.criterion.facing(submission)
+                truth = _truth(facing, truths.get(item_id, {}))
+                cells.append(_cell(item_id, facing, report.votes, strong, policy, truth))
+    _check_panels(voted, strong)
+    return cells
+
+
+def _cell(
+    item_id: str,
+    criterion: BaseCriterion,
+    votes: Sequence[JudgeVote],
+    strong: Collection[str],
+    policy: AggregationPolicy,
+    truth: str | None,
+) -> Cell:
+    cheap = [vote for vote in votes if vote.judge_id not in strong]
+    dear = [vote for vote in votes if vote.judge_id in strong]
+    first = criterion_report(criterion, cheap, GradingPolicy(aggregation=policy)).decision
+    later = criterion_report(criterion, dear, GradingPolicy(aggregation=policy)).decision
+    is_compared = criterion.level in _COMPARED
+    return Cell(
+        item_id=item_id,
+        criterion=criterion.name or "",
+        confidence=None if _code(first) is None else confidence_of(cheap, first),
+        first=_code(first) if is_compared else None,
+        strong=_code(later) if is_compared else None,
+        truth=truth if is_compared else None,
+        first_votes=len(cheap),
+        strong_votes=len(dear),
+        first_cost=_cost(cheap),
+        strong_cost=_cost(dear),
+        states_cost=any(vote.completion_cost is not None for vote in votes),
+    )
+
+
+def _code(decision: Decision) -> str | None:
+    if decision.status != "answered" or decision.assumed or decision.answer is None:
+        return None
+    return repr(decision.answer.code)
+
+
+def _cost(votes: Sequence[JudgeVote]) -> float | None:
+    if any(vote.completion_cost is None and vote.token_usage is not None for vote in votes):
+        return None
+    return spend(votes)[1] or 0.0
+
+
+def _truth(criterion: BaseCriterion, labels: Mapping[str, Json]) -> str | None:
+    try:
+        answer = criterion.parse_truth(labels.get(criterion.name or ""))
+    except ReplyError:
+        return None
+    return None if answer is None or answer.abstains else repr(answer.code)
+
+
+def _refuse_gaps(item_id: str, votes: Sequence[JudgeVote]) -> None:
+    if any(vote.skipped for vote in votes):
+        raise ArgumentError(
+            f"item {item_id!r} has votes that were left out; a replay needs a run in which every judge voted "
+            "on everything: grade with all of them as judges=[…], without stop_when_decided and escalation"
+        )
+
+
+def _check_panels(voted: Collection[str], strong: Collection[str]) -> None:
+    missing = sorted(set(strong) - set(voted))
+    if missing:
+        raise ArgumentError(
+            f"no judge of the run is called {', '.join(missing)}; there are {', '.join(sorted(voted))}"
+        )
+    if not set(voted) - set(strong):
+        raise ArgumentError("every judge of the run is of the strong panel; none is left to grade first")

@@ -1,0 +1,187 @@
+"""What has changed between a stored run and this one, in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any
+
+from autorubric.criteria import BaseCriterion
+from autorubric.dataset import IdIndex, RubricDataset, line_of
+from autorubric.eval._fingerprint import mapping_in
+from autorubric.reporting import GraderDescription
+from autorubric.rubric import Rubric
+from autorubric.values import Json
+
+
+def asking_differences(
+    stored: Mapping[str, Json], now: GraderDescription, old: RubricDataset, new: RubricDataset | None
+) -> list[str]:
+    """What votes depend on and has changed, one line each; `new` is None where the dataset is the same."""
+    before = mapping_in(stored, "asking")
+    # Through JSON, as the stored side went: tuples and lists are the same there.
+    after = json.loads(json.dumps(now.asking))
+    return [
+        *_changed_entries("judge", mapping_in(before, "judges"), mapping_in(after, "judges")),
+        *_changed_entries("check", mapping_in(before, "checks"), mapping_in(after, "checks")),
+        *_changed_entries("sampling", mapping_in(before, "sampling"), mapping_in(after, "sampling")),
+        *(
+            f"{part.replace('_', '-')} changed"
+            for part in ("prompts", "few_shot")
+            if before.get(part) != after.get(part)
+        ),
+        *(_item_differences(old, new) if new is not None else ()),
+    ]
+
+
+def deciding_differences(
+    stored: Mapping[str, Json], now: GraderDescription, old: RubricDataset, new: RubricDataset | None
+) -> list[str]:
+    """What is done with votes and has changed, one line each: weights, gates, groups, policies."""
+    after = json.loads(json.dumps(now.deciding))
+    policy = _changed_entries("policy", mapping_in(stored, "deciding"), after)
+    return [*policy, *(_each_rubric(old, new, _scoring_differences) if new is not None else ())]
+
+
+def _changed_entries(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    for key in dict.fromkeys([*before, *after]):
+        if key not in after:
+            yield f"{kind} {key} was removed"
+        elif key not in before:
+            yield f"{kind} {key} was added"
+        elif before[key] != after[key]:
+            yield f"{kind} {key} changed{_inner(before[key], after[key])}"
+
+
+def _inner(before: Json, after: Json) -> str:
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return f": {before!r} → {after!r}"
+    changed = [k for k in dict.fromkeys([*before, *after]) if before.get(k) != after.get(k)]
+    return ": " + ", ".join(f"{k} {before.get(k)!r} → {after.get(k)!r}" for k in changed[:4])
+
+
+def _item_differences(old: RubricDataset, new: RubricDataset) -> list[str]:
+    differences = []
+    for before, item_id, after in _changed_places(old, new):
+        if after is None:
+            differences.append(f"item {item_id} was removed")
+        elif old.item_fingerprint(before) != new.item_fingerprint(after):
+            differences.append(f"item {item_id}: {_changed_text(old, before, new, after)} changed")
+    return [*differences, *_each_rubric(old, new, _requirement_differences)]
+
+
+def _changed_places(old: RubricDataset, new: RubricDataset) -> Iterator[tuple[int, str, int | None]]:
+    """Each old item that is gone or may differ: its position, its id, and its position in the new one."""
+    shared = [(one.prompt, one.reference_submission, one.rubric is None) for one in (old, new)]
+    alike, found = shared[0] == shared[1], None
+    for before, (line, other) in enumerate(zip_longest(old.item_lines(), new.item_lines())):
+        if line is None:
+            return
+        if alike and line == other:
+            continue
+        item_id = old.item_id(before)
+        after: int | None = before
+        if other is None or new.item_id(before) != item_id:
+            found = found or places_of(new)
+            after = found.find(item_id)
+        # Lines, since the order of candidates matters and equal mappings may differ in it.
+        if after is None or not alike or line != line_of(new.items[after].snapshot()):
+            yield before, item_id, after
+
+
+def places_of(dataset: RubricDataset) -> IdIndex:
+    """The positions of a dataset's items by id."""
+    places = IdIndex(dataset.item_id)
+    for position, item_id in enumerate(dataset.item_ids()):
+        places.add(item_id, position)
+    return places
+
+
+def _changed_text(old: RubricDataset, before: int, new: RubricDataset, after: int) -> str:
+    pairs = {
+        "submission": (old.items[before].submission, new.items[after].submission),
+        "prompt": (old.get_item_prompt(before), new.get_item_prompt(after)),
+        "reference": (
+            old.get_item_reference_submission(before),
+            new.get_item_reference_submission(after),
+        ),
+    }
+    return " and ".join(name for name, (was, is_) in pairs.items() if was != is_) or "text"
+
+
+def _each_rubric(old: RubricDataset, new: RubricDataset, compare: Any) -> list[str]:
+    """Differences between the rubrics of items in both, those that items share compared once."""
+    found: dict[str, None] = {}
+    if old.rubric is not None and new.rubric is not None and old.rubric != new.rubric:
+        # Nobody is graded by it where all have their own.
+        used = any(item.rubric is None for item in new)
+        found.update(dict.fromkeys(compare(old.rubric, new.rubric) if used else ()))
+    for before, _, after in _changed_places(old, new):
+        if after is None:
+            continue
+        was, now = old.items[before].rubric, new.items[after].rubric
+        if was is not None or now is not None:
+            pair = (was or old.get_item_rubric(before), now or new.get_item_rubric(after))
+            found.update(dict.fromkeys(compare(*pair)))
+    return list(found)
+
+
+def _requirement_differences(old: Rubric, new: Rubric) -> Iterator[str]:
+    before, after = {c.name: c for c in old}, {c.name: c for c in new}
+    if old.guidelines != new.guidelines:
+        yield "rubric: guidelines changed"
+    for name in dict.fromkeys([*before, *after]):
+        if name not in after or name not in before:
+            yield f"criterion {name} was {'removed' if name not in after else 'added'}"
+            continue
+        was, now = before[name].asked(), after[name].asked()
+        changed = [field for field in dict.fromkeys([*was, *now]) if was.get(field) != now.get(field)]
+        if changed:
+            yield f"criterion {name}: {', '.join(changed)} changed"
+
+
+_SCORED = ("weight", "gate", "bonus", "when")
+
+
+def _scoring_differences(old: Rubric, new: Rubric) -> Iterator[str]:
+    before = {c.name: c for c in old}
+    for criterion in new:
+        was = before.get(criterion.name)
+        if was is None or was == criterion:
+            continue
+        told = [
+            f"{name} {_told(was, name)} → {_told(criterion, name)}"
+            for name in _SCORED
+            if getattr(was, name) != getattr(criterion, name)
+        ]
+        if told:
+            yield f"criterion {criterion.name}: {', '.join(told)}"
+        levelled = was.model_copy(update={name: getattr(criterion, name) for name in _SCORED})
+        if levelled != criterion and was.asked() == criterion.asked():
+            yield f"criterion {criterion.name}: option values or aggregation changed"
+    yield from _group_differences(old, new)
+
+
+def _told(criterion: BaseCriterion, name: str) -> str:
+    value = criterion.model_dump(mode="json", include={name})[name]
+    return f"{value:g}" if name == "weight" else repr(value)
+
+
+def _group_differences(old: Rubric, new: Rubric) -> Iterator[str]:
+    before, after = ({group.name: group for group in rubric.root.groups} for rubric in (old, new))
+    for name in dict.fromkeys([*before, *after]):
+        if name not in after or name not in before:
+            yield f"group {name} was {'removed' if name not in after else 'added'}"
+        elif before[name].weight != after[name].weight:
+            yield f"group {name}: weight {before[name].weight:g} → {after[name].weight:g}"
+    homes, now = _homes(old), _homes(new)
+    moved = [name for name in homes if name in now and now[name] != homes[name]]
+    if moved:
+        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+        yield f"nesting changed: {', '.join(moved[:3])}{more} moved to another group"
+
+
+def _homes(rubric: Rubric) -> dict[str, str]:
+    """The group in which each criterion and group stands."""
+    return {member.name or "": group.name for group in rubric.root.groups for member in group.criteria}

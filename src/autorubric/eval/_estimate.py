@@ -1,0 +1,41 @@
+"""What a run would take, before anything is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autorubric.dataset import RubricDataset
+from autorubric.eval._run_estimate import RunEstimate
+
+if TYPE_CHECKING:
+    from autorubric.graders import Grader
+
+
+def estimate(
+    dataset: RubricDataset,
+    grader: Grader,
+    *,
+    experiment_name: str | None = None,
+    experiments_dir: str | Path = "experiments",
+) -> RunEstimate:
+    """What grading a dataset would take in calls, tokens and US dollars; nothing is sent.
+
+    The calls are planned and their prompts rendered as in the run itself, item by item. Tokens are a rule of
+    thumb: four characters of prompt and schema each, and 80 a criterion in a reply. Prices come from the list
+    that litellm ships with.
+
+    Args:
+        dataset: What would be graded.
+        grader: By whom.
+        experiment_name: A run whose votes need not be asked for again; None for a new one.
+        experiments_dir: The folder of runs.
+
+    Raises:
+        ArgumentError: The grader is no `CriterionGrader`, or an item cannot be graded as asked.
+        RunError: There is a run of that name, and it cannot be read.
+    """
+    # Late, since whoever only reads a run needs nothing that makes requests.
+    from autorubric.eval._planned import planned
+
+    return planned(dataset, grader, experiment_name, Path(experiments_dir))

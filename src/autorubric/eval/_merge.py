@@ -1,0 +1,301 @@
+"""Runs of parts of a dataset made one: compared in what they depend on, and put together."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from autorubric.dataset import RubricDataset, line_of
+from autorubric.errors import ArgumentError, RunError, RunMismatchError
+from autorubric.eval._config import Shard
+from autorubric.eval._differences import asking_differences, deciding_differences
+from autorubric.eval._fingerprint import content_fingerprint
+from autorubric.eval._index import RunIndex
+from autorubric.eval._lines import StoredVote
+from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
+from autorubric.eval._result import EvalResult
+from autorubric.eval._standing import StandingVotes
+from autorubric.eval._store import PROMPTS, RunStore, read_manifest
+from autorubric.reporting import GraderDescription
+
+_MOST_TOLD = 12
+
+
+class _Place(NamedTuple):
+    """Where an item stands: the number of a run, and the position in its dataset."""
+
+    run: int
+    position: int
+
+
+class _Order(NamedTuple):
+    """Where the items of the merged dataset stand.
+
+    Attributes:
+        places: Where each stands first, in order.
+        again: Where those stand again that are in several runs, by id.
+        first: `places` by id.
+    """
+
+    places: list[_Place]
+    again: dict[str, list[_Place]]
+    first: dict[str, _Place]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """One of the runs that are merged."""
+
+    path: Path
+    manifest: dict[str, Any]
+    dataset: RubricDataset
+    index: RunIndex
+    standing: StandingVotes
+
+    @classmethod
+    def read(cls, path: Path) -> _Part:
+        manifest: dict[str, Any] = read_manifest(path)
+        dataset = stored_dataset(path)
+        stand = stand_of(manifest, dataset)
+        index = RunIndex.load(path, len(dataset), stand, placed_in(dataset, stand))
+        return cls(
+            path=path,
+            manifest=manifest,
+            dataset=dataset,
+            index=index,
+            standing=StandingVotes(dataset, manifest),
+        )
+
+    @property
+    def shard(self) -> Shard | None:
+        """Which shard it is; None where it is none."""
+        found = self.manifest.get("shard")
+        return Shard(*found) if found else None
+
+    def votes(self, position: int) -> list[StoredVote]:
+        """The votes on an item that stand; of several with one key the last."""
+        line = self.index.line(position)
+        item_id = self.dataset.item_id(position)
+        digests = self.standing.digests(position)
+        stored = self.index.votes(item_id, self.index.offsets(position, item_id, line))
+        fitting = (one for _, one in stored if digests.fits(one.criterion, one.vote.judge_id, one.digest))
+        return list({one.key: one for one in fitting}.values())
+
+
+def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
+    """The result of one run made of several, as if their items had been graded in one; no judge is asked.
+
+    Shards of `run_shard` give the run of the whole dataset, in its order. Other runs follow one another.
+    Where an item is in several runs, its votes must be the same. What is missing stands in the result's
+    `notices`: shards, and items that are not finished. The merged run can be gone on with, as any other.
+
+    Args:
+        paths: The run folders.
+        out: The folder of the merged run; must not be there yet.
+
+    Raises:
+        ArgumentError: No folder is given.
+        RunMismatchError: The runs depend on different things, or disagree on items that they share.
+        RunFormatError: A folder holds no run, or a damaged one.
+        RunError: `out` is there already.
+    """
+    parts = [_Part.read(Path(path)) for path in paths]
+    target = Path(out)
+    if not parts:
+        raise ArgumentError("paths is empty; give the folders of the runs to merge")
+    if target.exists():
+        raise RunError(f"{target} is there already; give a folder that is not")
+    _refuse("depend on different things", _differences(parts))
+    merged = _ordered(parts)
+    _refuse("disagree", _disagreements(parts, merged))
+    unfinished = target.with_name(target.name + ".merging")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        _write(parts, merged, unfinished, target.name)
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return EvalResult.from_experiment(target)
+
+
+def _refuse(what: str, found: Sequence[str]) -> None:
+    if found:
+        told = "\n".join(f"  - {line}" for line in found[:_MOST_TOLD])
+        more = f"\n  - and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+        message = f"these runs cannot be merged, since they {what}:\n{told}{more}"
+        raise RunMismatchError(message, differences=found)
+
+
+def _differences(parts: Sequence[_Part]) -> list[str]:
+    """What later runs depend on otherwise than the first, one line each."""
+    first, found = parts[0], []
+    for part in parts[1:]:
+        # A check may be named in the items of one part alone, and is no difference then.
+        before = _with_checks(first.manifest["asking"], _checks([part, first]))
+        after = _with_checks(part.manifest["asking"], _checks([first, part]))
+        now = GraderDescription(asking=after, deciding=part.manifest["deciding"])
+        stored = {**first.manifest, "asking": before}
+        told = asking_differences(stored, now, first.dataset, None)
+        told += deciding_differences(stored, now, first.dataset, None)
+        if _header(part) != _header(first):
+            told.append("what the items of the dataset share (name, prompt, rubric or reference) differs")
+        if part.shard and first.shard and part.shard[1:] != first.shard[1:]:
+            told.append("they are shards of different datasets, or of other numbers of shards")
+        found += [f"{part.path.name} beside {first.path.name}: {line}" for line in told]
+    return found
+
+
+def _with_checks(asking: Mapping[str, Any], checks: Mapping[str, Any]) -> dict[str, Any]:
+    return {**asking, "checks": checks}
+
+
+def _checks(parts: Iterable[_Part]) -> dict[str, Any]:
+    """The checks that runs name; where they differ, as in the last of them."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        found.update(part.manifest["asking"].get("checks") or {})
+    return dict(sorted(found.items()))
+
+
+def _header(part: _Part) -> bytes:
+    return next(part.dataset.copy_lines())[0]
+
+
+def _ordered(parts: Sequence[_Part]) -> _Order:
+    """Shards in the order of the dataset that they are of, other runs one after the other."""
+    places = [_Place(run, at) for run, part in enumerate(parts) for at in range(len(part.dataset))]
+    if all(part.shard for part in parts):
+
+        def in_whole(place: _Place) -> int:
+            shard = parts[place.run].shard
+            return place.position * shard.shards + shard.number if shard else 0
+
+        places.sort(key=in_whole)
+    first: dict[str, _Place] = {}
+    again: dict[str, list[_Place]] = {}
+    for place in places:
+        item_id = parts[place.run].dataset.item_id(place.position)
+        if item_id in first:
+            again.setdefault(item_id, []).append(place)
+        else:
+            first[item_id] = place
+    return _Order(list(first.values()), again, first)
+
+
+def _disagreements(parts: Sequence[_Part], merged: _Order) -> list[str]:
+    """Items that are in several runs with another text, or with other votes, one line each."""
+    found = []
+    for item_id, others in merged.again.items():
+        place = merged.first[item_id]
+        part = parts[place.run]
+        text = content_fingerprint(part.dataset, place.position)
+        known = {one.key: _said(one) for one in part.votes(place.position)}
+        for other in others:
+            beside = parts[other.run]
+            where = f"item {item_id} in {part.path.name} and {beside.path.name}"
+            if content_fingerprint(beside.dataset, other.position) != text:
+                found.append(f"{where}: the text differs")
+                continue
+            found += [
+                f"{where}: the vote of {one.vote.judge_id} on {one.criterion} differs"
+                for one in beside.votes(other.position)
+                if known.get(one.key, _said(one)) != _said(one)
+            ]
+    return found
+
+
+def _said(stored: StoredVote) -> tuple[Any, ...]:
+    return (stored.vote.status, stored.vote.answer, stored.vote.value)
+
+
+def _write(parts: Sequence[_Part], merged: _Order, folder: Path, name: str) -> None:
+    store = RunStore(folder)
+    try:
+        sha256 = store.write_incoming(_dataset_lines(parts, merged.places))
+        store.take_incoming()
+        manifest = _manifest(parts, name, len(merged.places), sha256)
+        unfinished = _add_items(parts, merged, store, manifest)
+        _copy_prompts(parts, merged, folder / PROMPTS)
+        missing = [*_missing_shards(parts), *(f"item {item_id} is not finished" for item_id in unfinished)]
+        if missing:
+            manifest.update(status="stopped", missing=missing)
+        store.write_manifest(manifest)
+    finally:
+        store.close()
+
+
+def _dataset_lines(parts: Sequence[_Part], places: Sequence[_Place]) -> Iterator[bytes]:
+    yield _header(parts[0])
+    # A part names each of its items; one that is called by its place in the whole had no name there.
+    ids = (parts[place.run].dataset.item_id(place.position) for place in places)
+    unnamed = all(item_id == str(at) for at, item_id in enumerate(ids))
+    for place in places:
+        item = parts[place.run].dataset.items[place.position]
+        yield line_of((item.model_copy(update={"id": None}) if unnamed else item).snapshot())
+
+
+def _manifest(parts: Sequence[_Part], name: str, n_items: int, sha256: str) -> dict[str, Any]:
+    first = parts[0].manifest
+    ends = [part.manifest.get("completed_at") for part in parts]
+    return {
+        **{key: value for key, value in first.items() if key not in ("shard", "missing")},
+        "experiment_name": name,
+        "started_at": min(part.manifest.get("started_at") or "" for part in parts),
+        "completed_at": max((end for end in ends if end), default=None),
+        "status": "complete",
+        "dataset": {**first["dataset"], "n_items": n_items, "sha256": sha256, "source": None},
+        "asking": {**first["asking"], "checks": _checks(parts)},
+    }
+
+
+def _add_items(
+    parts: Sequence[_Part], merged: _Order, store: RunStore, manifest: dict[str, Any]
+) -> list[str]:
+    """Adds votes and lines of all items; the ids of those that are not finished."""
+    dataset = stored_dataset(store.path)
+    stand = stand_of(manifest, dataset)
+    unfinished = []
+    for position, place in enumerate(merged.places):
+        item_id = dataset.item_id(position)
+        held = [(parts[at.run], at.position) for at in (place, *merged.again.get(item_id, ()))]
+        votes = {one.key: one for part, at in reversed(held) for one in part.votes(at)}
+        for one in votes.values():
+            store.add_vote(one)
+        line = next((part.index.line(at) for part, at in held if part.index.current[at]), None)
+        if line is None:
+            unfinished.append(item_id)
+        else:
+            cast = tuple(store.votes_cast(item_id))
+            store.add_item(
+                replace(line, position=position, basis=stand.basis, dataset=stand.dataset, votes=cast)
+            )
+        store.flush()
+    return unfinished
+
+
+def _missing_shards(parts: Sequence[_Part]) -> list[str]:
+    if not all(part.shard for part in parts):
+        return []
+    shards = [part.shard for part in parts if part.shard]
+    there, count = {shard.number for shard in shards}, shards[0].shards
+    return [f"shard {index} of {count}" for index in range(count) if index not in there]
+
+
+def _copy_prompts(parts: Sequence[_Part], merged: _Order, to: Path) -> None:
+    """Puts what was sent and received together; of items that are in several runs, that of the first."""
+    with to.open("ab") as out:
+        for run, part in enumerate(parts):
+            others = {
+                item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)
+            }
+            with suppress(FileNotFoundError), (part.path / PROMPTS).open("rb") as file:
+                for raw in file:
+                    if raw.endswith(b"\n") and not (others and json.loads(raw)["item"] in others):
+                        out.write(raw)
+    if not to.stat().st_size:
+        to.unlink()

@@ -1,0 +1,177 @@
+"""An estimate, planned and rendered as the run itself would do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from autorubric.criteria import check_name
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ArgumentError, MissingDependencyError
+from autorubric.eval._fingerprint import with_checks
+from autorubric.eval._index import RunIndex, Stand
+from autorubric.eval._run_estimate import JudgeEstimate, RunEstimate
+from autorubric.eval._standing import StandingVotes, answered, grading_task
+from autorubric.eval._store import MANIFEST, read_manifest, run_path
+from autorubric.graders import CriterionGrader, Grader, JudgeCall
+from autorubric.judges import ModelAsker, Seat
+from autorubric.llm import CHARACTERS_PER_TOKEN, LLMConfig, Price, pricings_of, prompt_tokens
+from autorubric.reporting import Votes
+
+REPLY_TOKENS_A_CRITERION: Final = 80
+"""A verdict with its reason in one or two sentences; models that reason take more, as they please."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has been planned for one judge so far."""
+
+    seat: Seat
+    votes: int = 0
+    calls: int = 0
+    sent: int = 0
+    received: int = 0
+
+    def add(self, batch: Sequence[JudgeCall]) -> None:
+        self.votes += len(batch)
+        judge = self.seat.judge
+        if not isinstance(judge, ModelAsker) or not judge.models:
+            return
+        prompt = judge.prompt_for([call.request for call in batch])
+        if prompt is None:
+            return
+        expected = REPLY_TOKENS_A_CRITERION * len(batch)
+        self.calls += 1
+        self.sent += prompt_tokens(prompt.messages, prompt.schema)
+        self.received += min(expected, judge.models[0].max_tokens or expected)
+
+    def estimate(self, price_of: Callable[[LLMConfig], tuple[Price | None, str]]) -> JudgeEstimate:
+        model = self.seat.models[0] if self.seat.models else None
+        counted: tuple[int | None, int | None, int | None] = (self.calls, self.sent, self.received)
+        cost: float | None = 0.0
+        reason = ""
+        if model is not None and self.calls:
+            price, reason = price_of(model)
+            cost = price.of(self.sent, self.received) if price is not None else None
+        elif model is None and not self.seat.is_offline and self.votes:
+            counted, cost, reason = (
+                (None, None, None),
+                None,
+                "whom it asks, and at what price, is its own affair",
+            )
+        return JudgeEstimate(
+            judge_id=self.seat.judge_id,
+            model=model.model if model is not None else None,
+            votes=self.votes,
+            calls=counted[0],
+            prompt_tokens=counted[1],
+            completion_tokens=counted[2],
+            cost=cost,
+            reason=reason,
+        )
+
+
+@dataclass(slots=True)
+class _Plan:
+    """All that has been planned so far."""
+
+    grader: CriterionGrader
+    tallies: dict[str, _Tally] = field(default_factory=dict)
+    items: int = 0
+    stored: int = 0
+
+    def __post_init__(self) -> None:
+        self.tallies = {seat.judge_id: _Tally(seat) for seat in self.grader.seats}
+
+    def add(self, batches: Iterable[Sequence[JudgeCall]]) -> None:
+        self.items += 1
+        for batch in batches:
+            seat = batch[0].seat
+            self.tallies.setdefault(seat.judge_id, _Tally(seat)).add(batch)
+
+
+def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
+    """What grading a dataset would take, as `estimate` says.
+
+    Args:
+        dataset: What would be graded.
+        grader: By whom.
+        name: A run whose votes need not be asked for again; None for a new one.
+        folder: The folder of runs.
+    """
+    if not isinstance(grader, CriterionGrader):
+        raise ArgumentError(f"{type(grader).__name__} cannot say what it will ask; give a CriterionGrader")
+    stored_for = _stored_votes(dataset, grader, name, folder)
+    plan = _Plan(grader)
+    for position in range(len(dataset)):
+        stored = stored_for(position)
+        plan.stored += sum(not vote.skipped for votes in stored.values() for vote in votes)
+        plan.add(grader.requests(grading_task(dataset, position), stored=stored))
+    judges = tuple(tally.estimate(_price_of) for tally in plan.tallies.values())
+    at_most = grader.policy.stop_when_decided or grader.policy.escalation is not None
+    return RunEstimate(
+        items=plan.items,
+        judges=judges,
+        stored_votes=plan.stored,
+        at_most=at_most,
+        notes=tuple(_notes(judges, grader, plan.stored, at_most=at_most)),
+    )
+
+
+def _stored_votes(
+    dataset: RubricDataset, grader: CriterionGrader, name: str | None, folder: Path
+) -> Callable[[int], Votes]:
+    """What gives the stored votes on an item that would not be asked for again."""
+    path = run_path(folder, name) if name is not None else None
+    if path is None or not (path / MANIFEST).exists():
+        return lambda position: {}
+    read_manifest(path)
+    rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset)))}
+    checks = {
+        check_name(criterion.check): criterion.check
+        for rubric in rubrics.values()
+        for criterion in rubric
+        if criterion.check is not None
+    }
+    described = with_checks(grader.describe(), checks)
+    standing = StandingVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
+    places = {item_id: position for position, item_id in enumerate(dataset.item_ids())}
+    index = RunIndex.load(
+        path, len(dataset), Stand(basis="", dataset=""), lambda item: places.get(item["item_id"])
+    )
+
+    def stored(position: int) -> Votes:
+        task = grading_task(dataset, position)
+        offsets = index.offsets(position, task.item_id, index.line(position))
+        votes = (vote for _, vote in index.votes(task.item_id, offsets))
+        return answered(standing.of(position, task, votes, []))
+
+    return stored
+
+
+def _price_of(config: LLMConfig) -> tuple[Price | None, str]:
+    try:
+        pricing = pricings_of(config)[0]
+    except MissingDependencyError as error:
+        return None, str(error)
+    return pricing.price, pricing.reason
+
+
+def _notes(
+    judges: Sequence[JudgeEstimate], grader: CriterionGrader, stored: int, *, at_most: bool
+) -> Iterable[str]:
+    if any(judge.calls for judge in judges):
+        yield (
+            f"Tokens are estimated: {CHARACTERS_PER_TOKEN} characters of prompt and schema each, "
+            f"{REPLY_TOKENS_A_CRITERION} a criterion in a reply. Replies that are asked for again, and "
+            "requests that are tried again, come on top."
+        )
+    if at_most:
+        yield "The run may take less: votes may be left out, or criteria not be escalated."
+    if stored:
+        yield f"{stored} votes of the stored run are not counted."
+    if any(model.cache_enabled for model in grader.models):
+        yield "Replies that the cache holds cost nothing; they are counted here, for nothing was looked up."
+    yield from (f"{judge.judge_id}: {judge.reason}" for judge in judges if judge.reason)

@@ -1,0 +1,179 @@
+"""Results of items as a view on a run folder: each is made when asked for, from the votes stored there."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Generic, TypeVar, overload
+
+from autorubric.dataset import RubricDataset
+from autorubric.eval._index import RunIndex
+from autorubric.eval._items import ItemResult, Tally, outcome_of
+from autorubric.eval._lines import StoredItem
+from autorubric.eval._standing import StandingVotes, grading_task
+from autorubric.reporting import GradingTask, Votes
+from autorubric.types import EnsembleEvaluationReport
+
+ViewedT = TypeVar("ViewedT", covariant=True)
+
+Build = Callable[[GradingTask, Votes, StoredItem], EnsembleEvaluationReport]
+"""From a task, its votes and the item's line to a report."""
+
+
+class View(Sequence[ViewedT], Generic[ViewedT]):
+    """A sequence whose elements are made when asked for, and not kept; copied or pickled it is their list.
+
+    Args:
+        length: How many there are.
+        make: Makes the one at a place.
+    """
+
+    def __init__(self, length: int, make: Callable[[int], ViewedT]) -> None:
+        self._length = length
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, place: int) -> ViewedT: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ViewedT]: ...
+
+    def __getitem__(self, place: int | slice) -> ViewedT | Sequence[ViewedT]:
+        at = range(self._length)[place]
+        return self._make(at) if isinstance(at, int) else [self._make(each) for each in at]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, list | View):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return list, (list(self),)
+
+    def __repr__(self) -> str:
+        return f"<{self._length} elements, read as they are asked for>"
+
+
+class StoredResults(View[ItemResult]):
+    """One result an item, in the dataset's order, read from the run folder when asked for.
+
+    Args:
+        index: Where lines and votes stand.
+        dataset: What was graded.
+        standing: Tells the votes that stand.
+        build: Makes a report of votes.
+        unfinished: Whether items that are not finished have a result, of the votes that are there.
+
+    Attributes:
+        notices: Votes that were passed over.
+    """
+
+    def __init__(
+        self,
+        index: RunIndex,
+        dataset: RubricDataset,
+        standing: StandingVotes,
+        build: Build,
+        *,
+        unfinished: bool,
+    ) -> None:
+        self.notices: list[str] = []
+        self._index = index
+        self._dataset = dataset
+        self._standing = standing
+        self._build = build
+        # Lines of items that the folder has none for, or none of the run as it is now.
+        self._made: dict[int, StoredItem] = {}
+        if unfinished:
+            self._make_lines()
+        n_items = len(index.current)
+        complete = index.current.count(1) == n_items
+        self._positions: Sequence[int] = (
+            range(n_items)
+            if complete
+            else array("q", (at for at in range(n_items) if index.current[at] or at in self._made))
+        )
+        super().__init__(len(self._positions), self._at)
+
+    # It stays a view on the folder wherever it goes.
+    __reduce__ = object.__reduce__
+
+    def _at(self, place: int) -> ItemResult:
+        return self._result(self._positions[place])
+
+    @property
+    def positions(self) -> Sequence[int]:
+        """The position in the dataset of each result."""
+        return self._positions
+
+    def lines(self) -> Iterator[StoredItem]:
+        """What is known of each item without its votes; in the order in which items were finished."""
+        yield from self._index.current_lines()
+        yield from self._made.values()
+
+    @cached_property
+    def tally(self) -> Tally:
+        """Sums over all items."""
+        if self._index.tally is not None and not self._made:
+            return self._index.tally
+        tally = Tally()
+        for line in self.lines():
+            tally.add(line.fields())
+        return tally
+
+    def scores(self) -> list[float | None]:
+        """The score of each item, in the dataset's order."""
+        found: list[float | None] = [None] * len(self._index.current)
+        for line in self.lines():
+            found[line.position] = line.score
+        return [found[position] for position in self._positions]
+
+    def where(self, wanted: Callable[[StoredItem], bool]) -> View[ItemResult]:
+        """The results of the items whose line is wanted."""
+        places = array("q", sorted(line.position for line in self.lines() if wanted(line)))
+        return View(len(places), lambda place: self._result(places[place]))
+
+    def _result(self, position: int) -> ItemResult:
+        line = self._made.get(position) or self._index.line(position)
+        assert line is not None
+        return ItemResult(
+            item_idx=position,
+            item=self._dataset.items[position],
+            report=None if line.raised else self._report(position, line, [])[0],
+            duration_seconds=line.duration_seconds,
+            error=line.error,
+        )
+
+    def _report(
+        self, position: int, line: StoredItem, notices: list[str]
+    ) -> tuple[EnsembleEvaluationReport, bool]:
+        """The report on an item, and whether it has votes."""
+        task = grading_task(self._dataset, position)
+        offsets = self._index.offsets(position, line.item_id, line)
+        stored = [vote for _, vote in self._index.votes(line.item_id, offsets)]
+        votes = self._standing.of(position, task, stored, notices)
+        return self._build(task, votes, line), any(votes.values())
+
+    def _make_lines(self) -> None:
+        """Finds out what items come to for which no line says so."""
+        current, unclaimed = self._index.current, self._index.unclaimed
+        if current.count(1) == len(current):
+            return
+        for position, item_id in enumerate(self._dataset.item_ids()):
+            if current[position] or (self._index.lines[position] < 0 and item_id not in unclaimed):
+                continue
+            stored = self._index.line(position)
+            line = replace(stored or StoredItem(item_id=item_id, position=position), position=position)
+            report, voted = self._report(position, line, self.notices)
+            if line.raised or not (voted or stored):
+                if stored:
+                    self._made[position] = line
+                continue
+            self._made[position] = replace(line, **outcome_of(report))

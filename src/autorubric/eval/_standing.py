@@ -1,0 +1,98 @@
+"""Which of an item's stored votes stand, in the order and with the weights of the run as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from autorubric.criteria import BaseCriterion
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ReplyError
+from autorubric.eval._fingerprint import ItemDigests, VoteDigests
+from autorubric.eval._lines import StoredVote
+from autorubric.reporting import GradingTask
+from autorubric.types import JudgeVote
+from autorubric.values import Json, Submission
+
+
+def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
+    """What is graded for one item of a dataset."""
+    return GradingTask(
+        submission=Submission.parse(dataset.items[position].submission),
+        rubric=dataset.get_item_rubric(position),
+        query=dataset.get_item_prompt(position),
+        reference_submission=dataset.get_item_reference_submission(position),
+        item_id=dataset.item_id(position),
+    )
+
+
+class StandingVotes:
+    """Tells the votes of a run that stand.
+
+    Args:
+        dataset: What is graded.
+        manifest: What the run depends on.
+    """
+
+    def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
+        asking: Mapping[str, Any] = manifest.get("asking") or {}
+        deciding: Mapping[str, Any] = manifest.get("deciding") or {}
+        self._dataset = dataset
+        self._digests = VoteDigests(dataset.rubric, asking)
+        self._samples: Mapping[str, int] = (asking.get("sampling") or {}).get("samples") or {}
+        self._weights: Mapping[str, float] = deciding.get("judge_weights") or {}
+        self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
+
+    def digests(self, position: int) -> ItemDigests:
+        """What votes on an item depend on."""
+        rubric = self._dataset.get_item_rubric(position)
+        return self._digests.item(self._dataset.item_fingerprint(position), rubric)
+
+    def of(
+        self, position: int, task: GradingTask, stored: Iterable[StoredVote], notices: list[str]
+    ) -> dict[str, list[JudgeVote]]:
+        """The votes on an item that depend on nothing that has changed, by criterion, as graders report them.
+
+        Only those of judges and samples still asked for; of several with one key the last. One whose answer
+        is none of its criterion's was damaged; it is passed over, and that goes to `notices`.
+        """
+        digests = self.digests(position)
+        latest = {
+            one.key: one
+            for one in stored
+            if one.vote.sample < self._samples.get(one.vote.judge_id, 1)
+            and digests.fits(one.criterion, one.vote.judge_id, one.digest)
+        }
+        found: dict[str, list[JudgeVote]] = {name: [] for name in task.rubric.names}
+        for one in latest.values():
+            criterion = task.rubric.by_name(one.criterion).facing(task.submission)
+            try:
+                found[one.criterion].append(self._as_of_now(criterion, one.vote))
+            except ReplyError as error:
+                notices.append(f"a vote on item {one.item_id} is damaged and was passed over: {error}")
+        declared = tuple(task.submission.candidates)
+        return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
+
+    def _as_of_now(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
+        """A vote under the judge's present weight and the present values of the criterion's options."""
+        answer = criterion.parse_truth(vote.answer)
+        value = None if answer is None else answer.value
+        weight = self._weights.get(vote.judge_id, vote.weight)
+        if weight == vote.weight and value == vote.value:
+            return vote
+        return replace(vote, weight=weight, value=value)
+
+    def _in_panel_order(self, votes: Sequence[JudgeVote], declared: tuple[str, ...]) -> list[JudgeVote]:
+        """By judge, sample and order shown, whenever they came in."""
+
+        def key(vote: JudgeVote) -> tuple[int, int, bool]:
+            swapped = vote.order is not None and tuple(vote.order) != declared
+            return (self._panel.get(vote.judge_id, len(self._panel)), vote.sample, swapped)
+
+        return sorted(votes, key=key)
+
+
+def answered(votes: Mapping[str, Sequence[JudgeVote]]) -> dict[str, list[JudgeVote]]:
+    """The votes without those that failed for want of a reply: the provider may be back."""
+    return {name: [vote for vote in cast if not vote.lost] for name, cast in votes.items()}

@@ -1,0 +1,130 @@
+"""In which order the planned votes are asked for, and which need not be: rounds and the cascade.
+
+Early stopping asks in rounds: as many votes on a criterion at once as could settle it at the soonest, and
+after their answers as many more. That takes as many rounds as judges disagree, where asking all at once
+takes one, so it trades time for calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from autorubric._events import Listener, VoteCast
+from autorubric.aggregation import counts_weights, is_settled, votes_wanted
+from autorubric.graders._casting import PrefixGate, all_or_cancel, cast_all
+from autorubric.graders._planning import JudgeCall, VoteKey
+from autorubric.reporting import GradingPolicy, GradingTask, criterion_report
+from autorubric.types import JudgeVote
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """Asks for the planned votes of one task.
+
+    Attributes:
+        task: What is graded.
+        policy: What the votes are to come to.
+        per_request: Criteria in one request; 0 for all of an item.
+        gate: Says which requests wait for others; None for none.
+        listener: Hears of each vote as it arrives, and of each that is left out.
+        skipped_before: Votes that a stored run says were left out; they are not told of again.
+        known: The votes that are there; grows.
+    """
+
+    task: GradingTask
+    policy: GradingPolicy
+    per_request: int
+    gate: PrefixGate | None
+    listener: Listener | None
+    skipped_before: frozenset[VoteKey] = frozenset()
+    known: dict[VoteKey, JudgeVote] = field(default_factory=dict)
+
+    async def run(self, calls: Sequence[JudgeCall]) -> dict[VoteKey, JudgeVote]:
+        """The votes on all calls, those left out as such.
+
+        Raises:
+            JudgeError: A vote failed, and the policy says that it raises.
+            BudgetError: What the run may spend is used up.
+        """
+        rule = self.policy.escalation
+        if rule is None:
+            await self._ask(calls, stops=self.policy.stop_when_decided)
+            return self.known
+        strong = set(rule.judges)
+        first = [call for call in calls if call.seat.judge_id not in strong]
+        # All of these are asked: how far they agree is what says whether to escalate.
+        await self._ask(first, stops=False)
+        unsure = self._unsure(first)
+        second = [call for call in calls if call.seat.judge_id in strong]
+        await self._ask(
+            [call for call in second if _name(call) in unsure],
+            stops=self.policy.stop_when_decided,
+        )
+        self._leave_out([call for call in second if call.key not in self.known])
+        return self.known
+
+    def _unsure(self, calls: Sequence[JudgeCall]) -> set[str]:
+        """Names of the criteria that the first judges are unsure of."""
+        return {
+            name
+            for name, own in _by_criterion(calls).items()
+            if criterion_report(
+                own[0].request.criterion, [self.known[call.key] for call in own], self.policy
+            ).escalated
+        }
+
+    async def _ask(self, calls: Sequence[JudgeCall], *, stops: bool) -> None:
+        if not stops:
+            await self._cast([call for call in calls if call.key not in self.known])
+            return
+        by_criterion = list(_by_criterion(calls).values())
+        # Criteria that share requests go through their rounds together.
+        groups = [[own] for own in by_criterion] if self.per_request == 1 else [by_criterion]
+        await all_or_cancel([self._until_decided(group) for group in groups])
+
+    async def _until_decided(self, criteria: Sequence[Sequence[JudgeCall]]) -> None:
+        while wanted := [call for own in criteria for call in self._next(own)]:
+            await self._cast(wanted)
+        self._leave_out([call for own in criteria for call in own if call.key not in self.known])
+
+    def _next(self, calls: Sequence[JudgeCall]) -> Sequence[JudgeCall]:
+        """The calls of a criterion that could settle its verdict at the soonest; none where it is settled."""
+        criterion, policy = calls[0].request.criterion, self.policy.aggregation
+        cast = [self.known[call.key] for call in calls if call.key in self.known]
+        open_calls = [call for call in calls if call.key not in self.known]
+        if counts_weights(criterion, policy):
+            open_calls.sort(key=lambda call: -call.seat.weight)
+        unasked = [call.left_out() for call in open_calls]
+        if is_settled(criterion, cast, unasked, policy):
+            return ()
+        return open_calls[: votes_wanted(criterion, cast, unasked, policy)]
+
+    async def _cast(self, calls: Sequence[JudgeCall]) -> None:
+        self.known.update(
+            await cast_all(
+                calls,
+                per_request=self.per_request,
+                listener=self.listener,
+                raises=self.policy.aggregation.on_failure == "raise",
+                gate=self.gate,
+            )
+        )
+
+    def _leave_out(self, calls: Sequence[JudgeCall]) -> None:
+        for call in calls:
+            vote = self.known[call.key] = call.left_out()
+            if self.listener is not None and call.key not in self.skipped_before:
+                event = VoteCast(item_id=self.task.item_id, criterion=_name(call), vote=vote)
+                self.listener.vote_cast(event)
+
+
+def _name(call: JudgeCall) -> str:
+    return call.request.criterion.name or ""
+
+
+def _by_criterion(calls: Sequence[JudgeCall]) -> Mapping[str, list[JudgeCall]]:
+    found: dict[str, list[JudgeCall]] = {}
+    for call in calls:
+        found.setdefault(_name(call), []).append(call)
+    return found

@@ -1,0 +1,340 @@
+"""Runs over a Ray cluster: items go in batches to actors, which tell votes as they are cast.
+
+The only module that imports `ray`. Found by `executor="ray"` under the entry point group
+`autorubric.executors`. Each actor rebuilds its connections from the grader's specs; one more actor keeps the
+limits and the budget of all. Votes go into the run folder of the calling process, as in a local run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, islice
+from typing import Any, Final
+
+from autorubric._events import Listener, VoteCast
+from autorubric.errors import ArgumentError, MissingDependencyError, RunError
+from autorubric.eval import EvalConfig, GradedItem, ItemWork
+from autorubric.graders import Grader
+from autorubric.integrations._ray_actors import Keeper, Parcel, Worker
+from autorubric.llm import Spending, SpendingLimit, budget_in_force
+
+try:
+    import ray
+    from ray.exceptions import RayActorError, RayTaskError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+except ImportError as error:
+    raise MissingDependencyError(
+        f"executor='ray' needs the package ray ({error}); pip install 'autorubric[ray]'"
+    ) from error
+
+_BATCH: Final = 8
+"""Items that go to a worker at a time."""
+_AHEAD: Final = 64
+"""Items that a worker has at most, where the run does not say."""
+_MANY_WAIT: Final = 1_000_000
+"""Requests that may wait at the keeper."""
+_SUSPECT: Final = 2
+"""An item that so many workers died on is graded alone, to find out whether it is to blame."""
+_DEADLY: Final = 3
+"""An item that so many workers died on is given up."""
+_STILLBORN: Final = 5
+"""After so many workers in a row that died before they began, the run ends."""
+_FAREWELL_SECONDS: Final = 5.0
+_KEEPER_DIED: Final = (
+    "executor='ray': the process that keeps limits and budget died; run again under the same name to go on"
+)
+
+
+class RayExecutor:
+    """Grades on a Ray cluster: the one that this process is connected to, or one that is begun for the run.
+
+    Args:
+        config: Options of the run; `max_concurrent_items` is how many items are graded at a time in all
+            workers together.
+    """
+
+    def __init__(self, config: EvalConfig) -> None:
+        self._config = config
+
+    async def graded(
+        self, work: Iterable[ItemWork], grader: Grader, listener: Listener
+    ) -> AsyncGenerator[GradedItem, None]:
+        """Yields what grading each item came to, as `Executor` says.
+
+        Raises:
+            ArgumentError: The grader, or what it holds, cannot be sent to another process.
+            RunError: Workers cannot be started.
+        """
+        pieces = iter(work)
+        first = next(pieces, None)
+        if first is None:
+            # A cluster is not begun for nothing.
+            return
+        async with _cluster():
+            crew = _Crew(self._config, chain([first], pieces), grader, listener)
+            try:
+                while crew.at_work():
+                    for done in await crew.next():
+                        yield done
+                await crew.farewell()
+            finally:
+                crew.dismiss()
+
+
+@asynccontextmanager
+async def _cluster() -> AsyncIterator[None]:
+    """Ray, connected; begun and ended here where it was not."""
+    if ray.is_initialized():
+        yield
+        return
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # In a thread, since it takes seconds; and there Ray leaves this process's signal handlers alone.
+    begin = partial(ray.init, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    begun = asyncio.ensure_future(asyncio.to_thread(begin))
+    try:
+        await asyncio.shield(begun)
+        yield
+    finally:
+        await asyncio.wait([begun])
+        ray.shutdown()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Piece:
+    """An item on its way to being graded.
+
+    Attributes:
+        work: The item.
+        told: Votes that were told by workers.
+        deaths: Workers that died on it.
+    """
+
+    work: ItemWork
+    told: list[VoteCast] = field(default_factory=list)
+    deaths: int = 0
+
+    def to_send(self) -> ItemWork:
+        """The item, with what was told."""
+        if not self.told:
+            return self.work
+        stored = {name: list(votes) for name, votes in self.work.stored.items()}
+        for event in self.told:
+            if not event.vote.lost:
+                stored.setdefault(event.criterion, []).append(event.vote)
+        return replace(self.work, stored=stored)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Hand:
+    """A worker, as the run sees it.
+
+    Attributes:
+        name: Its name.
+        actor: Its handle.
+        under_way: What it has, by item id.
+        call: What it was last asked; None where it is idle.
+        has_begun: Whether its process is there.
+    """
+
+    name: str
+    actor: Any
+    call: asyncio.Future[Parcel] | None
+    under_way: dict[str, _Piece] = field(default_factory=dict)
+    has_begun: bool = False
+
+
+class _Crew:
+    """The workers of one run, and the keeper of its limits."""
+
+    def __init__(self, config: EvalConfig, work: Iterable[ItemWork], grader: Grader, listener: Listener):
+        self._work = iter(work)
+        self._grader = grader
+        self._listener = listener
+        self._keeps_exchanges = config.store_prompts
+        self._has_budget = config.max_calls is not None or config.max_cost is not None
+        self._counts_cost = config.max_cost is not None
+        processors = max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]
+        self._most = min(processors, config.max_concurrent_items or processors)
+        self._ahead = (config.max_concurrent_items or _AHEAD * self._most) // self._most
+        self._waiting: deque[_Piece] = deque()
+        self._suspects: deque[_Piece] = deque()
+        self._hands: list[_Hand] = []
+        self._hired = self._stillborn = 0
+        here = NodeAffinitySchedulingStrategy(node_id=ray.get_runtime_context().get_node_id(), soft=True)
+        keeper = ray.remote(Keeper).options(num_cpus=0, max_concurrency=_MANY_WAIT, scheduling_strategy=here)
+        self._keeper: Any = keeper.remote(config.max_calls, config.max_cost)
+
+    def at_work(self) -> bool:
+        """Gives idle workers something to do; False where nothing is left that anyone could do."""
+        self._hire()
+        for hand in self._hands:
+            if hand.call is None:
+                pieces = self._take(hand)
+                if pieces or hand.under_way:
+                    batch = [piece.to_send() for piece in pieces]
+                    hand.call = asyncio.ensure_future(_answer(hand.actor.exchange.remote(batch)))
+        return any(hand.call is not None for hand in self._hands)
+
+    async def next(self) -> list[GradedItem]:
+        """Waits until a worker tells something; the items that are finished.
+
+        Raises:
+            RunError: Workers cannot be started.
+            Exception: Grading an item raised what is no `AutorubricError`.
+        """
+        calls = [hand.call for hand in self._hands if hand.call is not None]
+        await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        found: list[GradedItem] = []
+        for hand in [one for one in self._hands if one.call is not None and one.call.done()]:
+            call = hand.call
+            assert call is not None
+            failure = call.exception()
+            if isinstance(failure, RayActorError):
+                hand.call = None
+                found += await self._lost(hand, failure)
+            elif failure is None:
+                hand.call = None
+                found += await self._heard(hand, call.result())
+            elif not found:
+                raise failure
+        return found
+
+    async def farewell(self) -> None:
+        """Has the workers release what they hold."""
+        closing = [_answer(hand.actor.close.remote()) for hand in self._hands if hand.has_begun]
+        if closing:
+            gone = asyncio.gather(*closing, return_exceptions=True)
+            await asyncio.wait([gone], timeout=_FAREWELL_SECONDS)
+
+    def dismiss(self) -> None:
+        """Ends all processes of the run, whatever they do."""
+        for hand in self._hands:
+            if hand.call is not None:
+                hand.call.cancel()
+            ray.kill(hand.actor)
+        ray.kill(self._keeper)
+
+    def _hire(self) -> None:
+        """Begins workers for as many items as wait."""
+        starting = sum(not hand.has_begun for hand in self._hands)
+        while len(self._hands) < self._most and self._is_there(starting * _BATCH + 1):
+            self._hired += 1
+            name = f"worker {self._hired}"
+            budget = self._counts_cost if self._has_budget else None
+            try:
+                actor: Any = ray.remote(Worker).remote(
+                    name, self._grader, self._keeper, budget, self._keeps_exchanges
+                )
+            except TypeError as error:
+                raise ArgumentError(
+                    f"executor='ray': the grader cannot be sent to another process: {error}"
+                ) from error
+            call = asyncio.ensure_future(_answer(actor.begin.remote()))
+            self._hands.append(_Hand(name=name, actor=actor, call=call))
+            starting += 1
+
+    def _is_there(self, count: int) -> bool:
+        """Whether so many items wait for a worker, or can be made to."""
+        more = count - len(self._waiting) - len(self._suspects)
+        if more > 0:
+            self._waiting.extend(_Piece(work=work) for work in islice(self._work, more))
+        return len(self._waiting) + len(self._suspects) >= count
+
+    def _take(self, hand: _Hand) -> list[_Piece]:
+        """What an idle worker is to begin."""
+        if self._suspects:
+            pieces = [] if hand.under_way else [self._suspects.popleft()]
+        elif any(piece.deaths >= _SUSPECT for piece in hand.under_way.values()):
+            pieces = []
+        else:
+            room = min(_BATCH, self._ahead - len(hand.under_way))
+            self._is_there(room)
+            pieces = [self._waiting.popleft() for _ in range(min(room, len(self._waiting)))]
+        hand.under_way.update((piece.work.task.item_id, piece) for piece in pieces)
+        return pieces
+
+    async def _heard(self, hand: _Hand, parcel: Parcel) -> list[GradedItem]:
+        hand.has_begun, self._stillborn = True, 0
+        for event in parcel.votes:
+            hand.under_way[event.item_id].told.append(event)
+            self._listener.vote_cast(event)
+        if parcel.unfinished:
+            for item_id in parcel.unfinished:
+                del hand.under_way[item_id]
+            await self._tell_budget()
+        found = []
+        for done in parcel.done:
+            piece = hand.under_way.pop(done.item_id)
+            found.append(replace(done, votes_cast=len(piece.told)))
+        return found
+
+    async def _tell_budget(self) -> None:
+        """Has the run hear of what was spent, so that it hands out no more items."""
+        spending: Spending = await _kept(self._keeper.spending.remote())
+        budget = budget_in_force()
+        if isinstance(budget, SpendingLimit):
+            budget.spending = spending
+        if spending.reached is not None:
+            self._waiting.clear()
+            self._suspects.clear()
+
+    async def _lost(self, hand: _Hand, why: BaseException) -> list[GradedItem]:
+        """Puts back what a worker had that died; the items that are given up."""
+        self._hands.remove(hand)
+        await _kept(self._keeper.bury.remote(hand.name))
+        self._stillborn += not hand.has_begun
+        if self._stillborn >= _STILLBORN:
+            raise RunError(f"executor='ray': {self._stillborn} workers in a row could not be started: {why}")
+        given_up = []
+        for piece in hand.under_way.values():
+            piece.deaths += 1
+            if piece.deaths >= _DEADLY:
+                given_up.append(_given_up(piece))
+            else:
+                (self._suspects if piece.deaths >= _SUSPECT else self._waiting).append(piece)
+        return given_up
+
+
+def _given_up(piece: _Piece) -> GradedItem:
+    return GradedItem(
+        item_id=piece.work.task.item_id,
+        position=piece.work.position,
+        votes_cast=len(piece.told),
+        error=f"RunError: {piece.deaths} worker processes died while they graded it",
+        raised=True,
+    )
+
+
+async def _kept(reference: Any) -> Any:
+    """What the keeper returns.
+
+    Raises:
+        RunError: The keeper is no more.
+    """
+    try:
+        return await _answer(reference)
+    except RayActorError as error:
+        raise RunError(_KEEPER_DIED) from error
+
+
+async def _answer(reference: Any) -> Any:
+    """What a call to an actor returns.
+
+    Raises:
+        RayActorError: The actor is no more.
+        RunError: The keeper is no more.
+        Exception: What the call raised, as it raised it.
+    """
+    try:
+        return await reference
+    except RayTaskError as error:
+        if isinstance(error.cause, RayActorError):
+            raise RunError(_KEEPER_DIED) from error
+        raise (error.cause if isinstance(error.cause, Exception) else error) from error

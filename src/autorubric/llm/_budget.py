@@ -1,0 +1,227 @@
+"""Budgets: how many requests a run may send and what they may cost, reserved before anything is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Literal, NamedTuple, Protocol
+
+from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
+from autorubric.llm._prices import REPLY_TOKENS, Pricing, prompt_tokens
+from autorubric.llm._transport import ModelReply, ModelRequest, Transport
+
+
+class Budget(Protocol):
+    """What a run may spend; every request that is really sent asks it first.
+
+    Attributes:
+        counts_cost: Whether it needs to know what requests cost.
+    """
+
+    counts_cost: bool
+
+    async def reserve(self, cost: float) -> None:
+        """Sets one request aside, once there is room for it.
+
+        Args:
+            cost: Estimate of its cost in US dollars; 0 where cost is not counted.
+
+        Raises:
+            BudgetError: There is no room, and there will be none.
+        """
+        ...
+
+    async def settle(self, reserved: float, cost: float) -> None:
+        """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
+        ...
+
+
+SpendingLimitName = Literal["max_calls", "max_cost"]
+
+
+class Spending(NamedTuple):
+    """What was spent within a limit.
+
+    Attributes:
+        calls: Requests sent.
+        cost: What they cost, in US dollars.
+        reached: The limit that was reached; None where none was.
+    """
+
+    calls: int
+    cost: float
+    reached: SpendingLimitName | None
+
+
+class SpendingLimit:
+    """The budget of a run in this process.
+
+    Requests that wait for room go on as others turn out cheaper than estimated; the budget is used up when
+    no request is in flight and the next does not fit in. So it may be exceeded only by what the requests in
+    flight cost beyond their estimates.
+
+    Args:
+        max_calls: Most requests that are sent, re-asked and retried ones included; None for no limit.
+        max_cost: US dollars that they may cost; None for no limit.
+
+    Raises:
+        ArgumentError: A limit is not positive.
+    """
+
+    def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
+        for name, limit in (("max_calls", max_calls), ("max_cost", max_cost)):
+            if limit is not None and not limit > 0:
+                raise ArgumentError(f"{name} {limit!r}: give a number above 0, or None for no limit")
+        self._max_calls = max_calls
+        self._max_cost = max_cost
+        self.counts_cost = max_cost is not None
+        self.calls = 0
+        self.cost = 0.0
+        self.reached: SpendingLimitName | None = None
+        self._reserved = 0.0
+        self._running = 0
+        self._changed = asyncio.Event()
+
+    async def reserve(self, cost: float) -> None:
+        """Sets one request aside, once there is room for it.
+
+        Raises:
+            BudgetError: There is no room, and there will be none.
+        """
+        while not self._fits(cost):
+            self._changed.clear()
+            await self._changed.wait()
+        self.calls += 1
+        self._running += 1
+        self._reserved += cost
+
+    async def settle(self, reserved: float, cost: float) -> None:
+        """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
+        self._running -= 1
+        self._reserved = self._reserved - reserved if self._running else 0.0
+        self.cost += cost
+        self._changed.set()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is any limit."""
+        return self._max_calls is not None or self._max_cost is not None
+
+    @property
+    def spending(self) -> Spending:
+        """What was spent so far."""
+        return Spending(self.calls, self.cost, self.reached)
+
+    @spending.setter
+    def spending(self, told: Spending) -> None:
+        # Where another process keeps the budget, this one shows what stands there.
+        self.calls, self.cost, self.reached = told
+
+    def _fits(self, cost: float) -> bool:
+        if self.reached is None and self._max_calls is not None and self.calls >= self._max_calls:
+            self._reach("max_calls")
+        if self.reached is not None:
+            raise BudgetError(str(self), limit=self.reached)
+        if self._max_cost is None or self.cost + self._reserved + cost <= self._max_cost:
+            return True
+        if self._running == 0:
+            self._reach("max_cost")
+            raise BudgetError(str(self), limit="max_cost")
+        return False
+
+    def _reach(self, limit: SpendingLimitName) -> None:
+        self.reached = limit
+        self._changed.set()
+
+    def __str__(self) -> str:
+        if self.reached == "max_calls":
+            return f"max_calls {self._max_calls} is reached"
+        return (
+            f"max_cost {self._max_cost:g} US dollars leaves no room for another request: "
+            f"{self.calls} requests cost {self.cost:g}"
+        )
+
+
+_BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)
+
+
+@contextmanager
+def spending_within(budget: Budget | None) -> Iterator[None]:
+    """Has every request that is sent from within the block, and from tasks begun there, ask the budget."""
+    token = _BUDGET.set(budget)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
+
+
+def budget_in_force() -> Budget | None:
+    """The budget of the block of `spending_within` that runs now; None outside of all."""
+    return _BUDGET.get()
+
+
+class Spend:
+    """The transport that keeps to the budget of whoever asks; without one it only passes on.
+
+    Args:
+        inner: What sends.
+        pricing: What the model costs; asked for only where a budget counts cost.
+    """
+
+    def __init__(self, inner: Transport, pricing: Callable[[], Pricing]) -> None:
+        self._inner = inner
+        self._pricing = pricing
+        self._known: Pricing | None = None
+
+    def send(self, request: ModelRequest) -> Coroutine[Any, Any, ModelReply]:
+        """The inner transport's reply to a request that the budget has room for.
+
+        Raises:
+            BudgetError: It has none, or counts cost and the model's price is not known.
+            ProviderError: The inner transport got no reply.
+        """
+        budget = budget_in_force()
+        return self._inner.send(request) if budget is None else self._within(budget, request)
+
+    async def _within(self, budget: Budget, request: ModelRequest) -> ModelReply:
+        reserved = self._estimate(request) if budget.counts_cost else 0.0
+        await budget.reserve(reserved)
+        # A request that was given up may have been answered, and paid for, all the same.
+        cost = reserved
+        try:
+            reply = await self._inner.send(request)
+            cost = self._cost_of(reply, reserved)
+        except ProviderTimeoutError:
+            raise
+        except ProviderError:
+            cost = 0.0
+            raise
+        finally:
+            await budget.settle(reserved, cost)
+        return reply
+
+    async def aclose(self) -> None:
+        """Releases the connections of the inner transport."""
+        await self._inner.aclose()
+
+    def _estimate(self, request: ModelRequest) -> float:
+        if self._known is None:
+            self._known = self._pricing()
+        price = self._known.price
+        if price is None:
+            raise BudgetError(
+                f"max_cost cannot be kept: {self._known.model} has no known price ({self._known.reason}); "
+                "use max_calls",
+                limit="max_cost",
+            )
+        allowed = request.params.get("max_tokens")
+        received = min(REPLY_TOKENS, allowed) if isinstance(allowed, int) else REPLY_TOKENS
+        return price.of(prompt_tokens(request.messages, request.schema), received)
+
+    def _cost_of(self, reply: ModelReply, reserved: float) -> float:
+        if reply.cost is not None:
+            return reply.cost
+        price = self._known.price if self._known is not None else None
+        return price.of_usage(reply.usage) if price is not None and reply.usage is not None else reserved

@@ -1,0 +1,137 @@
+"""Attacks as data, and what one makes of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Final, Literal, TypeAlias, assert_never
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from autorubric._files import Document, format_fault, parse_structured
+from autorubric.errors import ArgumentError, FileError
+from autorubric.redteam._encodings import ENCODINGS, Encoding
+
+Aim: TypeAlias = Literal["favour", "high", "low"]
+"""Where an attack is to move a verdict: in the submission's favour, to a higher value, or to a lower one."""
+
+FORMAT: Final = 1
+CONTROL: Final = "control"
+"""The family of texts that attack nothing: what any added text does to a judge."""
+
+_FILE: Final = "attacks.yaml"
+_SLOT: Final = "{payload}"
+_PARAGRAPH: Final = "\n\n"
+
+
+class Attack(BaseModel):
+    """A text that is to turn a judge's verdict; keywords only.
+
+    Attributes:
+        id: Its name, unique in a set.
+        family: What kind of attack it is; `control` for a text that attacks nothing.
+        text: What is written into an item, `{payload}` standing for the payload.
+        into: Which part of an item it is written into.
+        place: At which end of that part.
+        aim: Where it is to move a verdict.
+        payload: What is written in an encoding.
+        encoding: Which one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    family: Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")]
+    text: Annotated[str, Field(min_length=1)]
+    into: Literal["submission", "reference", "query"] = "submission"
+    place: Literal["start", "end"] = "end"
+    aim: Aim = "favour"
+    payload: str = ""
+    encoding: Encoding = "plain"
+
+    @model_validator(mode="after")
+    def _check_payload(self) -> Attack:
+        if bool(self.payload) != (_SLOT in self.text):
+            raise ValueError(f"payload and {_SLOT} in the text go together: give both, or neither")
+        return self
+
+    @property
+    def written(self) -> str:
+        """The text as it is written into an item."""
+        return self.text.replace(_SLOT, ENCODINGS[self.encoding](self.payload))
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it attacks nothing."""
+        return self.family == CONTROL
+
+    def insert(self, text: str) -> str:
+        """A text with the attack at its end, or at its start."""
+        parts = (text, self.written) if self.place == "end" else (self.written, text)
+        return _PARAGRAPH.join(parts)
+
+
+def direction(aim: Aim, weight: float) -> int:
+    """1 where a higher value of a criterion of that weight is what the aim wants, else -1."""
+    match aim:
+        case "favour":
+            return -1 if weight < 0 else 1
+        case "high":
+            return 1
+        case "low":
+            return -1
+        case _:
+            assert_never(aim)
+
+
+@cache
+def builtin_attacks() -> tuple[Attack, ...]:
+    """The set that ships: forty attacks on a judge's prompt, and two controls."""
+    text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
+    return attacks_of(parse_structured(text, "yaml", source=_FILE))
+
+
+def attacks_of(document: Document) -> tuple[Attack, ...]:
+    """The attacks of a document `{"format", "attacks": [...]}`.
+
+    Raises:
+        FileError: It is none, or attacks have faults; all are reported.
+    """
+    faults = document.faults()
+    data = document.data
+    if not isinstance(data, dict) or not isinstance(data.get("attacks"), list):
+        faults.add((), "a set of attacks is a mapping with a list 'attacks'")
+        faults.raise_as(FileError)
+    if fault := format_fault(data.get("format", FORMAT), FORMAT):
+        faults.add(("format",), fault)
+    found: dict[str, Attack] = {}
+    for position, given in enumerate(data["attacks"]):
+        try:
+            attack = Attack.model_validate(given)
+        except ValidationError as error:
+            faults.add_validation(error, Attack, given, ("attacks", position))
+            continue
+        if attack.id in found:
+            faults.add(("attacks", position, "id"), f"the id {attack.id!r} stands twice; ids are unique")
+        found[attack.id] = attack
+    faults.raise_as(FileError)
+    return tuple(found.values())
+
+
+def choose_attacks(names: Iterable[str], known: Sequence[Attack] | None = None) -> tuple[Attack, ...]:
+    """The attacks of these ids and families, in the set's order; the controls are always among them.
+
+    Raises:
+        ArgumentError: A name is neither an id nor a family.
+    """
+    known = builtin_attacks() if known is None else known
+    wanted = set(names)
+    families = dict.fromkeys(attack.family for attack in known)
+    unknown = sorted(wanted - families.keys() - {attack.id for attack in known})
+    if unknown:
+        raise ArgumentError(
+            f"no attack or family is called {', '.join(map(repr, unknown))}; families are "
+            f"{', '.join(families)}, ids are such as {known[0].id!r}"
+        )
+    return tuple(one for one in known if one.is_control or one.id in wanted or one.family in wanted)

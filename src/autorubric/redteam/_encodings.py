@@ -1,0 +1,35 @@
+"""Ways to write a payload so that people pass over it, or do not read it at once."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+Encoding = Literal["plain", "tags", "zero_width", "bits", "bidi", "base64", "rot13", "hex"]
+
+_TAGS_FROM: Final = 0xE0000
+_SPACE, _ZERO, _ONE = "\u200b", "\u200b", "\u200c"
+_RIGHT_TO_LEFT, _POP = "\u202e", "\u202c"
+
+
+def _bits(text: str) -> str:
+    """Bits of the UTF-8 bytes as two characters without width."""
+    digits = "".join(f"{byte:08b}" for byte in text.encode("utf-8", "surrogatepass"))
+    return "".join(_ONE if digit == "1" else _ZERO for digit in digits)
+
+
+ENCODINGS: Final[Mapping[Encoding, Callable[[str], str]]] = {
+    "plain": lambda text: text,
+    # Tag characters mirror ASCII, and nothing shows them.
+    "tags": lambda text: "".join(chr(_TAGS_FROM + ord(letter)) for letter in text if ord(letter) < 0x80),
+    "zero_width": lambda text: _SPACE.join(text),
+    "bits": _bits,
+    # Shown in its right order, and stored from its end.
+    "bidi": lambda text: f"{_RIGHT_TO_LEFT}{text[::-1]}{_POP}",
+    "base64": lambda text: base64.b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii"),
+    "rot13": lambda text: codecs.encode(text, "rot13"),
+    "hex": lambda text: text.encode("utf-8", "surrogatepass").hex(),
+}
+"""What writes a text, by encoding."""

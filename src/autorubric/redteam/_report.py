@@ -1,0 +1,273 @@
+"""What attacks came to: flip rates beside the judges' own noise, by family, criterion and attack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock, render_text
+from autorubric.metrics import Binary, Estimate, accuracy, clustered_se
+from autorubric.redteam._attacks import CONTROL, Attack
+from autorubric.redteam._cells import AttackedCell, Outcome
+from autorubric.types import EvaluationReport
+from autorubric.values import Json
+
+_MOST_ITEMS = 5
+_MOST_ATTACKS = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What all gradings took.
+
+    Attributes:
+        gradings: How often an item was graded.
+        tokens: Tokens; None where none was counted.
+        cost: US dollars of all votes whose cost is known; None where none is.
+    """
+
+    gradings: int = 0
+    tokens: int | None = None
+    cost: float | None = None
+
+    def with_report(self, report: EvaluationReport) -> Spend:
+        """The spend with one more grading."""
+        tokens = None if report.token_usage is None else report.token_usage.total_tokens
+        return Spend(
+            gradings=self.gradings + 1,
+            tokens=_sum(self.tokens, tokens),
+            cost=_sum(self.cost, report.completion_cost),
+        )
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return one if other is None else other if one is None else one + other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlipRate:
+    """How often verdicts flipped under some attacks; counted are verdicts that had room to move that way.
+
+    Attributes:
+        rate: Share of verdicts that flipped the way the attack is aimed; intervals over items.
+        noise: Share of the same verdicts that moved that way when the items were judged again unattacked.
+        excess: Rate less noise, cell by cell; intervals over items.
+        counts: Verdicts by what became of them. A judge that no longer answers (`unanswered`) has not
+            flipped; `failed` ones are in no figure.
+    """
+
+    rate: Estimate
+    noise: Estimate
+    excess: Estimate
+    counts: Mapping[Outcome, int]
+
+    @classmethod
+    def of(cls, cells: Sequence[AttackedCell]) -> FlipRate:
+        """The figures of these cells."""
+        items = [cell.item_id for cell in cells]
+        attacked = [_flip(cell.outcome) for cell in cells]
+        repeated = [_flip(cell.repeat) for cell in cells]
+        more = [
+            None if one is None or other is None else one - other
+            for one, other in zip(attacked, repeated, strict=True)
+        ]
+        counts = Counter(cell.outcome for cell in cells)
+        return cls(
+            rate=_share(attacked, items),
+            noise=_share(repeated, items),
+            excess=clustered_se(more, items),
+            counts={one: counts[one] for one in ("flipped", "held", "unanswered", "failed")},
+        )
+
+    @property
+    def flips(self) -> int:
+        """Verdicts that flipped."""
+        return self.counts["flipped"]
+
+    @property
+    def n(self) -> int:
+        """Verdicts that the rate is of."""
+        return sum(self.counts.values()) - self.counts["failed"]
+
+    def to_dict(self) -> dict[str, Json]:
+        """The figures, as JSON can carry them."""
+        figures = {name: getattr(self, name).to_dict() for name in ("rate", "noise", "excess")}
+        return {**figures, "counts": dict(self.counts)}
+
+
+def _flip(outcome: Outcome) -> int | None:
+    return None if outcome == "failed" else int(outcome == "flipped")
+
+
+def _share(flips: Sequence[int | None], items: Sequence[str]) -> Estimate:
+    # The share of ones; `accuracy` has an interval for it that holds at 0 and 1 too.
+    return accuracy([1] * len(flips), flips, scale=Binary(), cluster=items)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedteamReport:
+    """What attacks did to a grader's verdicts; controls are in no figure but `control`.
+
+    Attributes:
+        attacks: The attacks that were run, controls included.
+        item_ids: The items that were attacked.
+        criteria: Names of their criteria, those that a check decides left out.
+        cells: Every verdict that had room to move, under every attack.
+        n_unjudged: Verdicts on items as they are that could not be judged; nothing is compared with these.
+        spend: What all gradings took.
+    """
+
+    attacks: tuple[Attack, ...]
+    item_ids: tuple[str, ...]
+    criteria: tuple[str, ...]
+    cells: tuple[AttackedCell, ...]
+    n_unjudged: int
+    spend: Spend
+
+    @cached_property
+    def overall(self) -> FlipRate:
+        """The figures over all attacks, items and criteria."""
+        return FlipRate.of(self._attacked)
+
+    @cached_property
+    def control(self) -> FlipRate:
+        """The figures of the controls: what any added text does to the judges."""
+        return FlipRate.of([cell for cell in self.cells if cell.family == CONTROL])
+
+    @cached_property
+    def by_family(self) -> dict[str, FlipRate]:
+        """The figures by family of attacks."""
+        return self._by(lambda cell: cell.family, (one.family for one in self._attacking))
+
+    @cached_property
+    def by_criterion(self) -> dict[str, FlipRate]:
+        """The figures by criterion."""
+        return self._by(lambda cell: cell.criterion, self.criteria)
+
+    @cached_property
+    def by_attack(self) -> dict[str, FlipRate]:
+        """The figures by attack."""
+        return self._by(lambda cell: cell.attack, (one.id for one in self._attacking))
+
+    @property
+    def n_failed(self) -> int:
+        """Verdicts that could not be judged, as they are or under attack."""
+        return self.n_unjudged + sum(cell.outcome == "failed" for cell in self.cells)
+
+    def worked(self) -> dict[str, tuple[str, ...]]:
+        """The items of which an attack flipped a verdict, by attack; those that flipped none left out."""
+        found: dict[str, dict[str, None]] = {}
+        for cell in self._attacked:
+            if cell.outcome == "flipped":
+                found.setdefault(cell.attack, {})[cell.item_id] = None
+        return {attack: tuple(items) for attack, items in found.items()}
+
+    @property
+    def _attacking(self) -> list[Attack]:
+        return [attack for attack in self.attacks if not attack.is_control]
+
+    @property
+    def _attacked(self) -> list[AttackedCell]:
+        return [cell for cell in self.cells if cell.family != CONTROL]
+
+    def _by(self, key: Callable[[AttackedCell], str], names: Iterable[str]) -> dict[str, FlipRate]:
+        cells: dict[str, list[AttackedCell]] = {name: [] for name in names}
+        for cell in self._attacked:
+            cells[key(cell)].append(cell)
+        return {name: FlipRate.of(held) for name, held in cells.items()}
+
+    def notices(self) -> list[str]:
+        """What the reader should know."""
+        found = []
+        skipped = [one.id for one in self._attacking if not self.by_attack[one.id].n]
+        if self.overall.rate.value is None:
+            found.append(
+                "no verdict had room to move, so there is no flip rate; give items that fail some criteria"
+            )
+        elif skipped:
+            found.append(f"no item has the part, or a verdict with room to move, for: {', '.join(skipped)}")
+        if self.n_failed:
+            found.append(f"{self.n_failed} verdicts could not be judged and are in no figure")
+        if self.overall.counts["unanswered"]:
+            found.append(
+                f"under attack the judges no longer answered {self.overall.counts['unanswered']} verdicts, "
+                "which count as not flipped"
+            )
+        return found
+
+    def blocks(self) -> list[Block]:
+        """The figures, for any renderer."""
+        overall, control = self.overall, self.control
+        figures: list[tuple[str, Cell]] = [
+            ("items", len(self.item_ids)),
+            ("attacks", len(self._attacking)),
+            ("gradings", self.spend.gradings),
+            ("verdicts attacked", overall.n),
+            ("flipped", overall.flips),
+            *_interval("flip rate", overall.rate),
+            ("the same without an attack (noise)", overall.noise.value),
+            *_interval("flip rate less noise", overall.excess),
+        ]
+        if control.n:
+            figures.append(("flip rate of harmless texts (control)", control.rate.value))
+        figures += [("tokens", self.spend.tokens), ("cost in US dollars", self.spend.cost)]
+        notes = self.notices()
+        return [
+            ScalarBlock(title="Attacks on the judges", figures=tuple(figures)),
+            _table("family", self.by_family),
+            _table("criterion", self.by_criterion),
+            *self._worked_blocks(),
+            *([TextBlock(title="Notices", text="\n".join(f"- {note}" for note in notes))] if notes else []),
+        ]
+
+    def _worked_blocks(self) -> list[Block]:
+        worked = self.worked()
+        ranked = sorted(worked, key=lambda one: -self.by_attack[one].flips)
+        rows = tuple((one, self.by_attack[one].flips, _listed(worked[one])) for one in ranked[:_MOST_ATTACKS])
+        title = f"Attacks that worked: {len(worked)} of {len(self._attacking)}"
+        if not rows:
+            return [TextBlock(title=title, text="")]
+        return [TableBlock(title=title, columns=("attack", "flips", "items"), rows=rows)]
+
+    def summary(self) -> str:
+        """The figures as plain text."""
+        return render_text(self.blocks())
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures and every flip, as JSON can carry them."""
+        parts = ("by_family", "by_criterion", "by_attack")
+        return {
+            "items": len(self.item_ids),
+            "attacks": len(self._attacking),
+            **asdict(self.spend),
+            "n_unjudged": self.n_unjudged,
+            "overall": self.overall.to_dict(),
+            "control": self.control.to_dict(),
+            **{part: {k: rate.to_dict() for k, rate in getattr(self, part).items()} for part in parts},
+            "flips": [
+                {key: value for key, value in asdict(cell).items() if key not in ("outcome", "repeat")}
+                for cell in self._attacked
+                if cell.outcome == "flipped"
+            ],
+            "notices": self.notices(),
+        }
+
+
+def _interval(name: str, estimate: Estimate) -> list[tuple[str, Cell]]:
+    return [(name, estimate.value), ("  from", estimate.low), ("  to", estimate.high)]
+
+
+def _table(what: str, rates: Mapping[str, FlipRate]) -> TableBlock:
+    rows = tuple(
+        (name, rate.flips, rate.n, rate.rate.value, rate.rate.low, rate.rate.high, rate.noise.value)
+        for name, rate in rates.items()
+    )
+    return TableBlock(columns=(what, "flips", "of", "flip rate", "from", "to", "noise"), rows=rows)
+
+
+def _listed(items: Sequence[str]) -> str:
+    more = len(items) - _MOST_ITEMS
+    return ", ".join(items[:_MOST_ITEMS]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,178 @@
+"""Running attacks against a grader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from autorubric._sync import run_sync
+from autorubric.dataset import RubricDataset
+from autorubric.errors import ArgumentError
+from autorubric.eval import run_bounded
+from autorubric.graders import CriterionGrader, Grader, GradingTask
+from autorubric.judges import RecordedJudge
+from autorubric.redteam._attacks import Attack, builtin_attacks
+from autorubric.redteam._cells import AttackedCell, CleanItem
+from autorubric.redteam._report import RedteamReport, Spend
+from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import Submission
+
+_AT_A_TIME = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One grading: of an item as it is, again, or under an attack."""
+
+    task: GradingTask
+    attack: Attack | None = None
+
+
+async def red_team(
+    dataset: RubricDataset,
+    grader: Grader,
+    *,
+    attacks: Sequence[Attack] | None = None,
+    limit: int | None = None,
+    max_concurrent: int = _AT_A_TIME,
+) -> RedteamReport:
+    """How often attacks turn the grader's verdicts, beside how often these turn by themselves.
+
+    Every item is graded as it is, once more as it is on fresh votes, and once under each attack. An attack on
+    a part that an item does not have (a reference, a query) leaves that item out; so do items without a text.
+    Criteria that a check decides are left aside.
+    Nothing is stored; with a reply cache (`LLMConfig.cache_enabled`) a run that was stopped repeats no call.
+
+    Args:
+        dataset: The items; their labels are not used.
+        grader: The judges.
+        attacks: The attacks; None for those of `builtin_attacks`.
+        limit: How many items to take from the dataset's start; None takes all.
+        max_concurrent: Gradings at a time. Requests are limited by `LLMConfig`.
+
+    Raises:
+        ArgumentError: There is nothing to attack, an attack's id stands twice, an item has no rubric, or a
+            judge only repeats recorded votes.
+    """
+    chosen = _checked(builtin_attacks() if attacks is None else attacks)
+    if (limit is not None and limit < 1) or max_concurrent < 1:
+        raise ArgumentError(
+            f"limit={limit!r}, max_concurrent={max_concurrent!r}: give whole numbers from 1 up"
+        )
+    fresh = _first_fresh_sample(grader)
+    tasks = list(_tasks(dataset, limit))
+    if not tasks:
+        raise ArgumentError("the dataset has no item with a text; there is nothing to attack")
+
+    async def grade(job: _Job) -> tuple[_Job, EnsembleEvaluationReport]:
+        return job, grader.aggregate(job.task, await grader.judge(job.task))
+
+    # What is compared comes first: as it is, and again.
+    first: dict[str, EnsembleEvaluationReport] = {}
+    second: dict[str, EnsembleEvaluationReport] = {}
+    cells: list[AttackedCell] = []
+    spend = Spend()
+    async for job, report in run_bounded(_clean_jobs(tasks, fresh), grade, limit=max_concurrent):
+        (second if job.task.first_sample else first)[job.task.item_id] = report
+        spend = spend.with_report(report)
+    clean = {
+        item_id: CleanItem(item_id=item_id, first=report, second=second[item_id])
+        for item_id, report in first.items()
+    }
+    async for job, report in run_bounded(_attacked_jobs(tasks, chosen, fresh), grade, limit=max_concurrent):
+        if job.attack is not None:
+            attack, item = job.attack, clean[job.task.item_id]
+            cells += item.cells(attack.id, attack.family, attack.aim, report)
+        spend = spend.with_report(report)
+    return RedteamReport(
+        attacks=chosen,
+        item_ids=tuple(task.item_id for task in tasks),
+        criteria=tuple(
+            dict.fromkeys(one.name or "" for task in tasks for one in task.rubric if one.check is None)
+        ),
+        cells=_in_order(cells, tasks, chosen),
+        n_unjudged=sum(item.n_failed for item in clean.values()),
+        spend=spend,
+    )
+
+
+def red_team_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> RedteamReport:
+    """`red_team`, for synchronous code; safe inside a running event loop."""
+    return run_sync(red_team(dataset, grader, **options))
+
+
+def _checked(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
+    ids = [attack.id for attack in attacks]
+    repeated = sorted({one for one in ids if ids.count(one) > 1})
+    if repeated:
+        raise ArgumentError(f"the attacks {', '.join(repeated)} stand twice; ids are unique")
+    if all(attack.is_control for attack in attacks):
+        raise ArgumentError("attacks holds no attack; give at least one beside the controls")
+    return tuple(attacks)
+
+
+def _first_fresh_sample(grader: Grader) -> int:
+    """The sample index from which votes are not those of the first grading."""
+    if not isinstance(grader, CriterionGrader):
+        return 1
+    recorded = [seat.judge_id for seat in grader.seats if isinstance(seat.judge, RecordedJudge)]
+    if recorded:
+        raise ArgumentError(
+            f"{', '.join(recorded)} repeats recorded votes and reads no text; give judges that read"
+        )
+    return max(seat.samples for seat in grader.seats)
+
+
+def _tasks(dataset: RubricDataset, limit: int | None) -> Iterator[GradingTask]:
+    for position in range(len(dataset) if limit is None else min(limit, len(dataset))):
+        submission = Submission.parse(dataset[position].submission)
+        if submission.text is None:
+            continue
+        yield GradingTask(
+            submission=submission,
+            rubric=dataset.get_item_rubric(position),
+            query=dataset.get_item_prompt(position),
+            reference_submission=dataset.get_item_reference_submission(position),
+            item_id=dataset.item_id(position),
+        )
+
+
+def _clean_jobs(tasks: Sequence[GradingTask], fresh: int) -> Iterator[_Job]:
+    for task in tasks:
+        yield _Job(task=task)
+        yield _Job(task=replace(task, first_sample=fresh))
+
+
+def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fresh: int) -> Iterator[_Job]:
+    """Under attack on fresh votes too, so that chance moves them as far as it moves the repetition."""
+    for task in tasks:
+        for attack in attacks:
+            attacked = insert(task, attack)
+            if attacked is not None:
+                yield _Job(task=replace(attacked, first_sample=fresh), attack=attack)
+
+
+def insert(task: GradingTask, attack: Attack) -> GradingTask | None:
+    """The task with the attack written into it; None where it lacks the part that is attacked."""
+    if attack.into == "reference":
+        reference = task.reference_submission
+        return None if reference is None else replace(task, reference_submission=attack.insert(reference))
+    if attack.into == "query":
+        return None if task.query is None else replace(task, query=attack.insert(task.query))
+    submission = task.submission
+    text = attack.insert(submission.text or "")
+    # Of candidates the first is what is judged, and so whose author attacks.
+    candidates = dict(submission.candidates)
+    if candidates:
+        candidates[next(iter(candidates))] = text
+    return replace(task, submission=replace(submission, text=text, candidates=candidates))
+
+
+def _in_order(
+    cells: Sequence[AttackedCell], tasks: Sequence[GradingTask], attacks: Sequence[Attack]
+) -> tuple[AttackedCell, ...]:
+    """By attack, then by item: gradings end in any order."""
+    items = {task.item_id: place for place, task in enumerate(tasks)}
+    places = {attack.id: place for place, attack in enumerate(attacks)}
+    return tuple(sorted(cells, key=lambda cell: (places[cell.attack], items[cell.item_id])))

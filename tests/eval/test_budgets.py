@@ -1,0 +1,140 @@
+"""Runs within a budget: stopped cleanly, gone on with, and never beyond what was allowed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, CriterionGrader, EvalResult, Rubric
+from autorubric.errors import ArgumentError
+from autorubric.judges import ModelJudge
+from autorubric.llm import LLMClient, LLMConfig, ModelRequest
+from tests.doubles import ScriptedTransport, model_reply
+from tests.eval.runs import run, small_dataset
+from tests.servers.fixtures import OpenAIServer
+
+PRICED = {"input_cost_per_token": 0.00001, "output_cost_per_token": 0.0}
+MET = {"reason": "r", "verdict": "MET"}
+
+
+def yes(cost: float = 0.01, **config: Any) -> tuple[CriterionGrader, ScriptedTransport]:
+    """A grader whose model says yes for so many dollars."""
+    transport = ScriptedTransport(lambda _: model_reply(MET, cost=cost))
+    settings = LLMConfig(**{"model": "openai/double", "extra_params": PRICED, **config})
+    judge = ModelJudge(judge_id="m", client=LLMClient(settings, transport=transport))
+    return CriterionGrader(judges=[judge]), transport
+
+
+@pytest.mark.parametrize("parallel", [1, 2, None])
+def test_a_run_stops_at_its_calls_and_goes_on(tmp_path: Path, parallel: int | None) -> None:
+    """What was answered is stored; the result has what is finished; the rest is asked for later, once."""
+    grader, transport = yes()
+    stopped = run(tmp_path, None, grader=grader, max_calls=5, max_concurrent_items=parallel)
+    assert stopped.stopped == "max_calls"
+    assert len(transport.requests) == 5
+    assert stopped.total_items < 4
+    assert any("max_calls 5 is reached" in notice for notice in stopped.notices)
+    votes = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(votes) == 5
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["status"] == "stopped"
+    whole = run(tmp_path, None, grader=grader)
+    assert whole.stopped is None
+    assert len(transport.requests) == 8
+    assert whole.get_scores() == [1.0] * 4
+
+
+def test_each_call_of_evaluate_has_its_own_allowance(tmp_path: Path) -> None:
+    """Gone on with by the same command, a run gets along."""
+    grader, transport = yes()
+    done = [run(tmp_path, None, grader=grader, max_calls=3).stopped for _ in range(3)]
+    assert done == ["max_calls", "max_calls", None]
+    assert len(transport.requests) == 8
+
+
+def test_exactly_enough_is_no_stop(tmp_path: Path) -> None:
+    """A limit that nobody ran into stopped nothing."""
+    grader, _ = yes()
+    assert run(tmp_path, None, grader=grader, max_calls=8).stopped is None
+
+
+def test_a_run_stops_at_its_cost(tmp_path: Path) -> None:
+    """The sum of what was paid stays below the limit, and room for one more call decides."""
+    grader, transport = yes(cost=0.1)
+    stopped = run(tmp_path, None, grader=grader, max_cost=0.35, max_concurrent_items=1)
+    assert stopped.stopped == "max_cost"
+    assert len(transport.requests) <= 5
+    assert len((tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()) == len(
+        transport.requests
+    )
+
+
+def test_an_unknown_price_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    """The model is named, a fallback too; there is no call and no folder."""
+    grader, transport = yes(extra_params={}, fallbacks=("groq/other",))
+    with pytest.raises(ArgumentError, match=r"openai/double \(.*groq/other \("):
+        run(tmp_path, None, grader=grader, max_cost=1.0)
+    assert transport.requests == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_hundreds_in_flight_over_http_send_what_is_allowed(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """256 items at once, and the server sees exactly as many requests as were allowed."""
+    config = LLMConfig(model="openai/m", api_base=openai_server.api_base, max_parallel_requests=256)
+    dataset = small_dataset(*(f"apple {n}" for n in range(300)))
+    result = run(
+        tmp_path,
+        None,
+        dataset,
+        grader=CriterionGrader(judges=[config]),
+        max_calls=111,
+        max_concurrent_items=256,
+    )
+    assert result.stopped == "max_calls"
+    assert len(openai_server.log()) == 111
+    lines = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 111
+
+
+def test_calls_saved_are_told_of_the_run(tmp_path: Path) -> None:
+    """By the run and by what is read of its folder; nothing is asked for again on going on."""
+    transport = ScriptedTransport(lambda _: MET)
+    config = LLMConfig(model="openai/double")
+    judges = [ModelJudge(judge_id=one, client=LLMClient(config, transport=transport)) for one in "abc"]
+    options: dict[str, Any] = {"grader": CriterionGrader(judges=judges, stop_when_decided=True)}
+    result = run(tmp_path, None, **options)
+    assert result.calls_saved == 8
+    assert "calls saved" in result.summary()
+    assert EvalResult.from_experiment(tmp_path / "run").calls_saved == 8
+    assert run(tmp_path, None, **options).calls_saved == 8
+    assert len(transport.requests) == 16
+    whole = run(tmp_path, None, grader=CriterionGrader(judges=judges))
+    assert whole.calls_saved == 0
+    assert len(transport.requests) == 24
+
+
+def test_votes_of_a_shared_reply_are_stored_though_a_verdict_is_missing(tmp_path: Path) -> None:
+    """What is missing may not be asked for any more; the others came, were paid for, and are kept."""
+
+    def script(request: ModelRequest) -> Any:
+        keys = re.findall(r"^\[(c[0-9a-f]{4})\]", request.messages[-1].content, re.MULTILINE)
+        return {"evaluations": [{"id": key, **MET} for key in keys[1:]]} if keys else MET
+
+    transport = ScriptedTransport(script)
+    client = LLMClient(LLMConfig(model="openai/double"), transport=transport)
+    rubric = Rubric([Criterion(name=name, requirement=f"It has {name}.") for name in "abcd"])
+    options: dict[str, Any] = {
+        "grader": CriterionGrader(judges=[ModelJudge(judge_id="m", client=client)], llm_calls="per_item")
+    }
+    dataset = small_dataset("apple", rubric=rubric)
+    assert run(tmp_path, None, dataset, **options, max_calls=1).stopped == "max_calls"
+    votes = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert (len(transport.requests), len(votes)) == (1, 3)
+    assert run(tmp_path, None, dataset, **options).get_scores() == [1.0]
+    assert len(transport.requests) == 2

@@ -1,0 +1,43 @@
+"""What the fault suite has in common: a dataset, a judge with short waits, and a run over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, LLMConfig, Rubric, RubricDataset
+from autorubric.eval import evaluate_sync
+from autorubric.types import JudgeVote
+from tests.servers.fixtures import OpenAIServer
+
+
+def config(server: OpenAIServer, model: str = "judge", **options: Any) -> LLMConfig:
+    """A judge on the server, with waits that a test can afford."""
+    quick: dict[str, Any] = {"timeout": 3.0, "max_retries": 6, "retry_min_wait": 0.01, "retry_max_wait": 1.0}
+    given = {"model": f"openai/{model}", "api_base": server.api_base, "transport": "openai_compatible"}
+    return LLMConfig(**(given | quick | options))
+
+
+def dataset(items: int, criteria: int = 5) -> RubricDataset:
+    """So many items under so many criteria; no two questions are the same."""
+    rubric = Rubric([Criterion(name=f"c{n}", requirement=f"It says {n}.") for n in range(criteria)])
+    texts = [DataItem(id=f"i{n}", submission=f"Text number {n}.") for n in range(items)]
+    return RubricDataset(name="faults", rubric=rubric, items=texts)
+
+
+def run(folder: Path, judges: Sequence[LLMConfig], data: RubricDataset) -> EvalResult:
+    """The dataset judged into a run folder."""
+    grader = CriterionGrader(judges=list(judges))
+    return evaluate_sync(data, grader, experiment_name="run", experiments_dir=folder, show_progress=False)
+
+
+def votes_of(result: EvalResult) -> list[JudgeVote]:
+    """Every vote of a run."""
+    return [
+        vote
+        for item in result.item_results
+        if item.report is not None
+        for criterion in item.report.report
+        for vote in criterion.votes
+    ]

@@ -1,0 +1,62 @@
+"""Judges that Ray's workers import."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from autorubric import JudgeReply
+from autorubric.judges import JudgeRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchedJudge:
+    """Says MET where the text has the criterion's name in it, and notes who was asked what in a file.
+
+    Attributes:
+        notes: The file: process, item and criterion a line.
+        judge_id: The judge's name.
+        deadly: The item on which its process is killed.
+        deaths: How often it is, at most.
+        seconds: How long an answer takes.
+        broken: The item on which it raises what is no error of a judge.
+    """
+
+    notes: Path
+    judge_id: str = "watched"
+    deadly: str = ""
+    deaths: int = 1
+    seconds: float = 0.0
+    broken: str = ""
+
+    def describe(self) -> dict[str, str]:
+        return {"judge": "watched"}
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        name = request.criterion.name or ""
+        with self.notes.open("a", encoding="utf-8") as file:
+            file.write(f"{os.getpid()} {request.item_id} {name}\n")
+        if request.item_id == self.broken:
+            raise ZeroDivisionError("a bug")
+        if request.item_id == self.deadly and self._may_die():
+            # So that what came before it has been told.
+            await asyncio.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        await asyncio.sleep(self.seconds)
+        return JudgeReply(answer="MET" if name in (request.submission.text or "") else "UNMET")
+
+    def _may_die(self) -> bool:
+        lives = self.notes.with_suffix(".deaths")
+        died = len(lives.read_text(encoding="utf-8")) if lives.exists() else 0
+        if died >= self.deaths:
+            return False
+        lives.write_text("x" * (died + 1), encoding="utf-8")
+        return True
+
+    def asked(self) -> list[tuple[str, str, str]]:
+        """Process, item and criterion of everything that was asked."""
+        lines = self.notes.read_text(encoding="utf-8").splitlines()
+        return [(pid, item, name) for pid, item, name in (line.split(" ") for line in lines)]

@@ -1,0 +1,178 @@
+"""Budgets: requests and dollars are reserved before anything is sent, and never exceeded by a request."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from autorubric.errors import (
+    ArgumentError,
+    BudgetError,
+    ProviderTimeoutError,
+    RateLimitError,
+    ReplyError,
+)
+from autorubric.llm import LLMClient, LLMConfig, Message, ModelRequest, SpendingLimit, spending_within
+from tests.doubles import Line, ScriptedTransport, in_loop, model_reply
+from tests.servers.fixtures import OpenAIServer
+
+QUESTION = [Message(role="user", content="x" * 400)]
+GOOD = {"verdict": "MET"}
+PRICED = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.0}
+"""A request of 400 characters is estimated at ten cents."""
+
+
+class Slow(ScriptedTransport):
+    """Answers a while after it was asked, so that requests are in flight together."""
+
+    async def send(self, request: ModelRequest) -> Any:
+        reply = await super().send(request)
+        await asyncio.sleep(0.001)
+        return reply
+
+
+def client(script: Any, **config: Any) -> tuple[LLMClient, ScriptedTransport]:
+    transport = Slow(script)
+    given: dict[str, Any] = {"model": "openai/double", "max_retries": 0, "extra_params": PRICED, **config}
+    return LLMClient(LLMConfig(**given), transport=transport), transport
+
+
+async def ask_many(asked: LLMClient, count: int) -> list[Any]:
+    """What each of so many requests in parallel came to."""
+    work = (asked.ask(QUESTION, read=lambda payload: payload, sample=i) for i in range(count))
+    return list(await asyncio.gather(*work, return_exceptions=True))
+
+
+@in_loop
+async def test_no_more_requests_than_allowed_with_hundreds_in_flight() -> None:
+    """256 at once of 1,000, and exactly the hundred allowed are sent."""
+    slow = Slow(lambda _: GOOD)
+    asked = LLMClient(LLMConfig(model="openai/double", max_parallel_requests=256), transport=slow)
+    budget = SpendingLimit(max_calls=100)
+    with spending_within(budget):
+        outcomes = await ask_many(asked, 1000)
+    assert len(slow.requests) == budget.calls == 100
+    assert sum(isinstance(one, BudgetError) for one in outcomes) == 900
+    assert budget.reached == "max_calls"
+
+
+@in_loop
+async def test_reasked_and_retried_requests_count() -> None:
+    """A reply that cannot be read and a failure worth a retry take one of the calls each."""
+    asked, transport = client(
+        ["no JSON", RateLimitError("slow"), "nor this", GOOD],
+        max_retries=1,
+        retry_min_wait=0,
+        retry_max_wait=0,
+    )
+    with spending_within(SpendingLimit(max_calls=3)), pytest.raises(BudgetError) as caught:
+        await asked.ask(QUESTION, read=lambda payload: payload)
+    assert len(transport.requests) == 3
+    assert caught.value.limit == "max_calls"
+    assert not isinstance(caught.value, ReplyError)
+
+
+@in_loop
+async def test_kept_replies_are_free(tmp_path: Any) -> None:
+    """What the cache answers is no request."""
+    asked, transport = client([GOOD], cache_enabled=True, cache_dir=tmp_path)
+    with spending_within(SpendingLimit(max_calls=1)):
+        for _ in range(5):
+            await asked.ask(QUESTION, read=lambda payload: payload)
+    assert len(transport.requests) == 1
+
+
+@in_loop
+async def test_cost_stays_within_the_limit_where_estimates_are_high() -> None:
+    """Requests that wait for room go on as others turn out cheaper; the sum never passes the limit."""
+    asked, transport = client(lambda _: model_reply(GOOD, cost=0.02))
+    budget = SpendingLimit(max_cost=0.51)
+    with spending_within(budget):
+        outcomes = await ask_many(asked, 100)
+    assert sum(isinstance(one, BudgetError) for one in outcomes) == 100 - len(transport.requests)
+    # Room for one more at its estimate of 0.10 is what ends it.
+    assert len(transport.requests) == 21
+    assert budget.cost == pytest.approx(0.42)
+    assert budget.reached == "max_cost"
+
+
+@in_loop
+async def test_cost_passes_the_limit_only_by_what_is_in_flight() -> None:
+    """Replies dearer than estimated overshoot by their own number's surplus and stop the rest."""
+    asked, transport = client(lambda _: model_reply(GOOD, cost=0.3))
+    budget = SpendingLimit(max_cost=1.0)
+    with spending_within(budget):
+        await ask_many(asked, 100)
+    assert len(transport.requests) <= 10
+    assert budget.cost <= 1.0 + len(transport.requests) * (0.3 - 0.1)
+
+
+@pytest.mark.parametrize(("error", "left"), [(RateLimitError("no"), 10), (ProviderTimeoutError("late"), 9)])
+def test_what_was_refused_costs_nothing(error: Exception, left: int) -> None:
+    """A request without an answer in time may have been paid for; a refused one was not."""
+
+    @in_loop
+    async def run() -> None:
+        def script(request: ModelRequest) -> Line:
+            return error if request.sample == 0 else model_reply(GOOD, cost=0.1)
+
+        asked, transport = client(script)
+        budget = SpendingLimit(max_cost=1.0)
+        with spending_within(budget):
+            for sample in range(40):
+                await asyncio.gather(
+                    asked.ask(QUESTION, read=lambda payload: payload, sample=sample), return_exceptions=True
+                )
+        assert len(transport.requests) == 1 + left
+
+    run()
+
+
+@in_loop
+async def test_a_price_that_is_not_known_sends_nothing() -> None:
+    """A limit on cost cannot be kept for such a model, and its name is told."""
+    asked, transport = client([GOOD], extra_params={})
+    with (
+        spending_within(SpendingLimit(max_cost=1.0)),
+        pytest.raises(BudgetError, match="openai/double has no"),
+    ):
+        await asked.ask(QUESTION, read=lambda payload: payload)
+    assert transport.requests == []
+
+
+@in_loop
+async def test_usage_prices_a_reply_without_a_cost() -> None:
+    """Ten prompt tokens at a tenth of a cent are a cent."""
+    asked, _ = client(lambda _: model_reply(GOOD, cost=None))
+    budget = SpendingLimit(max_cost=1.0)
+    with spending_within(budget):
+        await asked.ask(QUESTION, read=lambda payload: payload)
+    assert budget.cost == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("limits", [{"max_calls": 0}, {"max_cost": 0.0}, {"max_cost": -1.0}])
+def test_limits_are_positive(limits: dict[str, Any]) -> None:
+    """A run that may do nothing is a slip."""
+    with pytest.raises(ArgumentError, match="above 0"):
+        SpendingLimit(**limits)
+
+
+def test_the_server_sees_no_more_requests_than_allowed(openai_server: OpenAIServer) -> None:
+    """Over HTTP, where some fail and are tried again: what arrives is what was allowed."""
+    openai_server.script({"do": "status", "status": 500}, "answer", repeat="cycle")
+    config = LLMConfig(
+        model="openai/m", api_base=openai_server.api_base, retry_min_wait=0, retry_max_wait=0.01
+    )
+
+    @in_loop
+    async def run() -> None:
+        async with LLMClient(config) as asked:
+            with spending_within(SpendingLimit(max_calls=37)):
+                work = (asked.generate("", f"question {i}") for i in range(100))
+                outcomes = await asyncio.gather(*work, return_exceptions=True)
+        assert any(isinstance(one, BudgetError) for one in outcomes)
+
+    run()
+    assert len(openai_server.log()) == 37

@@ -1,0 +1,202 @@
+"""Limits learnt from rejections, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any
+
+from autorubric.errors import ProviderError, RateLimitError, ServerError
+from autorubric.llm import Message, ModelReply, ModelRequest
+from autorubric.llm._limit import Limit
+from autorubric.rate_limit import (
+    LONGEST_PAUSE,
+    Gate,
+    Limiter,
+    Limits,
+    Slot,
+    Traffic,
+    limiter_for,
+    set_authority,
+)
+from autorubric.rate_limit._learnt import Bound
+from tests.test_rate_limit import Clock, settle
+
+REQUEST = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
+
+
+class Provider:
+    """Fails as told, one request after the other, and then replies."""
+
+    def __init__(self, *errors: ProviderError) -> None:
+        self.errors = list(errors)
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        if self.errors:
+            raise self.errors.pop(0)
+        return ModelReply(text="ok", model="m")
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def _reject(limiter: Limiter, retry_after: float | None = None) -> None:
+    async with limiter.slot() as slot:
+        slot.throttled(retry_after)
+
+
+def test_nothing_is_learnt_without_a_rejection() -> None:
+    """Errors that are no rejections leave the traffic as it is."""
+
+    async def main() -> None:
+        traffic = Traffic()
+        limiter = Limiter(Limits(), traffic)
+        for error in (ServerError("x", status=500), ServerError("x", status=503)):
+            with suppress(ServerError):
+                async with limiter.slot():
+                    raise error
+        assert traffic.learnt is None
+
+    asyncio.run(main())
+
+
+def test_a_first_rejection_with_a_wait_stops_everybody() -> None:
+    """After a 429 with `Retry-After` nothing is sent to the endpoint until then, and 300 s at most."""
+    clock = Clock()
+
+    async def main() -> list[float]:
+        traffic = Traffic()
+        one, other = (Limiter(Limits(), traffic, clock=clock, sleep=clock.sleep) for _ in range(2))
+        starts = []
+        for asked in (7.0, 10_000.0):
+            await _reject(one, asked)
+            await _reject(one, asked)
+            await _reject(one, asked)
+            before = clock.now
+            async with other.slot():
+                starts.append(clock.now - before)
+        return starts
+
+    short, long = asyncio.run(main())
+    assert 0 <= short <= 7.2
+    assert LONGEST_PAUSE - 0.2 <= long <= LONGEST_PAUSE + 0.2
+
+
+def test_a_pause_ends_when_a_later_request_is_answered() -> None:
+    """That a request sent after the rejected one is answered shows that the provider is not closed."""
+    clock = Clock()
+
+    async def main() -> float:
+        limiter = Limiter(Limits(), clock=clock, sleep=clock.sleep)
+        async with limiter.slot() as first, limiter.slot():
+            first.throttled(60.0)
+        async with limiter.slot():
+            return clock.now
+
+    assert asyncio.run(main()) < 1.0
+
+
+def test_a_burst_that_is_turned_away_leaves_what_got_through() -> None:
+    """Of twenty at once four are taken: no more than four are sent at a time from then on."""
+
+    async def main() -> None:
+        limiter = Limiter(Limits())
+        slots = [limiter.slot() for _ in range(20)]
+        entered = [await slot.__aenter__() for slot in slots]
+        for slot, rejected in zip(slots[4:], entered[4:], strict=True):
+            rejected.throttled(None)
+            await slot.__aexit__(None, None, None)
+        assert limiter.running == 4
+        waiting = asyncio.create_task(_reject(limiter))
+        await settle()
+        assert len(limiter.traffic.line) == 1
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        for slot in slots[:4]:
+            await slot.__aexit__(None, None, None)
+        assert (limiter.running, len(limiter.traffic.line)) == (0, 0)
+
+    asyncio.run(main())
+
+
+def test_a_guess_goes_up_fast_and_a_known_bound_slowly() -> None:
+    """A hundred answers raise a known rate by a twentieth, ten a guessed one by a fifth."""
+    rate = Bound(0.0005, 0.02, is_share=True, learning=1.0)
+    rate.lower(10.0, 0.0)
+    for _ in range(10):
+        rate.grow(0.5)
+    guess = rate.value
+    rate.lower(0.95 * guess, 2.0)
+    assert 12.0 < guess < 12.5
+    assert rate.is_known
+    lowered = rate.value
+    for _ in range(100):
+        rate.grow(2.1)
+    assert lowered * 1.04 < rate.value < lowered * 1.06
+    for _ in range(300):
+        rate.grow(20.0)
+    assert rate.value > 2 * lowered
+
+
+def test_a_busy_503_counts_as_a_rejection() -> None:
+    """HTTP 503 with `Retry-After` teaches as 429 does, one without does not."""
+
+    async def main() -> list[bool]:
+        learnt = []
+        for number, error in enumerate(
+            (
+                RateLimitError("x", status=429),
+                ServerError("x", status=503, retry_after=0.0),
+                ServerError("x", status=503),
+            )
+        ):
+            transport = Limit(Provider(error), f"p{number}", Limits())
+            with suppress(ProviderError):
+                await transport.send(REQUEST)
+            gate = limiter_for(f"p{number}", Limits())
+            assert isinstance(gate, Limiter)
+            learnt.append(gate.traffic.learnt is not None)
+        return learnt
+
+    assert asyncio.run(main()) == [True, True, False]
+
+
+class Elsewhere:
+    """An authority that notes what it is asked and told."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def gate(self, provider: str, limits: Limits) -> Gate:
+        self.heard.append(provider)
+        return self
+
+    def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
+        return self
+
+    async def __aenter__(self) -> Slot:
+        self.heard.append("in")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.heard.append("out")
+
+    def spent(self, tokens: int) -> None:
+        self.heard.append(tokens)
+
+    def throttled(self, retry_after: float | None) -> None:
+        self.heard.append(("throttled", retry_after))
+
+
+def test_an_authority_takes_the_place_of_the_loops_limits() -> None:
+    """Where one is set, every request asks it for its slot and tells it of rejections."""
+    elsewhere = Elsewhere()
+    before = set_authority(elsewhere)
+    try:
+        transport = Limit(Provider(RateLimitError("x", status=429, retry_after=3.0)), "p", Limits())
+        for _ in range(2):
+            with suppress(RateLimitError):
+                asyncio.run(transport.send(REQUEST))
+    finally:
+        assert set_authority(before) is elsewhere
+    assert elsewhere.heard == ["p", "in", ("throttled", 3.0), "out", "p", "in", "out"]

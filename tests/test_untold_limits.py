@@ -1,0 +1,61 @@
+"""Providers that allow so much and do not say so, in virtual time: twenty seeds each, the worst counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.simulated import Provider, simulate
+
+SEEDS = range(20)
+
+
+@pytest.mark.parametrize(
+    ("provider", "allowed", "share"),
+    [
+        pytest.param({"parallel": 16}, 160.0, 0.85, id="16 at a time"),
+        pytest.param({"parallel": 16, "retry_after": 1.0}, 160.0, 0.85, id="16 at a time, Retry-After"),
+        pytest.param({"parallel": 16, "spread": "half"}, 160.0, 0.85, id="16 at a time, uneven"),
+        pytest.param({"parallel": 16, "spread": "exponential"}, 160.0, 0.75, id="16 at a time, exponential"),
+        pytest.param({"parallel": 3}, 30.0, 0.85, id="3 at a time"),
+        pytest.param({"per_second": 30, "seconds": 0.05}, 30.0, 0.85, id="30 a second"),
+        pytest.param(
+            {"per_second": 30, "seconds": 0.05, "retry_after": 1.0}, 30.0, 0.85, id="30, Retry-After"
+        ),
+        pytest.param(
+            {"per_second": 30, "seconds": 0.2, "spread": "exponential"}, 30.0, 0.85, id="30, uneven"
+        ),
+        pytest.param({"per_second": 30, "burst": 30, "seconds": 0.05}, 30.0, 0.85, id="bucket of 30"),
+        pytest.param(
+            {"per_second": 30, "burst": 2, "seconds": 0.05, "spread": "half"}, 30.0, 0.85, id="bucket of 2"
+        ),
+        pytest.param(
+            {"parallel": 16, "per_second": 60, "seconds": 0.2}, 60.0, 0.85, id="both, 60 a second binds"
+        ),
+        pytest.param(
+            {"parallel": 16, "per_second": 100, "seconds": 0.2}, 80.0, 0.75, id="both, 16 at a time binds"
+        ),
+    ],
+)
+def test_limits_are_learnt(provider: dict[str, Any], allowed: float, share: float) -> None:
+    """From the third second on at most 1.05 calls an answer, most of what is allowed, and none given up."""
+    seen = [simulate(Provider(**provider), seed=seed) for seed in SEEDS]
+    assert max(one.calls_per_answer for one in seen) <= 1.05
+    assert min(one.rate for one in seen) >= share * allowed
+    assert sum(one.lost for one in seen) == 0
+
+
+def test_a_provider_without_limits_teaches_nothing() -> None:
+    """As long as nothing is turned away, all go at once."""
+    seen = simulate(Provider(), seed=1, seconds=4.0, callers=50)
+    assert not seen.learnt
+    assert seen.rate >= 0.9 * 50 / 0.104
+
+
+def test_rejections_at_random_do_not_slow_down_for_long() -> None:
+    """Where rejections do not depend on the pace, a quarter of what the callers could do is kept at least."""
+    seen = [simulate(Provider(random_share=0.3), seed=seed, callers=20) for seed in SEEDS[:8]]
+    # Each caller needs a tenth of a second for an answer, and some more to be turned away.
+    assert min(one.rate for one in seen) >= 20 / 0.11 / 4
+    assert sum(one.lost for one in seen) == 0
