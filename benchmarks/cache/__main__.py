@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sqlite3
 import statistics
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 from autorubric.llm import LLMClient, LLMConfig, Message, ModelReply, ModelRequest, ReplySchema
 from autorubric.llm._cache import ReplyCache, cache_key
 from autorubric.values import TokenUsage
+from benchmarks._told import markdown, tell
 
 _ENDPOINT = {"api_base": "http://127.0.0.1/v1", "transport": "openai_compatible", "headers": {}}
 _TEXT = "The river rose by a third in the week, and the stations gave a measured account. " * 15
@@ -139,7 +139,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
     for one in found:
         figures = (f"{one['rate']:,.0f}", f"{1e6 / one['rate']:.0f}", f"{one['times_bare']:.1f}")
         lines.append((one["case"], *figures))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -152,9 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     given = parser.parse_args(argv)
     found = measured(given.hits, given.repetitions)
-    print(table(found))
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    tell(table(found), found, given.json)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import statistics
 import subprocess
@@ -12,6 +11,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from benchmarks._told import markdown, tell
 
 _TYPER = """
 import typer
@@ -97,7 +98,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
                 *(f"{one['ratio']:.2f}", f"{one['above_ms']:.0f}"),
             )
         )
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,9 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     given = parser.parse_args(argv)
     found = [measured(case, given.repetitions) for case in CASES]
-    print(table(found))
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    tell(table(found), found, given.json)
     return 0
 
 

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from benchmarks._told import markdown, tell
 from benchmarks.throughput._server import serving
 
 
@@ -55,7 +56,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
                 f"{one['seconds']:.0f}",
             )
         )
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,9 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     found = [measured("model", items) for items in given.model]
     found += [measured("function", items) for items in given.function]
-    print(table(found))
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    tell(table(found), found, given.json)
     return 0
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks._told import markdown, tell
 from benchmarks.metrics._baselines import BASELINES
 from benchmarks.metrics._inputs import TINY, Sizes
 from benchmarks.metrics._ours import CASES
@@ -63,7 +63,7 @@ def table(measured: Sequence[dict[str, Any]]) -> str:
             )
         )
         lines.append((one["title"], *numbers, others))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -77,9 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     sizes = TINY if given.tiny else Sizes()
     measured = [measure(name, sizes, given.repetitions, memory=not given.no_memory) for name in given.only]
-    print(table(measured))
-    if given.json:
-        given.json.write_text(json.dumps(measured, indent=2) + "\n", encoding="utf-8")
+    tell(table(measured), measured, given.json)
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks._told import markdown, tell
 from benchmarks.memory._run import graded, write_dataset
 
 _BARE = """
@@ -75,7 +75,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
     names = ("bare_s", "open_s", "open_cpu_s", "resume_s", "resume_cpu_s")
     lines: list[tuple[str, ...]] = [("items", *heads), ("--:",) * (1 + len(heads))]
     lines += [(f"{one['items']:,}", *(f"{one[name]:.2f}" for name in names)) for one in found]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,9 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     given = parser.parse_args(argv)
     found = [measured(items, given.repetitions) for items in given.items]
-    print(table(found))
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    tell(table(found), found, given.json)
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autorubric import LLMConfig, RubricDataset
+from benchmarks._told import markdown, tell
 from benchmarks.throughput._runs import Taken, bare_aiohttp, bare_litellm, library
 from benchmarks.throughput._server import serving
 from benchmarks.throughput._work import CRITERIA, bodies_of, config_of, dataset_of
@@ -87,7 +87,7 @@ def table(found: Sequence[dict[str, Any]]) -> str:
             *(f"{one['cpu_ratio']:.2f}", f"{one['cpu_above_ms']:.3f}"),
         )
         lines.append(shown)
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,9 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for transport in given.transport
         for latency in given.latency
     ]
-    print(table(found))
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    tell(table(found), found, given.json)
     return 0
 
 

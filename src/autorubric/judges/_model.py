@@ -70,7 +70,7 @@ class ModelJudge:
             refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
             return _reply(exchange, refused, truncated)
         confidence = probability_of(request.criterion, exchange.tokens) if exchange.tokens else None
-        return replace(_reply(exchange, exchange.answer, truncated), confidence=confidence)
+        return _reply(exchange, exchange.answer, truncated, confidence)
 
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
@@ -318,13 +318,16 @@ def _refused(exchange: Exchange[Any]) -> str:
     return f"the model refused: {exchange.refusal}"
 
 
-def _reply(exchange: Exchange[Any], answer: Answer, truncated: bool) -> JudgeReply:
+def _reply(
+    exchange: Exchange[Any], answer: Answer, truncated: bool, confidence: float | None = None
+) -> JudgeReply:
     return JudgeReply(
         answer=answer,
         reason=answer.reason,
         usage=exchange.usage,
         cost=exchange.cost,
         model=exchange.model,
+        confidence=confidence,
         exchanged=Exchanged(
             messages=tuple((message.role, message.content) for message in exchange.messages),
             replies=exchange.replies,
