@@ -76,7 +76,7 @@ def test_opening_a_run_loads_nothing_that_asks() -> None:
     loaded = json.loads(_in_a_process(program))
     asking = ("graders", "critic", "judges", "prompts", "llm")
     late = ("_merge", "_shard", "_fill", "_estimate", "_planned")
-    unwanted = {"yaml", "tomllib", "tqdm", *(f"autorubric.{name}" for name in asking)}
+    unwanted = {"yaml", "tqdm", *(f"autorubric.{name}" for name in asking)}
     assert not {*unwanted, *(f"autorubric.eval.{name}" for name in late)} & set(loaded)
 
 

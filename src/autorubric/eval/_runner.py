@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from autorubric._sync import loop_is_running, run_sync
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
+from autorubric.eval._collecting import collecting_seldom
 from autorubric.eval._config import EvalConfig, OnMismatch, ProgressStyle
 from autorubric.eval._executor import Executor, executor_of
-from autorubric.eval._heap import heap_set_aside
 from autorubric.eval._items import EvalTimingStats, GradedItem
 from autorubric.eval._lines import StoredItem
 from autorubric.eval._open import OpenRun, open_run
@@ -91,7 +91,7 @@ class EvalRunner:
         executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
         try:
-            with spending_within(budget) if budget.is_set else nullcontext(), heap_set_aside():
+            with spending_within(budget) if budget.is_set else nullcontext(), collecting_seldom():
                 result = await self._graded(opened, executor, budget)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
