@@ -35,7 +35,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         from uvloop import new_event_loop
     except ImportError:
         return None
-    return new_event_loop
+    factory: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
+    return factory
 
 
 @contextmanager
