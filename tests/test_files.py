@@ -11,12 +11,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from autorubric._files import (
     Faults,
+    compact_json,
     dump_structured,
     format_fault,
     format_of,
     nearest_key,
     parse_structured,
     path_text,
+    read_compact,
     read_structured,
     retyped,
     shortened,
@@ -51,6 +53,25 @@ def test_yaml_round_trip(data: Any) -> None:
 def test_json_round_trip(data: Any) -> None:
     """Whatever JSON can carry comes back from JSON as it was."""
     assert parse_structured(dump_structured(data, "json"), "json").data == data
+
+
+@settings(deadline=None)
+@given(DATA)
+@example("\ud800")
+@example({"\udfff": ["\ud800\udc00", "\u2028"]})
+@example(json.loads("[" * 250 + "]" * 250))
+def test_compact_json_round_trip(data: Any) -> None:
+    """Whatever JSON can carry comes back from one line as it was: lone surrogates and depth too."""
+    line = compact_json(data)
+    assert b"\n" not in line and json.loads(line) == data
+    assert read_compact(line) == read_compact(json.dumps(data).encode("ascii")) == data
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b'{"a": 1} x', b"\xff", b'"\xff"', b"nul"])
+def test_what_is_no_compact_json_is_refused(raw: bytes) -> None:
+    """Broken JSON and broken UTF-8 are value errors."""
+    with pytest.raises(ValueError):
+        read_compact(raw)
 
 
 @pytest.mark.parametrize(

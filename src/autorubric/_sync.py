@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
+from types import TracebackType
 from typing import Any, TypeVar
 
 from autorubric.errors import JudgeError
@@ -39,8 +39,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-@contextmanager
-def no_stray_cancellation(who: str) -> Iterator[None]:
+class NoStrayCancellation:
     """Lets a `CancelledError` pass where this task is being cancelled, and makes any other one a failure.
 
     Others come of what is awaited inside, as a future that somebody else cancelled, and would end the caller.
@@ -51,13 +50,22 @@ def no_stray_cancellation(who: str) -> Iterator[None]:
     Raises:
         JudgeError: It was raised, and nobody cancels this task.
     """
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise JudgeError(f"{who} raised CancelledError") from error
+
+    __slots__ = ("_who",)
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+
+    def __enter__(self) -> None:
+        """Nothing happens before one is raised."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():
+                raise JudgeError(f"{self._who} raised CancelledError") from error
 
 
 def loop_is_running() -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from autorubric.errors import ArgumentError
@@ -59,12 +60,15 @@ class TokenUsage:
     @classmethod
     def sum(cls, usages: Iterable[TokenUsage]) -> TokenUsage:
         """All of them together."""
-        given = list(usages)
-        return cls(**{name: sum(getattr(one, name) for one in given) for name in cls.__slots__})
+        totals = map(sum, zip(*map(_counts_of, usages), strict=True))
+        return cls(**dict(zip(cls.__slots__, totals, strict=False)))
 
     def to_dict(self) -> dict[str, int]:
         """The counts as a dict."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return dict(zip(self.__slots__, _counts_of(self), strict=True))
+
+
+_counts_of = attrgetter(*TokenUsage.__slots__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Files with structured text: data with the lines it stands on, faults gathered, writing in one piece."""
 
+from autorubric._files._compact import compact_json, read_compact
 from autorubric._files._faults import Faults, nearest_key, retyped, shortened
 from autorubric._files._json import parse_json
 from autorubric._files._paths import FilePath, SyntaxFault, path_text
@@ -29,6 +30,7 @@ __all__ = [
     "Faults",
     "FilePath",
     "SyntaxFault",
+    "compact_json",
     "dump_structured",
     "format_fault",
     "format_of",
@@ -37,6 +39,7 @@ __all__ = [
     "parse_line",
     "parse_structured",
     "path_text",
+    "read_compact",
     "read_structured",
     "read_text",
     "reading",

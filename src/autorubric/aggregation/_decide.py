@@ -123,7 +123,7 @@ def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: Aggregat
         mean_value=outcome.mean_value,
         tie=outcome.tie,
         agreement=agreement(criterion, ballots, outcome.answer),
-        assumed=not any(ballot.status == "answered" for ballot in ballots),
+        assumed="answered" not in [ballot.status for ballot in ballots],
     )
 
 
@@ -245,7 +245,7 @@ def _combined(
 
 def _answered_only(policy: AggregationPolicy, votes: Sequence[JudgeVote]) -> AggregationPolicy | None:
     """The policy without unreadable replies, where there are any that count; else None."""
-    if policy.on_failure != "conservative" or not any(vote.unreadable for vote in votes):
+    if policy.on_failure != "conservative" or True not in [vote.unreadable for vote in votes]:
         return None
     return policy.model_copy(update={"on_failure": "exclude"})
 

@@ -252,7 +252,9 @@ class BaseCriterion(Declaration):
         if raw is None:
             return None
         # A label, as a stored vote's answer, needs no explanation beside it.
-        return self.read({**self._blank_texts(), **raw} if isinstance(raw, Mapping) else raw)
+        if not isinstance(raw, str) and isinstance(raw, Mapping):
+            raw = {**self._blank_texts(), **raw}
+        return self.read(raw)
 
     def conservative(self) -> Answer:
         """The answer that helps the score least: the worst for a positive weight, the best for a penalty.

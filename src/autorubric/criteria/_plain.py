@@ -227,9 +227,12 @@ class Criterion(BaseCriterion):
         Raises:
             ReplyError: It names none.
         """
-        given = reply.model_dump() if isinstance(reply, BaseModel) else reply
-        reason, in_words = "", isinstance(given, Mapping)
-        if isinstance(given, Mapping):
+        if isinstance(reply, str):
+            return self._read_verdict(reply) if self.options is None else self._read_label(reply, False)
+        # By far most replies are dicts, and the other two are slow to tell.
+        given = reply.model_dump() if type(reply) is not dict and isinstance(reply, BaseModel) else reply
+        reason, in_words = "", isinstance(given, (dict, Mapping))
+        if isinstance(given, (dict, Mapping)):
             reason = str(given.get("reason") or "")
             if says_yes(given.get("cannot_assess")):
                 return Answer(code=None, cannot_assess=True, reason=reason)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from autorubric._events import Exchanged
-from autorubric._sync import no_stray_cancellation
+from autorubric._sync import NoStrayCancellation
 from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, Seat, shared_error
 from autorubric.types import JudgeVote
@@ -39,7 +39,7 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
     try:
         if (misfit := request.criterion.misfit(request.submission)) is not None:
             raise JudgeError(misfit)
-        with no_stray_cancellation(f"judge {seat.judge_id!r}"):
+        with NoStrayCancellation(f"judge {seat.judge_id!r}"):
             outcome = await seat.judge.ask(request)
     except JudgeError as error:
         outcome = error
@@ -58,7 +58,7 @@ async def cast_votes(
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
-        with no_stray_cancellation(f"judge {seat.judge_id!r}"):
+        with NoStrayCancellation(f"judge {seat.judge_id!r}"):
             outcomes = await seat.judge.ask_many(requests)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))

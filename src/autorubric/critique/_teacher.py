@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pydantic import BaseModel
 
 from autorubric._files import shortened
-from autorubric._sync import no_stray_cancellation
+from autorubric._sync import NoStrayCancellation
 from autorubric.criteria import qualified_name
 from autorubric.critic import Called, called_of
 from autorubric.critique._prompts import TeacherPrompt
@@ -148,7 +148,7 @@ class _Model:
         policy = config.truncate if question.may_cut else None
         whole = (Submission(text=question.output),)
         try:
-            with no_stray_cancellation(f"teacher {config.model!r}"):
+            with NoStrayCancellation(f"teacher {config.model!r}"):
                 exchange, truncated = await ask_fitting(ask, whole, policy, compared=False)
         except JudgeError as error:
             spent = replace(asked, latency_s=self.clock() - started)
@@ -198,7 +198,7 @@ class _Function:
         asked = Provenance(provider="function", asked_model=self._name, attempted_models=(self._name,))
         started = self.clock()
         try:
-            with no_stray_cancellation(f"teacher {self._name!r}"):
+            with NoStrayCancellation(f"teacher {self._name!r}"):
                 given = await self.called.call(question.prompt_of(question.output))
             reply = _reply_of(given)
         # The function is its author's code, not ours: whatever it raises is the teacher's failure.

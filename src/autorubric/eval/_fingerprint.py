@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any
 
 from autorubric.criteria import BaseCriterion, check_name, code_digest, find_check
@@ -17,8 +17,11 @@ from autorubric.values import Json
 
 def digest(content: Json) -> str:
     """16 hex digits of the SHA-256 of the canonical JSON."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+    return _digest_of(json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":")))
+
+
+def _digest_of(text: str) -> str:
+    return sha256(text.encode("ascii")).hexdigest()[:16]
 
 
 class VoteDigests:
@@ -69,10 +72,11 @@ class ItemDigests:
 
     def of(self, criterion: BaseCriterion, judge_id: str) -> str:
         """The digest for one criterion and judge."""
-        parts: list[Json] = [self.fingerprint, self._criterion(criterion), self._run.judge(judge_id)]
+        own, judge = self._criterion(criterion), self._run.judge(judge_id)
         if criterion.check is not None:
-            parts.append(self._run.check(check_name(criterion.check)))
-        return digest(parts)
+            return digest([self.fingerprint, own, judge, self._run.check(check_name(criterion.check))])
+        # The same JSON; digests have nothing to escape, and there is one for every vote.
+        return _digest_of(f'["{self.fingerprint}","{own}","{judge}"]')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
         """Whether a stored digest is that of this item, criterion and judge as they are now."""

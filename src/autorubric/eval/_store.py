@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from autorubric._events import Exchanged
-from autorubric._files import remove_abandoned, write_parts_atomic, write_text_atomic
+from autorubric._files import compact_json, remove_abandoned, write_parts_atomic, write_text_atomic
 from autorubric.errors import (
     ArgumentError,
     FileError,
@@ -40,8 +40,6 @@ from autorubric.values import Json
 
 RUN_FORMAT = 1
 """Number of the run folder's format. A reader takes its own and older ones, and refuses newer ones."""
-
-_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 # What in a manifest must be a mapping, and of which types.
 _MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
@@ -233,7 +231,7 @@ class RunStore:
         return self._append(ITEMS, {**item.to_dict(), "seal": seal})
 
     def _append(self, name: str, content: Mapping[str, Json]) -> int:
-        line = _encode(content).encode("ascii") + b"\n"
+        line = compact_json(content) + b"\n"
         if self._failure is not None:
             raise self._failure
         start = self._log(name).append(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from autorubric.criteria import BaseCriterion
@@ -19,6 +19,7 @@ from autorubric.judges import (
     Seat,
     is_blank,
 )
+from autorubric.prompts import Example
 from autorubric.reporting import GradingTask
 from autorubric.types import JudgeVote
 
@@ -35,16 +36,17 @@ class JudgeCall:
     Attributes:
         seat: By whom.
         request: On what.
+        key: What tells the vote from the others on the task.
     """
 
     seat: Seat
     request: JudgeRequest
+    key: VoteKey = field(init=False)
 
-    @property
-    def key(self) -> VoteKey:
-        """What tells the vote from the others on the task."""
+    def __post_init__(self) -> None:
         request = self.request
-        return (request.criterion.name or "", self.seat.judge_id, request.sample, request.order)
+        key = (request.criterion.name or "", self.seat.judge_id, request.sample, request.order)
+        object.__setattr__(self, "key", key)
 
     def left_out(self) -> JudgeVote:
         """The vote that stands for the call where it is not made."""
@@ -56,16 +58,6 @@ class JudgeCall:
             order=self.request.order or None,
             skipped=True,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Showing:
-    """One time that a judge is shown a criterion."""
-
-    sample: int
-    seed: int
-    order: tuple[str, ...]
-    presentation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,23 +91,7 @@ class Planner:
             facing = criterion.facing(task.submission)
             examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
             for seat in self._asked(criterion):
-                for shown in self._showings(task, facing, seat):
-                    request = JudgeRequest(
-                        criterion=facing,
-                        submission=task.submission,
-                        query=task.query,
-                        reference_submission=task.reference_submission,
-                        guidelines=task.rubric.guidelines,
-                        item_id=task.item_id,
-                        sample=shown.sample,
-                        seed=shown.seed,
-                        shuffle=self.shuffle,
-                        examples=examples,
-                        order=shown.order,
-                        presentation=shown.presentation,
-                        system_prompt=self._system_prompt(criterion),
-                    )
-                    yield JudgeCall(seat=seat, request=request)
+                yield from self._calls_of(seat, task, facing, examples)
 
     def _asked(self, criterion: BaseCriterion) -> tuple[Seat, ...]:
         return self.seats if criterion.check is None else (_CHECK_SEAT,)
@@ -125,7 +101,10 @@ class Planner:
             return self.multi_choice_system_prompt
         return self.system_prompt
 
-    def _showings(self, task: GradingTask, criterion: BaseCriterion, seat: Seat) -> Iterator[_Showing]:
+    def _calls_of(
+        self, seat: Seat, task: GradingTask, criterion: BaseCriterion, examples: tuple[Example, ...]
+    ) -> Iterator[JudgeCall]:
+        """The times that a judge is shown a criterion: for each sample, in each order asked for."""
         item = task.item_id or task.submission.text or ""
         for sample in range(task.first_sample, task.first_sample + seat.samples):
             seed = derive_seed(self.seed, item, criterion.name or "", seat.judge_id, sample)
@@ -133,7 +112,22 @@ class Planner:
             orders = criterion.presentations(task.submission, rng)
             # A check is one function of one text: it sees no order.
             for presentation, order in enumerate(orders if criterion.check is None else orders[:1]):
-                yield _Showing(sample=sample, seed=seed, order=order, presentation=presentation)
+                request = JudgeRequest(
+                    criterion=criterion,
+                    submission=task.submission,
+                    query=task.query,
+                    reference_submission=task.reference_submission,
+                    guidelines=task.rubric.guidelines,
+                    item_id=task.item_id,
+                    sample=sample,
+                    seed=seed,
+                    shuffle=self.shuffle,
+                    examples=examples,
+                    order=order,
+                    presentation=presentation,
+                    system_prompt=self._system_prompt(criterion),
+                )
+                yield JudgeCall(seat=seat, request=request)
 
     def _demand_reference(self, task: GradingTask) -> None:
         """Before anything is spent; a check sees the text alone and needs none.

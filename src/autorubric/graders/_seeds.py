@@ -7,8 +7,6 @@ import hashlib
 
 def derive_seed(*parts: int | str) -> int:
     """A 64-bit seed from the parts."""
-    digest = hashlib.blake2b(digest_size=8)
-    for part in parts:
-        text = str(part).encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(text) + text)
-    return int.from_bytes(digest.digest(), "big")
+    texts = [str(part).encode("utf-8", "surrogatepass") for part in parts]
+    whole = b"".join([b"%d:%b" % (len(text), text) for text in texts])
+    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "big")

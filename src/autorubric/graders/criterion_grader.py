@@ -160,7 +160,7 @@ class CriterionGrader(Grader):
         """
         calls = self.plan(task)
         known = self._known(calls, stored or {})
-        find_checks([call for call in calls if call.key not in known])
+        find_checks([call for call in calls if call.key not in known] if known else calls)
         stages = Stages(
             task=task,
             policy=self.policy,

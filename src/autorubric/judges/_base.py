@@ -55,7 +55,7 @@ class JudgeRequest:
     system_prompt: str | None = None
 
     def __post_init__(self) -> None:
-        if is_blank(self.reference_submission):
+        if self.reference_submission is not None and is_blank(self.reference_submission):
             object.__setattr__(self, "reference_submission", None)
         # Whoever reads a reply needs to know what is compared, and every judge reads through the criterion.
         object.__setattr__(self, "criterion", self.criterion.facing(self.submission))

@@ -181,10 +181,10 @@ class ModelJudge:
         return ask_fitting(ask, (request.submission,), policy, compared=bool(shown.names))
 
     def _system_prompt(self, requests: Sequence[JudgeRequest]) -> str | None:
+        if self.multi_choice_system_prompt is None:
+            return self.system_prompt
         choices = all(request.criterion.level in ("ordinal", "nominal") for request in requests)
-        if choices and self.multi_choice_system_prompt is not None:
-            return self.multi_choice_system_prompt
-        return self.system_prompt
+        return self.multi_choice_system_prompt if choices else self.system_prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,7 +329,7 @@ def _reply(
         model=exchange.model,
         confidence=confidence,
         exchanged=Exchanged(
-            messages=tuple((message.role, message.content) for message in exchange.messages),
+            messages=tuple([(message.role, message.content) for message in exchange.messages]),
             replies=exchange.replies,
             dropped_params=exchange.dropped_params,
         ),

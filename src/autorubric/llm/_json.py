@@ -159,7 +159,7 @@ def _clean(payload: Any, text: str, wanted: _Wanted) -> Any:
     """The payload without lone surrogates, which no file could hold, and of a depth that code can walk."""
     if text.count("{") + text.count("[") > _DEEPEST and _is_deep(payload):
         raise _explain(RecursionError(), wanted)
-    if not _SURROGATE.search(text):
+    if "\\u" not in text or not _SURROGATE.search(text):
         return payload
     return json.loads(json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace"))
 

@@ -49,5 +49,7 @@ class Limit:
 
 def _estimate(request: ModelRequest) -> int:
     """Tokens that the request will use; others on the provider may have a limit where it has none."""
-    characters = sum(len(message.content) for message in request.messages)
+    characters = 0
+    for message in request.messages:
+        characters += len(message.content)
     return characters // _CHARACTERS_PER_TOKEN + _REPLY_TOKENS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from autorubric._files import read_compact
 from autorubric.errors import (
     ArgumentError,
     ProviderConnectionError,
@@ -65,7 +65,7 @@ class OpenAITransport:
             ProviderError: No usable reply came; the subclass says why.
         """
         body = body_of(request, self._secret_params)
-        session = await self._session()
+        session = self._open_session() or await self._new_session()
         status, headers, raw = await self._post(session, body)
         if 200 <= status < 300:
             return self._read(request, status, raw)
@@ -77,17 +77,18 @@ class OpenAITransport:
         if pooled is not None:
             await pooled.keeper.aclose()
 
-    async def _session(self) -> ClientSession:
-        loop = asyncio.get_running_loop()
-        pooled = self._sessions.get(loop)
-        if pooled is None or pooled.session.closed:
-            # A session knows its loop, and would keep the entry of a closed one alive.
-            for other in [one for one in self._sessions if one.is_closed()]:
-                del self._sessions[other]
-            keeper = _kept_session(self._config, self._key)
-            pooled = _Pooled(session=await anext(keeper), keeper=keeper)
-            self._sessions[loop] = pooled
-        return pooled.session
+    def _open_session(self) -> ClientSession | None:
+        pooled = self._sessions.get(asyncio.get_running_loop())
+        return None if pooled is None or pooled.session.closed else pooled.session
+
+    async def _new_session(self) -> ClientSession:
+        # A session knows its loop, and would keep the entry of a closed one alive.
+        for other in [one for one in self._sessions if one.is_closed()]:
+            del self._sessions[other]
+        keeper = _kept_session(self._config, self._key)
+        session = await anext(keeper)
+        self._sessions[asyncio.get_running_loop()] = _Pooled(session=session, keeper=keeper)
+        return session
 
     async def _post(self, session: ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         try:
@@ -196,7 +197,7 @@ def _key_of(config: LLMConfig) -> str | None:
 async def _read_bounded(response: ClientResponse) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    async for chunk in response.content.iter_any():
+    while chunk := await response.content.readany():
         size += len(chunk)
         if size > _LARGEST_ANSWER:
             raise _TooLargeError
@@ -206,7 +207,7 @@ async def _read_bounded(response: ClientResponse) -> bytes:
 
 def _json(raw: bytes) -> Json:
     try:
-        return json.loads(raw)
+        return read_compact(raw)
     except (ValueError, RecursionError):
         return _NO_JSON
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -34,6 +35,7 @@ _ENVIRONMENT_SECONDS: Final = 1.0
 """For so long the secrets in the environment stand as they were read; reading them for each reply is dear."""
 _MASK: Final = "***"
 _TEXTS_OF_REPLY: Final = ("text", "model", "reasoning", "refusal", "request_id")
+_texts_of_reply = attrgetter(*_TEXTS_OF_REPLY)
 _LABELLED: Final = re.compile(
     r"((?:authorization|(?:api|subscription)[-_ ]?key(?: provided)?"
     r"|(?:access|auth|session)[-_]?token|[?&]key)"
@@ -154,8 +156,8 @@ class Mask:
         Only what cannot be an ordinary word is masked: a header `X-Team: blue` is no reason to change texts.
         """
         forms = self._forms_in_replies()
-        texts = [one for name in _TEXTS_OF_REPLY if (one := getattr(reply, name))]
-        if not any(form in text for form in forms for text in texts):
+        texts = [one for one in _texts_of_reply(reply) if one]
+        if not [form for form in forms for text in texts if form in text]:
             return reply
         cleared: dict[str, Any] = {
             name: _without(text, forms) for name in _TEXTS_OF_REPLY if (text := getattr(reply, name))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any, Final
+
+from pydantic_core import to_json
 
 from autorubric.llm._names import wire_name
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema
@@ -33,13 +36,14 @@ def plain_messages(request: ModelRequest) -> list[dict[str, Json]]:
 def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
     """The request's body as it goes over the wire; what requests share is serialised once."""
     rest = {**request.params, **secret_params}
-    extra = rest.pop("extra_body", None)
-    if isinstance(extra, Mapping):
+    if "extra_body" in rest and isinstance(extra := rest.pop("extra_body"), Mapping):
         rest |= extra
-    if _OWN_KEYS.isdisjoint(rest):
-        text = _own_text(request) + (f",{_encode(rest)[1:]}" if rest else "}")
+    if not rest:
+        text = _own_text(request) + "}"
+    elif _OWN_KEYS.isdisjoint(rest):
+        text = f"{_own_text(request)},{_written(rest)[1:]}"
     else:
-        text = _encode({**json.loads(_own_text(request) + "}"), **rest})
+        text = _written({**json.loads(_own_text(request) + "}"), **rest})
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -47,22 +51,28 @@ def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
         return text.encode("utf-8", "replace")
 
 
+def _written(content: Json) -> str:
+    try:
+        return to_json(content).decode("utf-8")
+    except ValueError:
+        # Lone surrogates have no UTF-8; what becomes of them is said where the whole is encoded.
+        return _encode(content)
+
+
 def _own_text(request: ModelRequest) -> str:
     """The body's JSON up to what the parameters add, the closing brace left out."""
-    messages = ",".join(
-        f'{{"role":"{message.role}","content":{_quoted(message)}}}' for message in request.messages
-    )
-    text = f'{{"model":{_encode(wire_name(request.model))},"messages":[{messages}]'
+    messages = ",".join([f'{{"role":"{one.role}","content":{_quoted(one)}}}' for one in request.messages])
+    text = f'{{"model":{encode_basestring(wire_name(request.model))},"messages":[{messages}]'
     return text if request.schema is None else f'{text},"response_format":{_format_text(request.schema)}'
 
 
 def _quoted(message: Message) -> str:
-    return _quoted_once(message.content) if message.role == "system" else _encode(message.content)
+    return _quoted_once(message.content) if message.role == "system" else encode_basestring(message.content)
 
 
 @lru_cache(maxsize=_MOST_WRITTEN)
 def _quoted_once(text: str) -> str:
-    return _encode(text)
+    return encode_basestring(text)
 
 
 def _format_text(schema: ReplySchema) -> str:
@@ -71,16 +81,17 @@ def _format_text(schema: ReplySchema) -> str:
     if kept is None:
         if len(_WRITTEN) >= _MOST_WRITTEN:
             _WRITTEN.clear()
-        kept = _WRITTEN[key] = (schema.schema, _encode(response_format(schema)))
+        kept = _WRITTEN[key] = (schema.schema, _written(response_format(schema)))
     return kept[1]
 
 
 def error_in(envelope: Json) -> tuple[int | None, str] | None:
     """The status and text of an error that stands in an envelope; None where there is none."""
-    if not isinstance(envelope, Mapping) or not envelope.get("error"):
+    # JSON has no other mappings than dicts.
+    error = envelope.get("error") if isinstance(envelope, dict) else None
+    if not error:
         return None
-    error = envelope["error"]
-    if not isinstance(error, Mapping):
+    if not isinstance(error, dict):
         return None, str(error)
     code = error.get("code")
     said = [str(error[name]) for name in ("message", "type", "code") if error.get(name) is not None]
@@ -90,30 +101,30 @@ def error_in(envelope: Json) -> tuple[int | None, str] | None:
 
 def reply_of(envelope: Json, model: str) -> ModelReply | None:
     """The reply in an answer's envelope; None where it is not a completion."""
-    choice = _first(envelope.get("choices")) if isinstance(envelope, Mapping) else None
+    choice = _first(envelope.get("choices")) if isinstance(envelope, dict) else None
     message = choice.get("message") if choice is not None else None
-    if choice is None or not isinstance(message, Mapping):
+    if choice is None or not isinstance(message, dict):
         return None
     finish = _text(choice.get("finish_reason"))
-    text = _content(message.get("content"))
+    logprobs = choice.get("logprobs")
     return ModelReply(
-        text=text,
+        text=_content(message.get("content")),
         model=_text(envelope.get("model")) or model,
         usage=usage_of(envelope.get("usage")),
         reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
         finish_reason=finish,
         refusal=refusal_of(_text(message.get("refusal")), finish),
         request_id=_text(envelope.get("id")),
-        tokens=_tokens(choice.get("logprobs")),
+        tokens=_tokens(logprobs) if logprobs else (),
     )
 
 
 def _tokens(logprobs: Json) -> tuple[tuple[str, float], ...]:
     """The tokens of a reply with their log-probabilities; none where one of them has none."""
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list):
         return ()
-    pairs = [(one.get("token"), one.get("logprob")) for one in content if isinstance(one, Mapping)]
+    pairs = [(one.get("token"), one.get("logprob")) for one in content if isinstance(one, dict)]
     found = tuple((t, float(p)) for t, p in pairs if isinstance(t, str) and isinstance(p, int | float))
     return found if len(found) == len(content) else ()
 
@@ -127,11 +138,11 @@ def refusal_of(refusal: str | None, finish_reason: str | None) -> str | None:
 
 def usage_of(usage: Json) -> TokenUsage | None:
     """The tokens that an envelope counts; None where it counts none."""
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return None
     prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     details = usage.get("prompt_tokens_details")
-    cached = _count(details, "cached_tokens") if isinstance(details, Mapping) else 0
+    cached = _count(details, "cached_tokens") if isinstance(details, dict) else 0
     return TokenUsage(
         prompt_tokens=prompt,
         completion_tokens=completion,
@@ -146,8 +157,8 @@ def _count(counts: Mapping[str, Any], name: str) -> int:
     return count if isinstance(count, int) and count >= 0 else 0
 
 
-def _first(choices: Json) -> Mapping[str, Any] | None:
-    if isinstance(choices, Sequence) and choices and isinstance(choices[0], Mapping):
+def _first(choices: Json) -> dict[str, Any] | None:
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return choices[0]
     return None
 
@@ -160,6 +171,6 @@ def _content(content: Json) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     return ""

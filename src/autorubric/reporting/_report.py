@@ -56,11 +56,11 @@ def build_report(
         length_penalty=penalty,
         node_scores=scored.node_scores,
         report=reports,
-        cannot_assess_count=sum(report.status == "abstained" for report in reports),
+        cannot_assess_count=[report.decision.status for report in reports].count("abstained"),
         token_usage=usage,
         completion_cost=cost,
         error=_what_failed(reports, scored),
-        judge_scores=_judge_scores(task.rubric.root, reports, policy, penalty),
+        judge_scores=_judge_scores(task.rubric.root, reports, policy, penalty, scored),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
 
@@ -127,7 +127,7 @@ def _under_conditions(
     as on a check, those of the panel.
     """
     criteria = [report.criterion for report in reports]
-    if all(criterion.when is None for criterion in criteria):
+    if not [criterion for criterion in criteria if criterion.when is not None]:
         return list(reports)
     panel = apply_conditions(criteria, {r.name: r.decision for r in reports}, policy.cannot_assess)
     judges = {
@@ -173,9 +173,17 @@ def _own(judge: str, reports: Sequence[EnsembleCriterionReport]) -> dict[str, De
 
 
 def _judge_scores(
-    root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy, penalty: float
+    root: RubricGroup,
+    reports: Sequence[EnsembleCriterionReport],
+    policy: GradingPolicy,
+    penalty: float,
+    panel: TreeScore,
 ) -> dict[str, float | None]:
-    return {judge: _judge_score(judge, root, reports, policy, penalty) for judge in _judges(reports)}
+    judges = _judges(reports)
+    if len(judges) == 1 and all(r.judge_decisions.get(judges[0]) is r.decision for r in reports):
+        # What it decided is what the panel decided, and so is its score.
+        return {judges[0]: penalised(panel.score, penalty, normalize=policy.normalize)}
+    return {judge: _judge_score(judge, root, reports, policy, penalty) for judge in judges}
 
 
 def _judge_score(

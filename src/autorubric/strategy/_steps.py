@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from autorubric._files import shortened
-from autorubric._sync import no_stray_cancellation
+from autorubric._sync import NoStrayCancellation
 from autorubric.errors import ArgumentError, AutorubricError
 from autorubric.rubric import Rubric
 from autorubric.strategy._calls import Called, called, name_of
@@ -66,7 +66,7 @@ class Step(Generic[T]):
         """
         ledger = Ledger(fresh=fresh)
         try:
-            with kept_in(ledger), no_stray_cancellation(self.name):
+            with kept_in(ledger), NoStrayCancellation(self.name):
                 value = self.read(await self.function.call(candidate, context))
         # A step is its author's code: whatever it raises on one candidate does not lose the others.
         except Exception as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, TypeVar, get_args
 
-from autorubric._sync import no_stray_cancellation, run_sync
+from autorubric._sync import NoStrayCancellation, run_sync
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.strategy._candidates import Attempt
 from autorubric.strategy._generators import Generator, GeneratorLike, generator_of
@@ -213,7 +213,7 @@ class _Making:
             number=int(self.attempt), iteration=self.attempt.iteration, prompt=self.prompt
         )
         try:
-            with no_stray_cancellation("generate"):
+            with NoStrayCancellation("generate"):
                 made = await self.generator.generate(self.prompt, self.attempt)
         # A generator is its author's code: whatever it raises on one candidate does not lose the others.
         except Exception as error:

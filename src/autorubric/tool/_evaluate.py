@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from autorubric._sync import no_stray_cancellation, run_sync
+from autorubric._sync import NoStrayCancellation, run_sync
 from autorubric.critic import Prompt
 from autorubric.errors import (
     ArgumentError,
@@ -214,7 +214,7 @@ async def _in_share(work: Awaitable[_Found], seconds: float, *, last: bool) -> _
         JudgeError: It ended without an answer, or the share did.
     """
     try:
-        with no_stray_cancellation("it"):
+        with NoStrayCancellation("it"):
             async with asyncio.timeout(None if last else seconds) as share:
                 return await work
     except TimeoutError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from autorubric.values import CriterionVerdict, Json, TokenUsage, VoteStatus
@@ -67,11 +68,11 @@ class JudgeVote:
 
     def to_dict(self) -> dict[str, Json]:
         """The vote as JSON; fields at their defaults are left out."""
-        kept: dict[str, Json] = {}
-        for name, default in _DEFAULTS:
-            value = getattr(self, name)
-            if value is not default and value != default:
-                kept[name] = value
+        kept: dict[str, Json] = {
+            name: value
+            for name, default, value in zip(_NAMES, _DEFAULTS, _values_of(self), strict=True)
+            if value is not default and value != default
+        }
         if self.token_usage is not None:
             kept["token_usage"] = self.token_usage.to_dict()
         if self.verdict is not None:
@@ -114,7 +115,9 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
 
 
 _UNSET = object()
-_DEFAULTS: tuple[tuple[str, object], ...] = tuple(
-    (name, _UNSET if name in ("judge_id", "status") else field.default)
+_NAMES = tuple(JudgeVote.__dataclass_fields__)
+_DEFAULTS: tuple[object, ...] = tuple(
+    _UNSET if name in ("judge_id", "status") else field.default
     for name, field in JudgeVote.__dataclass_fields__.items()
 )
+_values_of = attrgetter(*_NAMES)
