@@ -8,6 +8,7 @@ import typer
 
 from autorubric.cli._output import tolerate_narrow_encodings
 from autorubric.cli.cache import cache_app
+from autorubric.cli.compare import compare
 from autorubric.cli.critique import critique
 from autorubric.cli.critique_text import critique_text
 from autorubric.cli.demo import demo
@@ -19,7 +20,10 @@ from autorubric.cli.merge import merge
 from autorubric.cli.metrics import metrics
 from autorubric.cli.redteam import redteam
 from autorubric.cli.refine import refine
+from autorubric.cli.rejudge import rejudge
 from autorubric.cli.schema import schema
+from autorubric.cli.score import score
+from autorubric.cli.show import show
 from autorubric.cli.tools import tools
 
 # Without markup, Typer leaves rich aside, which takes longer to load than all the rest of `--help`.
@@ -65,7 +69,11 @@ def about(
 app.command("grade")(grade)
 app.command("eval")(evaluate)
 app.command("merge")(merge)
+app.command("show")(show)
 app.command("metrics")(metrics)
+app.command("compare")(compare)
+app.command("score")(score)
+app.command("rejudge")(rejudge)
 app.add_typer(judges_app, name="judges", help="Compare the judges of a run with each other, and audit them.")
 app.command("redteam")(redteam)
 app.command("critique")(critique)

@@ -157,6 +157,13 @@ class RubricDataset(SharingItems):
         """The dataset with the items of another one, as they are: of a copy of this one."""
         return self._of(self._contents()._replace(items=other._items))
 
+    def with_rubric(self, rubric: Rubric) -> Self:
+        """The dataset with another rubric in the place of the one that its items share.
+
+        Items with a rubric of their own keep it. Labels stay as they are, and are not checked anew.
+        """
+        return self._of(self._contents()._replace(rubric=rubric))
+
     def with_items(self, items: Iterable[DataItem]) -> Self:
         """The dataset with other items.
 

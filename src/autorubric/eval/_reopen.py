@@ -21,6 +21,7 @@ from autorubric.eval._results import StoredResults
 from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import DATASET, read_manifest
 from autorubric.reporting import GradingPolicy, GradingTask, Votes, build_report
+from autorubric.rubric import Rubric
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import Json
 
@@ -56,14 +57,26 @@ class _ByPolicy:
         return build_report(task, votes, self.policy, length_penalty=line.length_penalty)
 
 
-def reopen(path: Path) -> StoredRun:
+def reopen(
+    path: Path, *, rubric: Rubric | None = None, deciding: Mapping[str, Json] | None = None
+) -> StoredRun:
     """The run stored in a folder.
+
+    Args:
+        path: The folder.
+        rubric: Stands in the place of the rubric that items share; votes on criteria that ask something
+            else by it do not stand.
+        deciding: Parts of the policy to be in the place of those stored, as in a manifest.
 
     Raises:
         RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
     """
     manifest = read_manifest(path)
     dataset = stored_dataset(path)
+    if rubric is not None:
+        dataset = dataset.with_rubric(rubric)
+    if deciding:
+        manifest["deciding"] = {**(manifest.get("deciding") or {}), **deciding}
     policy = _policy(path, manifest)
     stand = stand_of(manifest, dataset)
     index = RunIndex.load(path, len(dataset), stand, placed_in(dataset, stand))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from autorubric._blocks import Block, ScalarBlock, TextBlock, render_text
 from autorubric.dataset import RubricDataset
 from autorubric.eval._items import EvalTimingStats, ItemResult
-from autorubric.eval._reopen import reopen
+from autorubric.eval._reopen import StoredRun, reopen
 from autorubric.eval._results import StoredResults, View
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import TokenUsage
@@ -19,7 +19,10 @@ from autorubric.values import TokenUsage
 if TYPE_CHECKING:
     import pandas as pd
 
+    from autorubric.eval._exchanges import StoredExchange
+    from autorubric.eval._rescore import Policies
     from autorubric.metrics import MetricsResult
+    from autorubric.rubric import Rubric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +161,42 @@ class EvalResult:
             RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
         """
         folder = Path(path)
-        stored = reopen(folder)
+        return cls._of(folder, reopen(folder))
+
+    def rescored(self, rubric: Rubric | None = None, **policies: Unpack[Policies]) -> EvalResult:
+        """The run as it would be under other weights or policies, from the stored votes; no judge is asked.
+
+        The run folder stays as it is.
+
+        Args:
+            rubric: Stands in the place of the rubric that items share; with other weights, option values,
+                gates, groups or conditions. Criteria that ask something else than they did are left without
+                votes, and a notice names them.
+            **policies: See `Policies`; what is left out stays as it was.
+
+        Raises:
+            ArgumentError: There is no such policy or judge, or the rubric shares no criterion with the run's.
+            RunFormatError: The run folder is gone or damaged.
+        """
+        # Late, since hardly any run is scored anew.
+        from autorubric.eval._rescore import rescore
+
+        return self._of(self.experiment_dir, rescore(self.experiment_dir, rubric, policies))
+
+    def exchanges(self, item_id: str) -> list[StoredExchange]:
+        """What was sent to models for an item's votes and what came back, in the order in which it came.
+
+        Empty where no prompts were stored, or no model was asked.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        from autorubric.eval._exchanges import stored_exchanges
+
+        return stored_exchanges(self.experiment_dir, item_id)
+
+    @classmethod
+    def _of(cls, folder: Path, stored: StoredRun) -> EvalResult:
         return cls(
             dataset=stored.dataset,
             item_results=stored.item_results,

@@ -15,6 +15,7 @@ from autorubric.metrics._judge_report._rater_report import (
 from autorubric.metrics._judge_report._reliability import RaterShares, Reliability, reliability
 from autorubric.metrics._judge_report._report_result import JudgeReport
 from autorubric.metrics._judge_report._run_comparison import JudgePair, RunComparison, compare_run
+from autorubric.metrics._judge_report._run_difference import PairedDifference, RunDifference, run_difference
 
 __all__ = [
     "Abstentions",
@@ -25,13 +26,16 @@ __all__ = [
     "JudgeReport",
     "MacroFigures",
     "OptionAgreement",
+    "PairedDifference",
     "RaterFailures",
     "RaterReport",
     "RaterShares",
     "Reliability",
     "RunComparison",
+    "RunDifference",
     "agreement",
     "compare_run",
     "judge_report",
     "reliability",
+    "run_difference",
 ]

@@ -1,0 +1,74 @@
+"""`autorubric compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+from autorubric.cli.judges import Seed
+from autorubric.cli.metrics import LabelledFile
+
+Baseline = Annotated[
+    Path, typer.Argument(metavar="RUN1", help="The folder of the run to compare with.", show_default=False)
+]
+Compared = Annotated[
+    Path, typer.Argument(metavar="RUN2", help="The folder of the other run.", show_default=False)
+]
+FailOnRegression = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-regression",
+        help="Exit with 1 if the scores of RUN2 are lower: the whole interval of the mean difference is "
+        "below 0.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def compare(
+    baseline: Baseline,
+    run: Compared,
+    dataset: LabelledFile = None,
+    fail_on_regression: FailOnRegression = False,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Compare a run with an earlier one, item by item.
+
+    Items are matched by id; their texts may differ, as where two versions of a system answered the same
+    questions. Differences are RUN2 - RUN1, with paired intervals over items and p-values under random signs;
+    those of criteria are adjusted for their number (Holm).
+
+    With --json the object has: baseline, run, regressed (null where it cannot be told), and difference, the
+    figures as `RunDifference.to_dict` names them.
+
+    \b
+    Example:
+      autorubric compare experiments/before experiments/after --fail-on-regression
+
+    Exit codes: 0 done, 1 lower with --fail-on-regression, 2 faulty command line, file or run folder,
+    3 it cannot be told whether it is lower, with --fail-on-regression.
+    """
+    before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
+    for one in (before, after):
+        for text in one.notices:
+            notice(f"{one.experiment_name}: {text}")
+    labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    found = autorubric.run_difference(before, after, labelled, rng=seed)
+    if as_json:
+        told = {"baseline": str(baseline), "run": str(run), "regressed": found.regressed}
+        print_json({**told, "difference": found.to_dict()})
+    else:
+        print_blocks(found.blocks())
+    if not fail_on_regression:
+        return Exit.DONE
+    if found.regressed is None:
+        notice("Too few items have a score in both runs to tell whether the scores are lower.")
+        return Exit.UNJUDGED
+    return Exit.BELOW if found.regressed else Exit.DONE

@@ -1,0 +1,85 @@
+"""`autorubric rejudge`."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+from autorubric.cli.eval import MaxCalls, MaxCost, NoProgress, made_name, run_resumable
+from autorubric.cli.judges import Seed
+from autorubric.cli.metrics import RunFolder
+
+NewName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="Name of the new run, in the folder of the old one; a run of that name is gone on with. Left "
+        "out, it is made from the old one's name and the time.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def rejudge(  # noqa: PLR0913 - one parameter an option
+    run: RunFolder,
+    judge: JudgeNames,
+    name: NewName = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    no_progress: NoProgress = False,
+    api_base: ApiBase = None,
+    cache_dir: CacheDir = None,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Have other judges grade what a run graded, and compare the two.
+
+    The items, their rubric and their labels are taken from the run folder; a new run is made beside it, and
+    the old one stays as it is.
+
+    With --json the object has: run, rejudged (the new run's folder), regressed, and difference, as for
+    `compare`.
+
+    \b
+    Example:
+      autorubric rejudge experiments/essays-1 --judge gpt-4.1 --name by-gpt-4.1
+
+    Exit codes: 0 done, 2 faulty command line, file or run folder, 3 could not be judged, 130 stopped, by the
+    user or at --max-calls or --max-cost.
+    """
+    before = autorubric.EvalResult.from_experiment(run)
+    grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
+    chosen = name or made_name(f"{before.experiment_name}-rejudged")
+    how_to_go_on = f"the same command with --name {shlex.quote(chosen)}"
+    after = run_resumable(
+        before.dataset,
+        grader,
+        how_to_go_on=how_to_go_on,
+        show_progress=not no_progress,
+        experiment_name=chosen,
+        experiments_dir=run.parent,
+        max_calls=max_calls,
+        max_cost=max_cost,
+    )
+    if after is None:
+        return Exit.STOPPED
+    for text in after.notices:
+        notice(text)
+    found = autorubric.run_difference(before, after, rng=seed)
+    if as_json:
+        told = {"run": str(run), "rejudged": str(after.experiment_dir), "regressed": found.regressed}
+        print_json({**told, "difference": found.to_dict()})
+    else:
+        print_blocks([*after.blocks(), *found.blocks()])
+    if after.stopped is not None:
+        notice(f"Stopped at --{after.stopped.replace('_', '-')}; to go on, give {how_to_go_on}.")
+        return Exit.STOPPED
+    return Exit.UNJUDGED if after.failed_items else Exit.DONE

@@ -1,0 +1,192 @@
+"""`autorubric score`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import autorubric
+from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
+from autorubric.cli._output import Exit, JsonFlag, MeanFailUnder, exit_code, guarded, notice, print_json
+from autorubric.cli._tables import print_blocks
+from autorubric.cli.eval import mean_score
+from autorubric.cli.metrics import RunFolder
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.eval import EvalResult
+
+_MOST_SHOWN = 20
+
+NewRubric = Annotated[
+    Path | None,
+    typer.Option(
+        "--rubric",
+        metavar="R",
+        help="A rubric file with other weights, option values, gates, groups or conditions.",
+        show_default=False,
+    ),
+]
+Aggregation = Annotated[
+    str | None,
+    typer.Option(
+        "--aggregation",
+        metavar="HOW",
+        help="For criteria that are met or not: majority, weighted, unanimous or any.",
+        show_default=False,
+    ),
+]
+OrdinalAggregation = Annotated[
+    str | None,
+    typer.Option(
+        "--ordinal-aggregation",
+        metavar="HOW",
+        help="For ordered scales: mean, median, weighted_mean, mode, min or max.",
+        show_default=False,
+    ),
+]
+NominalAggregation = Annotated[
+    str | None,
+    typer.Option(
+        "--nominal-aggregation",
+        metavar="HOW",
+        help="For unordered choices: mode, weighted_mode or unanimous.",
+        show_default=False,
+    ),
+]
+CannotAssess = Annotated[
+    str | None,
+    typer.Option(
+        "--cannot-assess",
+        metavar="HOW",
+        help="How criteria without a judgment count: skip, zero, partial or fail.",
+        show_default=False,
+    ),
+]
+Weights = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight",
+        metavar="JUDGE=W",
+        help="A judge's weight in weighted aggregations; repeat it.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def score(  # noqa: PLR0913 - one parameter an option
+    run: RunFolder,
+    rubric: NewRubric = None,
+    aggregation: Aggregation = None,
+    ordinal_aggregation: OrdinalAggregation = None,
+    nominal_aggregation: NominalAggregation = None,
+    cannot_assess: CannotAssess = None,
+    weight: Weights = None,
+    fail_under: MeanFailUnder = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Score a run's stored votes anew, under other weights or policies; no judge is asked.
+
+    The run folder stays as it is. Criteria that ask something else than they did have no votes, and a notice
+    names them.
+
+    With --json the object has: run, mean_score and mean_score_before, notices, and items, a list with: id,
+    score, before, error.
+
+    \b
+    Examples:
+      autorubric score experiments/essays-1 --rubric reweighted.yaml
+      autorubric score experiments/essays-1 --aggregation unanimous
+
+    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line, file or run folder, 3 an item has no
+    score.
+    """
+    before = autorubric.EvalResult.from_experiment(run)
+    policies: dict[str, Any] = {
+        "aggregation": aggregation,
+        "ordinal_aggregation": ordinal_aggregation,
+        "nominal_aggregation": nominal_aggregation,
+        "cannot_assess_config": _cannot_assess(cannot_assess) if cannot_assess is not None else None,
+        "judge_weights": _weights(weight) if weight else None,
+    }
+    chosen = {name: given for name, given in policies.items() if given is not None}
+    if rubric is None and not chosen:
+        raise ArgumentError("nothing is to be decided otherwise; give --rubric, or a policy (see --help)")
+    new = autorubric.Rubric.from_file(rubric) if rubric is not None else None
+    after = before.rescored(new, **chosen)
+    for text in after.notices:
+        notice(text)
+    if as_json:
+        print_json(_json(run, before, after))
+    else:
+        print_blocks(_blocks(before, after))
+    return exit_code(mean_score(after), fail_under, unjudged=after.failed_items)
+
+
+def _cannot_assess(given: str) -> autorubric.CannotAssessConfig:
+    try:
+        return autorubric.CannotAssessConfig(strategy=autorubric.CannotAssessStrategy(given))
+    except ValueError:
+        allowed = ", ".join(autorubric.CannotAssessStrategy)
+        raise ArgumentError(f"--cannot-assess {given!r}; give one of {allowed}") from None
+
+
+def _weights(given: list[str]) -> dict[str, float]:
+    weights = {}
+    for one in given:
+        judge, _, weight = one.rpartition("=")
+        try:
+            weights[judge] = float(weight)
+        except ValueError:
+            raise ArgumentError(f"--weight {one!r}; give JUDGE=W, as gpt-4.1-mini=2") from None
+    return weights
+
+
+def _pairs(before: EvalResult, after: EvalResult) -> list[tuple[str, float | None, float | None]]:
+    """Id, score before and score now of each item."""
+    old = dict(zip(before.item_results.positions, before.get_scores(), strict=True))
+    places = zip(after.item_results.positions, after.get_scores(), strict=True)
+    return [(after.dataset.item_id(at), old.get(at), score) for at, score in places]
+
+
+def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
+    pairs = _pairs(before, after)
+    changed = [(item, old, new) for item, old, new in pairs if old != new]
+    # The greatest changes first: they are what a reader looks for.
+    changed.sort(key=lambda row: -abs((row[2] or 0.0) - (row[1] or 0.0)))
+    figures = ScalarBlock(
+        title=f"Run {after.experiment_name}, scored anew",
+        figures=(
+            ("items", len(pairs)),
+            ("with another score", len(changed)),
+            ("mean score before", mean_score(before)),
+            ("mean score now", mean_score(after)),
+            ("without a score", after.failed_items),
+        ),
+    )
+    if not changed:
+        return [figures]
+    rows = tuple(islice(changed, _MOST_SHOWN))
+    blocks: list[Block] = [figures, TableBlock(columns=("item", "before", "now"), rows=rows)]
+    if len(changed) > _MOST_SHOWN:
+        blocks.append(TextBlock(text=f"and {len(changed) - _MOST_SHOWN} more; --json gives them all"))
+    return blocks
+
+
+def _json(run: Path, before: EvalResult, after: EvalResult) -> dict[str, Any]:
+    errors = dict(after.errors)
+    ids = {after.dataset.item_id(at): error for at, error in errors.items()}
+    return {
+        "run": str(run),
+        "mean_score_before": mean_score(before),
+        "mean_score": mean_score(after),
+        "notices": list(after.notices),
+        "items": [
+            {"id": item, "score": new, "before": old, "error": ids.get(item)}
+            for item, old, new in _pairs(before, after)
+        ],
+    }

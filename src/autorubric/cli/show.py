@@ -1,0 +1,266 @@
+"""`autorubric show`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import autorubric
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._reports import answer_text, report_blocks, report_json
+from autorubric.cli._tables import print_blocks
+from autorubric.cli.eval import mean_score
+from autorubric.cli.metrics import RunFolder
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.eval import EvalResult, ItemResult
+    from autorubric.types import EnsembleCriterionReport
+
+_WIDEST_TEXT = 2_000
+
+
+class Which(StrEnum):
+    """Which items are listed."""
+
+    ALL = "all"
+    FAILED = "failed"
+    SPLIT = "split"
+    ABSTAINED = "abstained"
+    WRONG = "wrong"
+
+
+class Order(StrEnum):
+    """In which order items are listed."""
+
+    DATASET = "dataset"
+    SCORE = "score"
+
+
+ShownItem = Annotated[
+    str | None,
+    typer.Option(
+        "--item", metavar="ID", help="Show this item alone: its text, votes and reasons.", show_default=False
+    ),
+]
+Prompts = Annotated[
+    bool,
+    typer.Option(
+        "--prompts",
+        help="Show what was sent to models and what they answered too, for --item.",
+        show_default=False,
+    ),
+]
+Only = Annotated[
+    Which,
+    typer.Option(
+        "--only",
+        metavar="WHICH",
+        help="List the items that are: failed, without a score; split, on which votes differ; abstained, "
+        "with a criterion that could not be assessed; wrong against a label; or all.  [default: all]",
+        show_default=False,
+    ),
+]
+SortBy = Annotated[
+    Order,
+    typer.Option(
+        "--sort",
+        metavar="BY",
+        help="dataset, or score, the lowest first.  [default: dataset]",
+        show_default=False,
+    ),
+]
+Limit = Annotated[
+    int,
+    typer.Option(
+        "--limit", metavar="N", min=1, help="List at most N items.  [default: 20]", show_default=False
+    ),
+]
+
+
+@guarded
+def show(
+    run: RunFolder,
+    item: ShownItem = None,
+    prompts: Prompts = False,
+    only: Only = Which.ALL,
+    sort: SortBy = Order.DATASET,
+    limit: Limit = 20,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Show a run: its figures and items, or one item with every vote and reason.
+
+    With --json the object has: run, total_items, successful_items, failed_items, mean_score, notices, and
+    items, a list with: id, score, error, answers by criterion; all that --only chooses. With --item it has:
+    run, id, submission, error, report (null where grading raised), labels by criterion, and with --prompts
+    exchanges, a list with: criterion, judge, sample, messages, replies, shared_with.
+
+    \b
+    Examples:
+      autorubric show experiments/essays-1 --only split --sort score
+      autorubric show experiments/essays-1 --item essay-7 --prompts
+
+    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    """
+    result = autorubric.EvalResult.from_experiment(run)
+    if item is not None:
+        return _show_item(run, result, item, prompts=prompts, as_json=as_json)
+    if prompts:
+        raise ArgumentError("--prompts goes with --item: name the item whose prompts are to be shown")
+    chosen = [one for one in result.item_results if _is_wanted(one, only, result)]
+    if sort is Order.SCORE:
+        chosen.sort(key=lambda one: ((one.report is not None and one.report.score) or 0.0, one.item_idx))
+    if as_json:
+        print_json(_run_json(run, result, chosen))
+        return Exit.DONE
+    blocks = [*result.blocks(), _items_block(result, chosen[:limit])]
+    if len(chosen) > limit:
+        blocks.append(TextBlock(text=f"and {len(chosen) - limit} more; --limit shows more of them"))
+    print_blocks(blocks)
+    return Exit.DONE
+
+
+def _is_wanted(one: ItemResult, only: Which, result: EvalResult) -> bool:
+    if only is Which.ALL:
+        return True
+    if only is Which.FAILED:
+        return one.error is not None
+    reports = one.report.report if one.report is not None else []
+    if only is Which.ABSTAINED:
+        return any(report.status == "abstained" for report in reports)
+    if only is Which.SPLIT:
+        return any(report.agreement is not None and report.agreement < 1 for report in reports)
+    labels = result.dataset.item_truth(one.item_idx) or {}
+    return any(_is_wrong(report, labels.get(report.name)) for report in reports)
+
+
+def _is_wrong(report: EnsembleCriterionReport, label: Any) -> bool:
+    if label is None or report.status != "answered":
+        return False
+    wanted = report.criterion.parse_truth(label)
+    return wanted is not None and not wanted.abstains and wanted.code != report.final_answer
+
+
+def _items_block(result: EvalResult, chosen: Sequence[ItemResult]) -> TableBlock:
+    names = list(dict.fromkeys(c.name for one in chosen if one.report for c in one.report.report))
+    rows: list[tuple[Cell, ...]] = []
+    for one in chosen:
+        found = {c.name: _marked(c) for c in one.report.report} if one.report else {}
+        answers = [found.get(name, "") for name in names]
+        score = one.report.score if one.report else None
+        rows.append((result.dataset.item_id(one.item_idx), score, *answers, one.error or ""))
+    errors = any(row[-1] for row in rows)
+    columns = ("item", "score", *names, *(("error",) if errors else ()))
+    return TableBlock(title="Items", columns=columns, rows=tuple(row[: len(columns)] for row in rows))
+
+
+def _marked(report: EnsembleCriterionReport) -> str:
+    """The answer, with a mark where votes differ."""
+    is_split = report.agreement is not None and report.agreement < 1 and not report.tie
+    return answer_text(report) + (" (split)" if is_split else "")
+
+
+def _run_json(run: Path, result: EvalResult, chosen: Sequence[ItemResult]) -> dict[str, Any]:
+    return {
+        "run": str(run),
+        "total_items": result.total_items,
+        "successful_items": result.successful_items,
+        "failed_items": result.failed_items,
+        "mean_score": mean_score(result),
+        "notices": list(result.notices),
+        "items": [
+            {
+                "id": result.dataset.item_id(one.item_idx),
+                "score": one.report.score if one.report else None,
+                "error": one.error,
+                "answers": {c.name: c.final_answer for c in one.report.report} if one.report else {},
+            }
+            for one in chosen
+        ],
+    }
+
+
+def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_json: bool) -> Exit:
+    found = _found(result, item)
+    labels = result.dataset.item_truth(found.item_idx) or {}
+    exchanges = [_exchange_json(one) for one in result.exchanges(item)] if prompts else None
+    if prompts and not exchanges:
+        notice(
+            "No prompts are stored for this item: no model was asked, or the run was told not to keep them"
+        )
+    if as_json:
+        told: dict[str, Any] = {
+            "run": str(run),
+            "id": item,
+            "submission": found.item.submission,
+            "error": found.error,
+            "report": report_json(found.report) if found.report else None,
+            "labels": dict(labels),
+        }
+        print_json(told | ({} if exchanges is None else {"exchanges": exchanges}))
+        return Exit.DONE
+    text = found.item.submission
+    shown = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, indent=2)
+    cut = f"{shown[:_WIDEST_TEXT]}\n[… {len(shown) - _WIDEST_TEXT:,} more characters]"
+    blocks: list[Block] = [TextBlock(title=f"Item {item}", text=shown if len(shown) <= _WIDEST_TEXT else cut)]
+    if found.report is not None:
+        blocks += [*report_blocks(found.report), _votes_block(found.report.report, labels)]
+    if found.error is not None:
+        blocks.append(TextBlock(title="Error", text=found.error))
+    print_blocks([*blocks, *(block for one in exchanges or () for block in _exchange_blocks(one))])
+    return Exit.DONE
+
+
+def _found(result: EvalResult, item: str) -> ItemResult:
+    for place, position in enumerate(result.item_results.positions):
+        if result.dataset.item_id(position) == item:
+            return result.item_results[place]
+    # Late, since only a slip needs it.
+    from autorubric._files import nearest_key
+
+    ids = [result.dataset.item_id(position) for position in result.item_results.positions]
+    raise ArgumentError(f"the run has no result for an item {item!r}; {nearest_key(item, ids)}")
+
+
+def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> TableBlock:
+    """Every vote with its reason, and the label first where there is one."""
+    rows: list[tuple[Cell, ...]] = []
+    for report in reports:
+        label = labels.get(report.name)
+        if label is not None:
+            rows.append((report.name, "label", "", _said(label), ""))
+        for vote in report.votes:
+            said = _said(vote.answer) if vote.answer is not None else vote.status.replace("_", " ")
+            rows.append((report.name, vote.judge_id, vote.sample, said, vote.reason or vote.error or ""))
+    columns = ("criterion", "by", "sample", "answer", "reason")
+    return TableBlock(title="Votes", columns=columns, rows=tuple(rows))
+
+
+def _said(answer: Any) -> str:
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+
+
+def _exchange_json(one: Any) -> dict[str, Any]:
+    return {
+        "criterion": one.criterion,
+        "judge": one.judge_id,
+        "sample": one.sample,
+        "messages": [{"role": role, "content": content} for role, content in one.exchanged.messages],
+        "replies": list(one.exchanged.replies),
+        "shared_with": one.exchanged.shared_with,
+    }
+
+
+def _exchange_blocks(one: dict[str, Any]) -> list[Block]:
+    head = f"{one['criterion']}, asked of {one['judge']}, sample {one['sample']}"
+    if one["shared_with"] is not None:
+        return [TextBlock(title=head, text=f"in one request with {one['shared_with']}")]
+    sent = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in one["messages"])
+    received = "\n\n".join(f"[reply]\n{reply}" for reply in one["replies"])
+    return [TextBlock(title=head, text=f"{sent}\n\n{received}")]

@@ -1,0 +1,113 @@
+"""Stored votes scored anew: under another rubric's weights, or other policies. No judge is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypedDict
+
+from pydantic import ValidationError
+
+from autorubric._files import nearest_key
+from autorubric.aggregation import AggregationPolicy
+from autorubric.errors import ArgumentError
+from autorubric.eval._fingerprint import digest, mapping_in
+from autorubric.eval._reopen import StoredRun, reopen, stored_dataset, stored_policy
+from autorubric.eval._store import read_manifest
+from autorubric.rubric import Rubric
+from autorubric.types import CannotAssessConfig
+from autorubric.values import Json
+
+
+class Policies(TypedDict, total=False):
+    """What may be decided otherwise than in the run; what is left out stays as it was.
+
+    Attributes:
+        aggregation: For binary criteria.
+        ordinal_aggregation: For ordered scales and numbers.
+        nominal_aggregation: For unordered choices.
+        ranking_aggregation: For candidates that are compared.
+        cannot_assess_config: How criteria without a judgment count.
+        normalize: Whether the score is brought to [0, 1].
+        judge_weights: Weights by judge id, above 0; judges that are not named keep theirs.
+    """
+
+    aggregation: str
+    ordinal_aggregation: str
+    nominal_aggregation: str
+    ranking_aggregation: str
+    cannot_assess_config: CannotAssessConfig
+    normalize: bool
+    judge_weights: Mapping[str, float]
+
+
+def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
+    """The run stored in a folder as it would be under another rubric and other policies.
+
+    Raises:
+        ArgumentError: There is no such policy, aggregation or judge, or the rubric shares no criterion with
+            the run's.
+        RunFormatError: The folder holds no run, or it is damaged.
+    """
+    unknown = set(policies) - set(Policies.__annotations__)
+    if unknown:
+        allowed = ", ".join(Policies.__annotations__)
+        raise ArgumentError(f"no policy is called {', '.join(sorted(unknown))}; allowed: {allowed}")
+    unasked = _unasked(path, rubric) if rubric is not None else []
+    found = reopen(path, rubric=rubric, deciding=_deciding(path, policies))
+    if not unasked:
+        return found
+    told = ", ".join(unasked)
+    notice = f"the run's judges were not asked this, so that it is without votes: {told}"
+    return replace(found, notices=(*found.notices, notice))
+
+
+def _unasked(path: Path, rubric: Rubric) -> list[str]:
+    """Names of the criteria on which the run has no votes, since they ask something else."""
+    shared = stored_dataset(path).rubric
+    if shared is None:
+        raise ArgumentError(f"{path}: each item has a rubric of its own, which no other one can replace")
+    asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}
+    unasked = [
+        one.name or "" for one in rubric if asked.get(one.name) != digest([one.asked(), rubric.guidelines])
+    ]
+    if len(unasked) == len(rubric.names):
+        raise ArgumentError(
+            f"{path}: the rubric shares no criterion with that of the run, so that there are no votes to "
+            "score; criteria are the same where name, requirement, options and guidelines are"
+        )
+    return unasked
+
+
+def _deciding(path: Path, policies: Policies) -> dict[str, Json]:
+    """The policies as a manifest holds them."""
+    deciding: dict[str, Json] = {}
+    chosen: dict[str, Any] = {name: given for name, given in policies.items() if name.endswith("aggregation")}
+    if chosen:
+        before = stored_policy(path).aggregation.model_dump()
+        try:
+            deciding["aggregation"] = AggregationPolicy.model_validate({**before, **chosen}).model_dump()
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise ArgumentError(f"{fault['loc'][0]} {fault['input']!r}: {fault['msg']}") from None
+    if "cannot_assess_config" in policies:
+        deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")
+    if "normalize" in policies:
+        deciding["normalize"] = policies["normalize"]
+    if "judge_weights" in policies:
+        deciding["judge_weights"] = _weights(path, policies["judge_weights"])
+    return deciding
+
+
+def _weights(path: Path, given: Mapping[str, float]) -> dict[str, float]:
+    manifest = read_manifest(path)
+    before = dict(mapping_in(mapping_in(manifest, "deciding"), "judge_weights"))
+    known = mapping_in(mapping_in(manifest, "asking"), "judges")
+    for name, weight in given.items():
+        if name not in known:
+            raise ArgumentError(f"the run has no judge {name!r}; {nearest_key(name, list(known))}")
+        if not (isfinite(weight) and weight > 0):
+            raise ArgumentError(f"weight {weight!r} of judge {name!r}: give a finite number above 0")
+    return {**before, **given}

@@ -1,0 +1,198 @@
+"""Two runs on the same items: how far the scores of one lie above those of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TypeAlias, Unpack
+
+from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._findings import Findings
+from autorubric.metrics._bias import BiasResult, bias
+from autorubric.metrics._judge_comparison import adjust_pvalues
+from autorubric.metrics._options import ResamplingArguments
+from autorubric.metrics._run_protocols import LabelledDataset, OwnedRun
+from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import Json
+
+_Values: TypeAlias = dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedDifference:
+    """A figure of items in two runs, pair by pair.
+
+    Attributes:
+        name: The figure: `score`, `share right`, or a criterion's name.
+        baseline: Mean in the baseline over the pairs; None without a pair.
+        run: Mean in the other run over the same pairs.
+        difference: Mean of run - baseline with its paired t interval and tests; a unit is an item.
+        adjusted_p: The p-value of random signs, adjusted for the number of criteria (Holm); None for a
+            figure that stands alone, and where there is no such p-value.
+    """
+
+    name: str
+    baseline: float | None
+    run: float | None
+    difference: BiasResult
+    adjusted_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDifference(Findings):
+    """Two runs on the same items.
+
+    Attributes:
+        n_items: Items in both, matched by id.
+        n_only_baseline: Items in the baseline alone.
+        n_only_run: Items in the other run alone.
+        score: The items' scores.
+        right: Of each item the share of labelled criteria on which the run's decision equals the label, of
+            those that both decided; None without labels.
+        criteria: The values with which each criterion enters the score, on [0, 1].
+    """
+
+    n_items: int
+    n_only_baseline: int
+    n_only_run: int
+    score: PairedDifference
+    right: PairedDifference | None
+    criteria: tuple[PairedDifference, ...]
+
+    @property
+    def regressed(self) -> bool | None:
+        """Whether scores fell: the whole interval of the mean difference lies below 0.
+
+        Where every item fell by the same amount there is no interval, and it is True. None where it cannot
+        be told: below two pairs.
+        """
+        found = self.score.difference
+        if found.ci is not None:
+            return found.ci.upper < 0
+        return None if found.mean_bias is None or found.n_samples < 2 else found.mean_bias < 0
+
+    def blocks(self) -> list[Block]:
+        """The differences, for any renderer."""
+        items: tuple[tuple[str, Cell], ...] = (
+            ("items in both", self.n_items),
+            ("in the baseline alone", self.n_only_baseline),
+            ("in the run alone", self.n_only_run),
+        )
+        whole = [self.score, *([self.right] if self.right is not None else [])]
+        columns = ("figure", "baseline", "run", "run - baseline", "interval", "p", "p (holm)", "n")
+        return [
+            ScalarBlock(title="Run against baseline", figures=items),
+            TableBlock(title="Items", columns=columns, rows=tuple(map(_row, whole))),
+            TableBlock(title="Criteria", columns=columns, rows=tuple(map(_row, self.criteria))),
+        ]
+
+
+def run_difference(
+    baseline: OwnedRun,
+    run: OwnedRun,
+    dataset: LabelledDataset | None = None,
+    **resampling: Unpack[ResamplingArguments],
+) -> RunDifference:
+    """How far the scores of a run lie above those of a baseline, item by item.
+
+    Items are matched by id; their texts may differ, as where two systems answered the same questions.
+
+    Args:
+        baseline: The run to compare with.
+        run: The run.
+        dataset: Where labels stand, by item id; that of `run` by default.
+        **resampling: `confidence_level`, and `n_resamples` and `rng` of the test with random signs.
+
+    Raises:
+        ArgumentError: No item is in both.
+    """
+    before, after = _by_id(baseline), _by_id(run)
+    both = [item for item in before if item in after]
+    if not both:
+        raise ArgumentError(
+            "the runs have no item in common; items are matched by id: give the items ids, or compare runs "
+            "of one dataset"
+        )
+    pairs = [(before[item], after[item]) for item in both]
+    score = _paired("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
+    values = [(_values(a), _values(b)) for a, b in pairs]
+    names = dict.fromkeys(name for a, b in values for name in a if name in b)
+    criteria = [_paired(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names]
+    adjusted = adjust_pvalues([one.difference.permutation_p for one in criteria])
+    truths = _truths(run.dataset if dataset is None else dataset)
+    right = [_shares_right(a, b, truths.get(item, {})) for item, (a, b) in zip(both, pairs, strict=True)]
+    labelled = any(a is not None for a, _ in right)
+    return RunDifference(
+        n_items=len(both),
+        n_only_baseline=len(before) - len(both),
+        n_only_run=len(after) - len(both),
+        score=score,
+        right=_paired("share right", right, resampling) if labelled else None,
+        criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
+    )
+
+
+def _paired(
+    name: str, pairs: list[tuple[float | None, float | None]], resampling: ResamplingArguments
+) -> PairedDifference:
+    complete = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return PairedDifference(
+        name=name,
+        baseline=fmean(a for a, _ in complete) if complete else None,
+        run=fmean(b for _, b in complete) if complete else None,
+        difference=bias([a for a, _ in pairs], [b for _, b in pairs], **resampling),
+    )
+
+
+def _by_id(run: OwnedRun) -> dict[str, EnsembleEvaluationReport | None]:
+    return {run.dataset.item_id(item.item_idx): item.report for item in run.item_results}
+
+
+def _score(report: EnsembleEvaluationReport | None) -> float | None:
+    return None if report is None else report.score
+
+
+def _values(report: EnsembleEvaluationReport | None) -> _Values:
+    return {} if report is None else {one.name: one.score_value for one in report.report}
+
+
+def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
+    return {dataset.item_id(at): dataset.item_truth(at) or {} for at in range(len(dataset.items))}
+
+
+def _shares_right(
+    a: EnsembleEvaluationReport | None, b: EnsembleEvaluationReport | None, truth: Mapping[str, Json]
+) -> tuple[float | None, float | None]:
+    """Shares of the criteria with a label that both decided, on which each has the label."""
+    if a is None or b is None:
+        return None, None
+    others = {one.name: one for one in b.report}
+    hits: list[tuple[bool, bool]] = []
+    for one in a.report:
+        other, label = others.get(one.name), truth.get(one.name)
+        if other is None or label is None or not one.status == other.status == "answered":
+            continue
+        wanted = one.criterion.parse_truth(label)
+        if wanted is None or wanted.abstains or one.decision.assumed or other.decision.assumed:
+            continue
+        hits.append((one.final_answer == wanted.code, other.final_answer == wanted.code))
+    if not hits:
+        return None, None
+    return fmean(own for own, _ in hits), fmean(new for _, new in hits)
+
+
+def _row(found: PairedDifference) -> tuple[Cell, ...]:
+    difference = found.difference
+    ends = "" if difference.ci is None else f"[{difference.ci.lower:.3f}, {difference.ci.upper:.3f}]"
+    return (
+        found.name,
+        found.baseline,
+        found.run,
+        difference.mean_bias,
+        ends or (difference.reason or ""),
+        difference.permutation_p,
+        found.adjusted_p,
+        difference.n_samples,
+    )

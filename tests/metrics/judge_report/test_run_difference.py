@@ -1,0 +1,102 @@
+"""Two runs on the same items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scipy.stats import ttest_rel
+
+from autorubric import (
+    ArgumentError,
+    Criterion,
+    CriterionGrader,
+    DataItem,
+    EvalResult,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+    run_difference,
+)
+from autorubric.judges import FunctionJudge, JudgeRequest
+
+RUBRIC = Rubric(
+    [
+        Criterion(name="long", requirement="It has more than three letters.", weight=2),
+        Criterion(name="vowel", requirement="It begins with a vowel.", weight=1),
+    ]
+)
+WORDS = ["apple", "sun", "house", "ice", "elm", "water", "egg", "stone"]
+
+
+def graded(tmp_path: Path, name: str, letters: int, words: list[str], *, labels: bool = False) -> EvalResult:
+    """A run of a judge for whom so many letters are not yet long."""
+    items = [
+        DataItem(
+            id=word,
+            submission=word,
+            ground_truth={"long": len(word) > 3, "vowel": word[0] in "aeiou"} if labels else None,
+        )
+        for word in words
+    ]
+
+    def judge(request: JudgeRequest) -> str:
+        text = str(request.submission.text)
+        met = len(text) > letters if request.criterion.name == "long" else text[0] in "aeiou"
+        return "MET" if met else "UNMET"
+
+    grader = CriterionGrader(judges=[FunctionJudge(function=judge, judge_id="own")])
+    dataset = RubricDataset(rubric=RUBRIC, items=items)
+    return evaluate_sync(dataset, grader, experiment_name=name, experiments_dir=tmp_path, show_progress=False)
+
+
+def test_figures_are_those_of_a_paired_t_test(tmp_path: Path) -> None:
+    """Means, difference and interval of the scores are scipy's."""
+    before, after = graded(tmp_path, "a", 2, WORDS), graded(tmp_path, "b", 3, WORDS)
+    found = run_difference(before, after)
+    test = ttest_rel(after.get_scores(), before.get_scores())
+    interval = test.confidence_interval(0.95)
+    assert found.score.difference.p_value == pytest.approx(test.pvalue)
+    assert found.score.difference.ci is not None
+    assert (found.score.difference.ci.lower, found.score.difference.ci.upper) == pytest.approx(interval)
+    assert [one.name for one in found.criteria] == ["long", "vowel"]
+    assert found.criteria[1].difference.mean_bias == 0.0
+    assert found.regressed is True and run_difference(after, before).regressed is False
+    assert found.right is None
+
+
+def test_turned_round_signs_turn(tmp_path: Path) -> None:
+    """The baseline against the run is the run against the baseline with other signs."""
+    before, after = graded(tmp_path, "a", 2, WORDS), graded(tmp_path, "b", 4, WORDS)
+    one, other = run_difference(before, after), run_difference(after, before)
+    assert one.score.difference.mean_bias == pytest.approx(-(other.score.difference.mean_bias or 0.0))
+    assert (one.score.baseline, one.score.run) == (other.score.run, other.score.baseline)
+
+
+def test_items_are_matched_by_id(tmp_path: Path) -> None:
+    """Those in one run alone are counted and left out; without a common one there is nothing to compare."""
+    before = graded(tmp_path, "a", 3, WORDS[:6])
+    after = graded(tmp_path, "b", 3, list(reversed(WORDS[2:])))
+    found = run_difference(before, after)
+    assert (found.n_items, found.n_only_baseline, found.n_only_run) == (4, 2, 2)
+    assert found.score.difference.mean_bias == 0.0 and found.regressed is False
+    with pytest.raises(ArgumentError, match="no item in common"):
+        run_difference(graded(tmp_path, "c", 3, WORDS[:2]), graded(tmp_path, "d", 3, WORDS[2:]))
+
+
+def test_shares_of_right_answers(tmp_path: Path) -> None:
+    """With labels, of each item the share on which each run is right."""
+    before, after = graded(tmp_path, "a", 3, WORDS), graded(tmp_path, "b", 2, WORDS)
+    labelled = graded(tmp_path, "c", 3, WORDS, labels=True)
+    found = run_difference(before, after, labelled.dataset)
+    assert found.right is not None
+    assert found.right.baseline == 1.0
+    three = sum(len(word) == 3 for word in WORDS)
+    assert found.right.run == pytest.approx(1 - three / 2 / len(WORDS))
+    assert "share right" in found.summary()
+
+
+def test_one_item_says_nothing(tmp_path: Path) -> None:
+    """Below two pairs it cannot be told whether scores fell."""
+    found = run_difference(graded(tmp_path, "a", 2, ["sun"]), graded(tmp_path, "b", 3, ["sun"]))
+    assert found.score.difference.ci is None and found.regressed is None
