@@ -54,7 +54,8 @@ def test_figures_are_those_of_a_paired_t_test(tmp_path: Path) -> None:
     """Means, difference and interval of the scores are scipy's."""
     before, after = graded(tmp_path, "a", 2, WORDS), graded(tmp_path, "b", 3, WORDS)
     found = run_difference(before, after)
-    test = ttest_rel(after.get_scores(), before.get_scores())
+    new, old = ([score or 0.0 for score in one.get_scores()] for one in (after, before))
+    test = ttest_rel(new, old)
     interval = test.confidence_interval(0.95)
     assert found.score.difference.p_value == pytest.approx(test.pvalue)
     assert found.score.difference.ci is not None

@@ -1,0 +1,283 @@
+"""Plots of scores, judges and costs with matplotlib (extra `plots`); each takes axes and returns them.
+
+Every function draws on the axes that it is given, or on new ones; showing and saving is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Protocol
+
+from autorubric.errors import ArgumentError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from autorubric.escalation import EscalationCurve
+    from autorubric.metrics import ConfusionMatrix, Estimate, ReliabilityCurve
+    from autorubric.types import EnsembleEvaluationReport
+
+__all__ = [
+    "plot_agreement_matrix",
+    "plot_calibration",
+    "plot_confusion",
+    "plot_cost_accuracy",
+    "plot_intervals",
+    "plot_scores",
+]
+
+# Blue and orange stay apart for every kind of colour vision (Okabe and Ito, 2008).
+_INK, _BLUE, _ORANGE, _PALE = "#333333", "#0072B2", "#D55E00", "#BBBBBB"
+
+
+class Scored(Protocol):
+    """What has scores and reports, as an `EvalResult`."""
+
+    def get_scores(self) -> list[float | None]:
+        """The score of each item."""
+        ...
+
+    def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]:
+        """The report of each item."""
+        ...
+
+
+def plot_scores(
+    scores: Scored | Iterable[float | None] | Mapping[str, Scored | Iterable[float | None]],
+    *,
+    bins: int = 20,
+    ax: Axes | None = None,
+) -> Axes:
+    """How scores are distributed: a histogram, of several side by side outlines, each with its mean.
+
+    Args:
+        scores: A run, scores, or several of these by name. None is left out, and the legend says
+            how many.
+        bins: Bars.
+        ax: Where to draw; None makes new axes.
+
+    Raises:
+        ArgumentError: There is no score.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    ax = _axes(ax)
+    given = scores if isinstance(scores, Mapping) else {"scores": scores}
+    found = {name: _scores(one) for name, one in given.items()}
+    known = {name: [score for score in one if score is not None] for name, one in found.items()}
+    if not any(known.values()):
+        raise ArgumentError("there is no score to draw; items without one have an error that says why")
+    low = min(0.0, *(min(one) for one in known.values() if one))
+    high = max(1.0, *(max(one) for one in known.values() if one))
+    for at, (name, one) in enumerate(known.items()):
+        colour = (_BLUE, _ORANGE, _INK)[at % 3]
+        missing = len(found[name]) - len(one)
+        label = f"{name}, n = {len(one)}" + (f", {missing} without a score" if missing else "")
+        filled: dict[str, Any] = (
+            {"alpha": 0.75} if len(known) == 1 else {"histtype": "step", "linewidth": 1.8}
+        )
+        ax.hist(one, bins=bins, range=(low, high), color=colour, label=label, **filled)
+        if one:
+            ax.axvline(sum(one) / len(one), color=colour, linestyle="--", linewidth=1.2)
+    ax.set_xlabel("score (dashed: mean)")
+    ax.set_ylabel("items")
+    ax.legend(frameon=False)
+    return _plain(ax)
+
+
+def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | None = None) -> Axes:
+    """A confusion matrix: rows are the truth, columns the judge, shades the share of a row.
+
+    Args:
+        confusion: As in the figures of a criterion (`confusion_matrix`).
+        title: Heading.
+        ax: Where to draw; None makes new axes.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+    """
+    ax = _axes(ax)
+    shares = [[count / max(sum(row), 1) for count in row] for row in confusion.counts]
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    for at, row in enumerate(confusion.counts):
+        for column, count in enumerate(row):
+            ax.text(column, at, str(count), ha="center", va="center", color=_on(shares[at][column]))
+    _ticks(ax, confusion.labels)
+    ax.set_xlabel("judge")
+    ax.set_ylabel("truth")
+    ax.set_title(title)
+    return ax
+
+
+def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
+    """How often every two judges of a run decide alike: the share of cells that both decided.
+
+    A cell is a criterion of an item; the number of cells stands below each share. Chance is not taken out:
+    `reliability` and `compare_run` give coefficients with intervals.
+
+    Args:
+        run: A run with two judges or more.
+        ax: Where to draw; None makes new axes.
+
+    Raises:
+        ArgumentError: There is one judge.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    cells = [
+        {
+            judge: repr(made.answer.code)
+            for judge, made in one.judge_decisions.items()
+            if made.answer is not None
+        }
+        for report in run.get_reports()
+        if report is not None
+        for one in report.report
+    ]
+    judges = list(dict.fromkeys(judge for cell in cells for judge in cell))
+    if len(judges) < 2:
+        raise ArgumentError(f"a matrix of agreement takes two judges; the run has {len(judges)}")
+    ax = _axes(ax)
+    shares = [[float("nan")] * len(judges) for _ in judges]
+    for left, right in combinations(range(len(judges)), 2):
+        both = [
+            (c[judges[left]], c[judges[right]]) for c in cells if judges[left] in c and judges[right] in c
+        ]
+        if not both:
+            continue
+        share = sum(a == b for a, b in both) / len(both)
+        shares[left][right] = shares[right][left] = share
+        for at, column in ((left, right), (right, left)):
+            told = f"{share:.2f}\nn = {len(both)}"
+            ax.text(column, at, told, ha="center", va="center", color=_on(share), fontsize="small")
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    _ticks(ax, judges)
+    return ax
+
+
+def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes:
+    """How often it happened against how sure the judge was; a calibrated one lies on the diagonal.
+
+    Args:
+        curve: What `reliability_curve` gives.
+        ax: Where to draw; None makes new axes.
+
+    Raises:
+        ArgumentError: The curve has no bins.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    if not curve.bins:
+        raise ArgumentError(f"the curve has no bins ({curve.reason})")
+    ax = _axes(ax)
+    ax.plot([0, 1], [0, 1], color=_PALE, linestyle="--", linewidth=1)
+    for one in curve.bins:
+        if one.rate.low is not None and one.rate.high is not None:
+            ax.plot([one.forecast] * 2, [one.rate.low, one.rate.high], color=_BLUE, linewidth=1.5)
+    drawn = [(one.forecast, one.rate.value, one.n) for one in curve.bins if one.rate.value is not None]
+    sizes = [20 + 180 * n / curve.n for _, _, n in drawn]
+    ax.scatter([x for x, _, _ in drawn], [y for _, y, _ in drawn], s=sizes, color=_BLUE, zorder=3)
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="confidence", ylabel="rate (area: how many)")
+    return _plain(ax)
+
+
+def plot_intervals(
+    estimates: Mapping[str, Estimate], *, reference: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """Estimates with their intervals, one a row; undefined ones are named with their reason.
+
+    Args:
+        estimates: By name, the first on top.
+        reference: Where to draw a line, as 0 for no difference.
+        ax: Where to draw; None makes new axes.
+
+    Raises:
+        ArgumentError: There is none.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    if not estimates:
+        raise ArgumentError("there is no estimate to draw")
+    ax = _axes(ax)
+    names = []
+    for at, (name, one) in enumerate(estimates.items()):
+        names.append(name if one.value is not None else f"{name} ({one.reason})")
+        if one.value is None:
+            continue
+        if one.low is not None and one.high is not None:
+            ax.plot([one.low, one.high], [at, at], color=_BLUE, linewidth=2)
+        ax.plot(one.value, at, "o", color=_BLUE)
+    if reference is not None:
+        ax.axvline(reference, color=_PALE, linestyle="--", linewidth=1)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    return _plain(ax)
+
+
+def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axes:
+    """What a cascade's accuracy costs under every threshold, with the intervals.
+
+    The cost is that of both panels in US dollars where all of it is known, else the share of criteria
+    that are escalated.
+
+    Args:
+        curve: What `calibrate_escalation` gives.
+        ax: Where to draw; None makes new axes.
+
+    Raises:
+        ArgumentError: No point has an accuracy: there are no labels.
+        MissingDependencyError: matplotlib is not installed.
+    """
+    points = [one for one in curve.points if one.accuracy.value is not None]
+    accuracies = [one.accuracy.value for one in points if one.accuracy.value is not None]
+    if not points:
+        raise ArgumentError("no point of the curve has an accuracy; calibrate against a dataset with labels")
+    ax = _axes(ax)
+    costs = [one.cost for one in points]
+    in_dollars = None not in costs
+    spent: list[Any] = costs if in_dollars else [one.escalated_share for one in points]
+    ax.plot(spent, accuracies, color=_BLUE, marker="o", markersize=4)
+    bounded = [
+        (x, one.accuracy.low, one.accuracy.high)
+        for x, one in zip(spent, points, strict=True)
+        if one.accuracy.low is not None and one.accuracy.high is not None
+    ]
+    if bounded:
+        at, low, high = zip(*bounded, strict=True)
+        ax.fill_between(at, low, high, color=_BLUE, alpha=0.15, linewidth=0)
+    for name, alone, style in (
+        ("first judges alone", curve.first_accuracy, ":"),
+        ("strong panel alone", curve.strong_accuracy, "--"),
+    ):
+        if alone.value is not None:
+            ax.axhline(alone.value, color=_ORANGE, linestyle=style, linewidth=1.2, label=name)
+    ax.set_xlabel("US dollars" if in_dollars else "share of criteria escalated")
+    ax.set_ylabel("accuracy")
+    ax.legend(frameon=False)
+    return _plain(ax)
+
+
+def _scores(given: Scored | Iterable[float | None]) -> list[float | None]:
+    return given.get_scores() if hasattr(given, "get_scores") else list(given)
+
+
+def _axes(ax: Axes | None) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise MissingDependencyError("plots need matplotlib: pip install 'autorubric[plots]'") from error
+    return pyplot.subplots(layout="constrained")[1]
+
+
+def _plain(ax: Axes) -> Axes:
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _ticks(ax: Axes, labels: Sequence[str]) -> None:
+    ax.set_xticks(range(len(labels)), labels, rotation=30, ha="right")
+    ax.set_yticks(range(len(labels)), labels)
+
+
+def _on(share: float) -> str:
+    """The colour of a text that is readable on a cell of that shade."""
+    return "white" if share > 0.5 else _INK
