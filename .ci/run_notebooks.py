@@ -15,7 +15,7 @@ def main(folder: Path) -> None:
     for path in sorted(folder.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         with tempfile.TemporaryDirectory() as scratch:
-            NotebookClient(notebook, timeout=120, resources={"metadata": {"path": scratch}}).execute()
+            NotebookClient(notebook, timeout=600, resources={"metadata": {"path": scratch}}).execute()
         sys.stdout.write(f"{path.name}: {len(notebook.cells)} cells ran\n")
 
 

@@ -20,13 +20,22 @@ Line: TypeAlias = "str | Mapping[str, Any] | ModelReply | Exception"
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Runs an async test in a loop of its own, for half a minute at most."""
+    """Runs an async test in a loop of its own, for three minutes at most."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 30))
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 180))
 
     return run
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for what others bring about, for two minutes or more."""
+    for _ in range(12_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError("it did not come about")
 
 
 def model_reply(content: str | Mapping[str, Any], **fields: Any) -> ModelReply:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 import selectors
-from collections import deque
-from dataclasses import dataclass, field
+from collections import defaultdict, deque
+from collections.abc import Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from autorubric import Criterion, CriterionGrader, LLMConfig, Rubric
 from autorubric.errors import RateLimitError
-from autorubric.llm import Message, ModelReply, ModelRequest
+from autorubric.judges import ModelJudge
+from autorubric.llm import LLMClient, Message, ModelReply, ModelRequest
 from autorubric.llm._limit import Limit
 from autorubric.llm._retry import Retry, RetryPolicy
 from autorubric.rate_limit import Gate, Limiter, Limits, Traffic, set_authority
@@ -85,7 +89,7 @@ class Provider:
         await asyncio.sleep(self._latency())
         self._answering -= 1
         await self._travel()
-        return ModelReply(text="ok", model="m")
+        return ModelReply(text='{"reason": "It does.", "verdict": "MET"}', model="m")
 
     async def aclose(self) -> None:
         """Has nothing to close."""
@@ -149,31 +153,64 @@ class _Virtual:
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
-        self.traffic = Traffic()
+        self.traffic: defaultdict[str, Traffic] = defaultdict(Traffic)
 
     def gate(self, provider: str, limits: Limits) -> Gate:
-        return Limiter(limits, self.traffic, clock=self._loop.time)
+        return Limiter(limits, self.traffic[provider], clock=self._loop.time)
 
 
 def simulate(provider: Provider, *, seed: int, seconds: float = 12.0, callers: int = 300) -> Seen:
     """So many callers ask one after the other, with the waits of a user who set none."""
-    provider.rng = random.Random(seed)
     loop = VirtualLoop()
-    authority = _Virtual(loop)
+    lost = 0
+    transport = Retry(Limit(provider, "p", Limits()), RetryPolicy(), rng=provider.rng, clock=loop.time)
+
+    async def caller() -> None:
+        nonlocal lost
+        while True:
+            try:
+                await transport.send(REQUEST)
+            except RateLimitError:
+                lost += 1
+
+    provider.rng.seed(seed)
+    outcome = _observed(loop, provider, [caller() for _ in range(callers)], seconds)
+    return replace(outcome, lost=lost)
+
+
+def grade(provider: Provider, *, seed: int, items: int, seconds: float = 8.0) -> Seen:
+    """Two models on one endpoint judge so many items, all at once, by four criteria."""
+    judges = [
+        ModelJudge(
+            judge_id=name,
+            client=LLMClient(
+                LLMConfig(model=f"openai/{name}", api_base="http://provider/v1"), transport=provider
+            ),
+        )
+        for name in ("one", "two")
+    ]
+    rubric = Rubric([Criterion(name=f"c{n}", requirement=f"It says {n}.") for n in range(4)])
+    grader = CriterionGrader(judges=judges)
     lost = 0
 
+    async def judged(number: int) -> None:
+        nonlocal lost
+        report = await rubric.grade(f"Text number {number}.", grader)
+        lost += sum(vote.status != "answered" for one in report.report for vote in one.votes)
+
+    provider.rng.seed(seed)
+    outcome = _observed(VirtualLoop(), provider, [judged(number) for number in range(items)], seconds)
+    return replace(outcome, lost=lost)
+
+
+def _observed(
+    loop: VirtualLoop, provider: Provider, work: list[Coroutine[Any, Any, None]], seconds: float
+) -> Seen:
+    """What came of the work in so many seconds; nothing is said of what was given up."""
+    authority = _Virtual(loop)
+
     async def main() -> None:
-        transport = Retry(Limit(provider, "p", Limits()), RetryPolicy(), rng=provider.rng, clock=loop.time)
-
-        async def caller() -> None:
-            nonlocal lost
-            while True:
-                try:
-                    await transport.send(REQUEST)
-                except RateLimitError:
-                    lost += 1
-
-        tasks = [asyncio.create_task(caller()) for _ in range(callers)]
+        tasks = [asyncio.create_task(one) for one in work]
         await asyncio.sleep(seconds)
         for task in tasks:
             task.cancel()
@@ -189,6 +226,6 @@ def simulate(provider: Provider, *, seed: int, seconds: float = 12.0, callers: i
     return Seen(
         calls_per_answer=len(late) / max(1, sum(late)),
         rate=sum(late) / (seconds - LEARNING),
-        lost=lost,
-        learnt=authority.traffic.learnt is not None,
+        lost=0,
+        learnt=any(traffic.learnt is not None for traffic in authority.traffic.values()),
     )

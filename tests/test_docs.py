@@ -33,7 +33,7 @@ def test_examples_run(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempP
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

@@ -17,7 +17,7 @@ HEAVY = ("litellm", "numpy", "scipy", "sklearn", "pandas", "aiohttp", "pydantic"
 
 def _in_a_process(program: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
     ).stdout
 
 
@@ -40,9 +40,13 @@ print(json.dumps({"loaded": sorted(sys.modules), "opened": len(opened)}))
 
 
 def test_importing_is_quick() -> None:
-    """The best of some bare imports takes under 0.15 s; a busy machine gets more tries."""
-    program = "import time; t = time.perf_counter(); import autorubric; print(time.perf_counter() - t)"
-    assert any(float(_in_a_process(program)) < 0.15 for _ in range(20))
+    """A bare import takes less time than that of asyncio, of which it needs a third; others may interfere."""
+
+    def seconds(module: str) -> float:
+        program = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+        return float(_in_a_process(program))
+
+    assert any(seconds("autorubric") < seconds("asyncio") for _ in range(20))
 
 
 @pytest.mark.parametrize("name", autorubric.__all__)

@@ -102,7 +102,7 @@ def test_a_cancelled_wait_leaves_nothing_behind() -> None:
         running.cancel()
         await settle()
         assert limiter.running == 0
-        async with asyncio.timeout(1), limiter.slot():
+        async with asyncio.timeout(60), limiter.slot():
             assert limiter.running == 1
 
     asyncio.run(main())
@@ -282,7 +282,7 @@ def test_a_stricter_request_is_not_overtaken_for_ever() -> None:
         askers = [asyncio.create_task(keep_asking()) for _ in range(4)]
         await settle()
         before = finished
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await strict()
         between = finished - before
         await asyncio.gather(*askers)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulated import Provider, simulate
+from tests.simulated import Provider, grade, simulate
 
 SEEDS = range(20)
 
@@ -43,6 +43,25 @@ def test_limits_are_learnt(provider: dict[str, Any], allowed: float, share: floa
     seen = [simulate(Provider(**provider), seed=seed) for seed in SEEDS]
     assert max(one.calls_per_answer for one in seen) <= 1.05
     assert min(one.rate for one in seen) >= share * allowed
+    assert sum(one.lost for one in seen) == 0
+
+
+@pytest.mark.parametrize(
+    ("provider", "items", "allowed"),
+    [
+        pytest.param({"parallel": 16}, 200, 160.0, id="16 at a time"),
+        pytest.param({"parallel": 16, "retry_after": 1.0}, 200, 160.0, id="16, Retry-After"),
+        pytest.param({"per_second": 30, "burst": 30, "seconds": 0.05}, 50, 30.0, id="30 a second"),
+        pytest.param({"per_second": 30, "seconds": 0.05, "retry_after": 1.0}, 50, 30.0, id="30, Retry-After"),
+    ],
+)
+def test_limits_are_shared_by_all_judges_on_an_endpoint(
+    provider: dict[str, Any], items: int, allowed: float
+) -> None:
+    """From the third second on two judges together, graders and all, need 1.05 calls a verdict at most."""
+    seen = [grade(Provider(**provider), seed=seed, items=items) for seed in SEEDS[:2]]
+    assert max(one.calls_per_answer for one in seen) <= 1.05
+    assert min(one.rate for one in seen) >= 0.8 * allowed
     assert sum(one.lost for one in seen) == 0
 
 

@@ -33,17 +33,19 @@ from autorubric.tool import ProviderTable
 from tests.servers.fixtures import OpenAIServer
 
 MEBIBYTE = 1 << 20
+BUSY = 12
+"""How many times as long a slow machine may take that has other things to do, with coverage on."""
 RUBRIC = Rubric([Criterion(name="capital", requirement="The text names Paris.")])
 
 
 @contextmanager
 def bounded(*, seconds: float, mebibytes: int) -> Iterator[None]:
-    """Fails where what is inside takes more time on the processor, or lets the process grow more."""
+    """Fails where what is inside takes far more time on the processor, or lets the process grow more."""
     began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield
     taken, unit = time.process_time() - began, MEBIBYTE if sys.platform == "darwin" else 1024
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
-    assert taken < seconds
+    assert taken < BUSY * seconds
     assert grown < mebibytes
 
 

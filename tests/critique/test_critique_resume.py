@@ -174,7 +174,7 @@ def test_killed_at_random_points_nothing_is_lost_or_doubled(kind: str, tmp_path:
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         encoding="utf-8",
-        timeout=240,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)

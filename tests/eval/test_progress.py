@@ -40,7 +40,7 @@ def _on_a_terminal(program: str) -> str:
         pass
     finally:
         os.close(master)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     return seen.decode("utf-8", "replace")
 
 
@@ -67,6 +67,6 @@ def test_a_pipe_and_whoever_does_not_want_it_get_none(tmp_path: Path, wanted: bo
         assert _on_a_terminal(program) == ""
         return
     ended = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=60, check=True
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=300, check=True
     )
     assert ended.stderr == b""

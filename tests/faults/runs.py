@@ -13,10 +13,14 @@ from tests.servers.fixtures import OpenAIServer
 
 
 def config(server: OpenAIServer, model: str = "judge", **options: Any) -> LLMConfig:
-    """A judge on the server, with waits that a test can afford."""
-    quick: dict[str, Any] = {"timeout": 3.0, "max_retries": 6, "retry_min_wait": 0.01, "retry_max_wait": 1.0}
-    given = {"model": f"openai/{model}", "api_base": server.api_base, "transport": "openai_compatible"}
-    return LLMConfig(**(given | quick | options))
+    """A judge on the server, with the settings of a user who set none, but for waits between tries."""
+    given: dict[str, Any] = {
+        "model": f"openai/{model}",
+        "api_base": server.api_base,
+        "transport": "openai_compatible",
+        "retry_min_wait": 0.01,
+    }
+    return LLMConfig(**(given | options))
 
 
 def dataset(items: int, criteria: int = 5) -> RubricDataset:

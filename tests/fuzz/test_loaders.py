@@ -15,7 +15,7 @@ from tests.fuzz.loaders import Loader, loaders
 from tests.fuzz.mutations import contents
 
 LOADERS = loaders()
-_LONGEST = 5.0
+_LONGEST = 60.0
 _MOST_GROWTH = 300 * 1024
 _FOUND = Path(__file__).parent / "found"
 

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from autorubric.integrations import build_mcp_server, http_address
 from autorubric.integrations._mcp_tools import TOOLS, ToolServer
 from autorubric.judges import FunctionJudge
 from autorubric.tool import provider_table
-from tests.doubles import in_loop
+from tests.doubles import in_loop, until
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import REPLY, REQUEST, hang
 
@@ -48,6 +48,7 @@ from mcp.types import (
 MAIN = "from autorubric.cli import main; main()"
 TOKEN = "a-token-of-enough-characters"
 RUBRIC = "- {name: capital, requirement: The text names Paris.}\n"
+PATIENT: dict[str, Any] = {"trust_env": False, "timeout": 120.0}
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def http_server(folder: Path, *arguments: str, **more: str) -> Iterator[str]:
             yield process.stderr.readline().split()[-1]
         finally:
             process.terminate()
-            process.communicate(timeout=20)
+            process.communicate(timeout=120)
 
 
 @asynccontextmanager
@@ -122,7 +123,7 @@ async def over_http(folder: Path, *arguments: str) -> AsyncIterator[ClientSessio
 async def at(url: str, headers: dict[str, str] | None = None) -> AsyncIterator[ClientSession]:
     """A session with the server at an address."""
     async with (
-        streamablehttp_client(url, headers=headers) as (incoming, outgoing, _),
+        streamablehttp_client(url, headers=headers, timeout=120) as (incoming, outgoing, _),
         ClientSession(incoming, outgoing) as session,
     ):
         await session.initialize()
@@ -139,10 +140,12 @@ def line(result: CallToolResult) -> str:
     return content.text
 
 
-async def cancelled(session: ClientSession, arguments: dict[str, Any]) -> None:
-    """Calls, as the first request after the session's own, and cancels."""
+async def cancelled(
+    session: ClientSession, arguments: dict[str, Any], is_under_way: Callable[[], bool]
+) -> None:
+    """Calls, as the first request after the session's own, and cancels once it is under way."""
     call = asyncio.create_task(session.call_tool("critique_evaluate", arguments))
-    await asyncio.sleep(0.4)
+    await until(is_under_way)
     params = CancelledNotificationParams(requestId=1)
     await session.send_notification(ClientNotification(CancelledNotification(params=params)))
     await call
@@ -151,7 +154,7 @@ async def cancelled(session: ClientSession, arguments: dict[str, Any]) -> None:
 def scripted(server: OpenAIServer) -> None:
     """Has the model answer rightly, and the slow one never."""
     server.script({"do": "answer", "payload": REPLY}, model="m1", repeat="last")
-    server.script({"do": "hang", "seconds": 60}, model="slow", repeat="last")
+    server.script({"do": "hang", "seconds": 300}, model="slow", repeat="last")
 
 
 @SESSIONS
@@ -198,12 +201,14 @@ async def test_cancel_and_timeout(session_over: Any, folder: Path, openai_server
     """A call takes no longer than allowed, a client may give one up, and the session goes on."""
     scripted(openai_server)
     slow = {**REQUEST, "provider": "claude"}
-    async with session_over(folder, "--timeout", "1.5") as session:
+    async with session_over(folder) as session:
         with pytest.raises(McpError, match="cancelled"):
-            await cancelled(session, slow)
-        timed_out = await session.call_tool("critique_evaluate", slow)
-        assert line(timed_out) == "✗ Evaluation timed out after 1.5 s"
+            await cancelled(session, slow, lambda: len(openai_server.log()) == 1)
         assert not (await session.call_tool("critique_evaluate", {**REQUEST, "provider": "gpt4"})).isError
+    async with session_over(folder, "--timeout", "0.5") as session:
+        timed_out = await session.call_tool("critique_evaluate", slow)
+        assert line(timed_out) == "✗ Evaluation timed out after 0.5 s"
+        assert (await session.list_tools()).tools
 
 
 @SESSIONS
@@ -211,7 +216,7 @@ async def test_cancel_and_timeout(session_over: Any, folder: Path, openai_server
 async def test_grade_and_metrics(session_over: Any, folder: Path, openai_server: OpenAIServer) -> None:
     """A text is graded against a rubric, given or in a file; a stored run is measured."""
     openai_server.script({"do": "answer", "payload": {"reason": "It does.", "verdict": "MET"}}, repeat="last")
-    async with session_over(folder) as session:
+    async with session_over(folder, "--timeout", "150") as session:
         inline = [{"name": "short", "requirement": "It is short."}]
         for rubric, name in (("rubric.yaml", "capital"), (inline, "short")):
             graded = await session.call_tool("grade", {"text": "Paris.", "rubric": rubric})
@@ -270,9 +275,10 @@ async def test_files_stay_below_the_root(folder: Path) -> None:
 @in_loop
 async def test_a_cancelled_call_stops_the_work(folder: Path) -> None:
     """A client's cancellation reaches whoever evaluates."""
-    ended = asyncio.Event()
+    reached, ended = asyncio.Event(), asyncio.Event()
 
     async def critic(prompt: Any) -> None:
+        reached.set()
         try:
             await hang(prompt)
         finally:
@@ -281,29 +287,32 @@ async def test_a_cancelled_call_stops_the_work(folder: Path) -> None:
     server = build_mcp_server(ToolServer(providers=provider_table({"gpt4": critic}), root=folder))
     async with create_connected_server_and_client_session(server) as session:
         with pytest.raises(McpError, match="cancelled"):
-            await cancelled(session, REQUEST)
-        await asyncio.wait_for(ended.wait(), 5)
+            await cancelled(session, REQUEST, reached.is_set)
+        await ended.wait()
 
 
 @in_loop
 async def test_a_long_call_shows_signs_of_life(folder: Path) -> None:
     """Between two steps a client that asked for progress hears ever greater numbers."""
 
-    async def slow(prompt: Any) -> Any:
-        await asyncio.sleep(0.5)
-        return REPLY
-
-    table = provider_table({"gpt4": slow})
     heard: list[float] = []
+    enough = asyncio.Event()
+
+    async def slow(prompt: Any) -> Any:
+        await enough.wait()
+        return REPLY
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(progress)
+        if len(heard) > 5:
+            enough.set()
 
-    server = build_mcp_server(ToolServer(providers=table, root=folder, heartbeat=0.05))
+    table = provider_table({"gpt4": slow})
+    server = build_mcp_server(ToolServer(providers=table, root=folder, heartbeat=0.05, timeout=120.0))
     async with create_connected_server_and_client_session(server) as session:
         done = await session.call_tool("critique_evaluate", REQUEST, progress_callback=hear)
         assert not done.isError
-    assert len(heard) > 5 and heard[-1] == 3
+    assert heard[-1] == 3
     assert all(first < second for first, second in itertools.pairwise(heard))
 
 
@@ -374,19 +383,19 @@ def test_a_token_is_asked_for(folder: Path) -> None:
             {"Authorization": f"Bearer {TOKEN[:-1]}"},
         )
         for headers in given:
-            refused = httpx.post(url, headers=headers, json={}, trust_env=False)
+            refused = httpx.post(url, headers=headers, json={}, **PATIENT)
             assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
-        assert httpx.get(url.replace("/mcp", "/other"), trust_env=False).status_code == 404
+        assert httpx.get(url.replace("/mcp", "/other"), **PATIENT).status_code == 404
 
         twice = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", f"Bearer {TOKEN}")]
-        assert httpx.post(url, headers=twice, json={}, trust_env=False).status_code == 401
+        assert httpx.post(url, headers=twice, json={}, **PATIENT).status_code == 401
 
         async def listed(scheme: str) -> int:
             async with at(url, {"Authorization": f"{scheme} {TOKEN}"}) as session:
                 return len((await session.list_tools()).tools)
 
         for scheme in ("Bearer", "bearer"):
-            assert asyncio.run(asyncio.wait_for(listed(scheme), 30)) == len(TOOLS)
+            assert asyncio.run(asyncio.wait_for(listed(scheme), 180)) == len(TOOLS)
 
 
 def test_a_web_page_gets_nothing(folder: Path) -> None:
@@ -395,7 +404,7 @@ def test_a_web_page_gets_nothing(folder: Path) -> None:
     accept = {"Accept": "application/json, text/event-stream"}
     with http_server(folder) as url:
         for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
-            refused = httpx.post(url, headers={**accept, **headers}, json=body, trust_env=False)
+            refused = httpx.post(url, headers={**accept, **headers}, json=body, **PATIENT)
             assert refused.status_code in (403, 421)
 
 
@@ -416,9 +425,9 @@ def test_every_address_of_the_loopback_answers(folder: Path, host: str) -> None:
             async with at(url) as session:
                 return len((await session.list_tools()).tools)
 
-        assert asyncio.run(asyncio.wait_for(listed(), 30)) == len(TOOLS)
+        assert asyncio.run(asyncio.wait_for(listed(), 180)) == len(TOOLS)
         for headers, code in (({"Host": name}, 400), ({"Host": f"{name}.evil.example"}, 421)):
-            found = httpx.post(url, headers={**accept, **headers}, json=body, trust_env=False)
+            found = httpx.post(url, headers={**accept, **headers}, json=body, **PATIENT)
             assert found.status_code == code
 
 
@@ -428,7 +437,7 @@ def test_a_faulty_entry_is_told_when_the_server_starts(folder: Path) -> None:
     (folder / "providers.json").write_text(json.dumps({"providers": providers}), encoding="utf-8")
     command = [sys.executable, "-c", MAIN, "mcp", "--config", "providers.json"]
     done = subprocess.run(
-        command, cwd=folder, env=environment(), input="", capture_output=True, encoding="utf-8", timeout=60
+        command, cwd=folder, env=environment(), input="", capture_output=True, encoding="utf-8", timeout=300
     )
     assert done.returncode == 0 and "provider 'gpt4' is not available: model" in done.stderr
 
@@ -452,7 +461,7 @@ def test_it_can_be_stopped_while_a_client_is_connected(folder: Path, http: bool)
                 process.stdin.flush()
                 assert json.loads(process.stdout.readline())["id"] == 1
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=20) == 130
+            assert process.wait(timeout=120) == 130
             assert "Traceback" not in (told := process.stderr.read()) and "Fatal" not in told
         finally:
             process.kill()
@@ -462,7 +471,7 @@ def test_an_open_address_is_a_usage_error(folder: Path) -> None:
     """The command refuses to listen elsewhere without a token, and says what to do."""
     command = [sys.executable, "-c", MAIN, "mcp", "--http", "--host", "0.0.0.0", "--config", "providers.json"]
     done = subprocess.run(
-        command, cwd=folder, env=environment(), capture_output=True, encoding="utf-8", timeout=60
+        command, cwd=folder, env=environment(), capture_output=True, encoding="utf-8", timeout=300
     )
     assert done.returncode == 2 and "there is no token" in done.stderr and "Traceback" not in done.stderr
 

@@ -112,8 +112,8 @@ def test_an_item_that_kills_its_worker_again_and_again_is_given_up(tmp_path: Pat
 
 
 def test_limits_hold_for_all_workers_together(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    """Never are more requests in flight than one config allows."""
-    openai_server.script({"do": "answer", "seconds": 0.02}, repeat="last")
+    """Never are more requests in flight than one config allows, and as many as that are."""
+    openai_server.script(*[{"do": "answer", "together": 3}] * 3)
     watched = WatchedJudge(notes=tmp_path / "asked")
     judges: list[Any] = [config(openai_server, max_parallel_requests=3), watched]
     done = run(tmp_path, None, dataset(30, 2), grader=CriterionGrader(judges=judges), executor="ray")
@@ -215,23 +215,24 @@ def test_an_interrupt_ends_what_was_begun_for_the_run(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, str(program), str(tmp_path)], env=environment, stderr=subprocess.PIPE, text=True
     )
-    notes = tmp_path / "asked"
+    notes, votes = tmp_path / "asked", tmp_path / "run" / "votes.jsonl"
+    deadline = time.monotonic() + 300
     try:
-        deadline = time.monotonic() + 60
-        while not (notes.exists() and notes.read_text(encoding="utf-8").count("\n") > 12):
+        while not (votes.exists() and votes.read_bytes().count(b"\n") > 8):
             assert process.poll() is None and time.monotonic() < deadline, process.communicate()
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        _, told_there = process.communicate(timeout=30)
+        _, told_there = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode != 0
     assert "KeyboardInterrupt" in told_there
     judge = WatchedJudge(notes=notes)
-    for pid in {pid for pid, _, _ in judge.asked()}:
-        assert not Path(f"/proc/{pid}").exists()
-    before = len((tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines())
-    assert before > 0
+    workers = {Path(f"/proc/{pid}") for pid, _, _ in judge.asked()}
+    # What is killed is gone when the system gets to it.
+    while any(one.exists() for one in workers):
+        assert time.monotonic() < deadline, workers
+        time.sleep(0.1)
     done = run(tmp_path, judge, small_dataset(*["apple"] * 200))
     assert done.successful_items == 200
     assert set(stored_votes(done).values()) == {1}

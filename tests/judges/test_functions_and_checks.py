@@ -21,7 +21,7 @@ from tests.doubles import binary, choice, in_loop, request_for
 
 def ask(function: Any, request: JudgeRequest | None = None) -> JudgeReply:
     judge = FunctionJudge(function=function, judge_id="fn")
-    return asyncio.run(asyncio.wait_for(judge.ask(request or request_for(binary())), 10))
+    return asyncio.run(asyncio.wait_for(judge.ask(request or request_for(binary())), 120))
 
 
 async def async_met(request: JudgeRequest) -> str:

@@ -31,11 +31,11 @@ CRITERIA = [binary("a"), binary("b"), choice("c"), Warmth(name="d", requirement=
 
 
 def ask(judge: ModelJudge, request: JudgeRequest) -> JudgeReply:
-    return asyncio.run(asyncio.wait_for(judge.ask(request), 20))
+    return asyncio.run(asyncio.wait_for(judge.ask(request), 120))
 
 
 def ask_many(judge: ModelJudge, requests: list[JudgeRequest]) -> list[JudgeReply | JudgeError]:
-    replies = asyncio.run(asyncio.wait_for(judge.ask_many(requests), 20))
+    replies = asyncio.run(asyncio.wait_for(judge.ask_many(requests), 120))
     # Nothing here is asked within a budget.
     return [reply for reply in replies if not isinstance(reply, BudgetError)]
 

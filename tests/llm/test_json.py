@@ -137,11 +137,11 @@ def test_what_cannot_be_read_says_why(text: str, said: str) -> None:
     ids=range(17),
 )
 def test_a_hostile_megabyte_takes_no_time(text: str) -> None:
-    """Reading is linear, and deep nesting is a typed error."""
+    """Reading is linear, where a square of the size would take hours, and deep nesting is a typed error."""
     started = time.process_time()
     with contextlib.suppress(ReplyError):
         parse_json(text)
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 30
 
 
 def test_numbers_keep_their_kind() -> None:

@@ -22,6 +22,7 @@ from autorubric.llm import (
     _litellm_clients,
 )
 from autorubric.llm._litellm import LiteLLMTransport
+from tests.doubles import until
 from tests.servers.fixtures import OpenAIServer
 
 PROMPT = (
@@ -276,23 +277,22 @@ def test_closing_closes_what_nobody_waits_for(
     """
     config = config_for(openai_server, model)
     monkeypatch.setattr(pytest.importorskip("litellm"), "disable_aiohttp_transport", is_plain)
-    openai_server.script({"do": "answer", "seconds": 0.5, "content": "Late."}, model="m", contains="slow")
+    openai_server.script({"do": "answer", "seconds": 1, "content": "Late."}, model="m", contains="slow")
 
-    async def main() -> tuple[list[str], list[int]]:
+    async def main() -> list[str]:
         first, second = LLMClient(config), LLMClient(config)
         await first.generate("", "Hello")
         late = asyncio.create_task(second.generate("", "slow"))
-        await asyncio.sleep(0.1)
+        await until(lambda: len(openai_server.log()) == 2)
         await first.aclose()
         texts = [await late, await first.generate("", "Hello")]
-        counts = [open_files()]
+        before = open_files()
         await first.aclose()
-        await asyncio.sleep(0.05)
-        return texts, [*counts, open_files()]
+        # What is closed is gone some turns of the loop later.
+        await until(lambda: open_files() < before)
+        return texts
 
-    texts, (before, after) = asyncio.run(main())
-    assert texts == ["Late." if model == "openai/m" else "A plain reply.", "A plain reply."]
-    assert after < before
+    assert asyncio.run(main()) == ["Late." if model == "openai/m" else "A plain reply.", "A plain reply."]
 
 
 def test_a_loop_that_was_only_closed_is_forgotten(openai_server: OpenAIServer) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from autorubric.errors import AuthenticationError, ProviderError, RateLimitError, ServerError
+from autorubric.errors import (
+    AuthenticationError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderTimeoutError,
+    RateLimitError,
+    ServerError,
+)
 from autorubric.llm import Message, ModelReply, ModelRequest
 from autorubric.llm._retry import Retry, RetryPolicy, wait_seconds
 
@@ -98,6 +105,19 @@ def test_the_last_error_is_raised_when_the_tries_are_used_up() -> None:
     assert error is last
     assert last.__notes__ == ["Tried 3 times."]
     assert len(waits) == 2
+
+
+def test_failures_of_each_class_have_their_own_tries() -> None:
+    """A provider that breaks in several ways loses no call before one of them has used up its retries."""
+    kinds = (ServerError, ProviderConnectionError, ProviderTimeoutError)
+    mixed = [kind("x") for _ in range(3) for kind in kinds]
+    reply, waits = run(*mixed, REPLY)
+    assert reply is REPLY
+    assert len(waits) == 9
+    last = ProviderConnectionError("the fourth of its class")
+    error, _ = run(*mixed, last, REPLY)
+    assert error is last
+    assert last.__notes__ == ["Tried 10 times."]
 
 
 def test_other_errors_are_raised_at_once() -> None:

@@ -78,7 +78,7 @@ def ask(request: pytest.FixtureRequest, openai_server: OpenAIServer) -> Ask:
             "api_base": openai_server.api_base,
             "transport": request.param,
             "api_key": KEY,
-            "timeout": 10.0,
+            "timeout": 60.0,
             "max_retries": 2,
             "retry_min_wait": 0.0,
             "retry_max_wait": 0.01,

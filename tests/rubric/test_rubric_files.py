@@ -98,7 +98,11 @@ def test_dict_round_trip_and_schema(given_: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["yaml", "json", "toml"])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=40,
+    deadline=None,
+)
 @given(mapping=MAPPING)
 def test_file_round_trip(suffix: str, mapping: dict[str, Any], tmp_path: Path) -> None:
     """Whatever the format, a rubric comes back from its file as it was."""

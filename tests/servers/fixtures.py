@@ -64,7 +64,7 @@ class OpenAIServer:
         kind = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data=data, headers=kind)
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=10) as response:
+        with opener.open(request, timeout=120) as response:
             return json.loads(response.read())
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import Awaitable, Callable
@@ -73,6 +74,7 @@ class State:
     rules: list[Rule] = field(default_factory=list)
     log: list[dict[str, Any]] = field(default_factory=list)
     running: int = 0
+    company: dict[int, asyncio.Barrier] = field(default_factory=dict)
     trouble: Trouble | None = None
 
 
@@ -127,11 +129,24 @@ def completion(body: dict[str, Any], message: dict[str, Any], step: dict[str, An
 
 
 async def do_answer(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
-    """A right answer, after `seconds` if given; with `payload` (JSON) or `content` (text) as its content."""
+    """A right answer; with `payload` (JSON) or `content` (text) as its content.
+
+    It comes after `seconds`, and where it says `together`, with so many that are answered at a time.
+    """
     await asyncio.sleep(step.get("seconds", 0))
+    if "together" in step:
+        await _in_company(request.app[STATE], step["together"])
     content = json.dumps(step["payload"]) if "payload" in step else step.get("content", answer(body))
     message = {"role": "assistant", "content": content, **step.get("message", {})}
     return completion(body, message, step)
+
+
+async def _in_company(state: State, count: int) -> None:
+    barrier = state.company.setdefault(count, asyncio.Barrier(count))
+    # Where the others never come, the test is to see that, and not to hang.
+    with contextlib.suppress(TimeoutError, asyncio.BrokenBarrierError):
+        async with asyncio.timeout(60):
+            await barrier.wait()
 
 
 async def do_status(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
@@ -275,9 +290,11 @@ async def log(request: web.Request) -> web.Response:
 
 async def reset(request: web.Request) -> web.Response:
     """Forgets rules and requests."""
-    request.app[STATE].rules.clear()
-    request.app[STATE].log.clear()
-    request.app[STATE].trouble = None
+    state = request.app[STATE]
+    state.rules.clear()
+    state.log.clear()
+    state.company.clear()
+    state.trouble = None
     return web.json_response({})
 
 
@@ -355,7 +372,7 @@ async def _parent_gone() -> None:
 def main() -> None:
     """Reads the options and serves."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--max-seconds", type=float, default=1800.0)
+    parser.add_argument("--max-seconds", type=float, default=6 * 3600.0)
     asyncio.run(serve(parser.parse_args().max_seconds))
 
 

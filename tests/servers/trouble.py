@@ -21,6 +21,7 @@ class Trouble:
         faults: Steps by name, each with its `share` of requests.
         seconds: How long a right answer takes.
         payload: The JSON of a right answer; None: one that follows the schema.
+        answers: Right answers that are given; what comes later is held for ever; None: all.
         parallel: Most requests that are answered at a time.
         per_second: Most requests that are taken in a second.
         burst: How many may come at once: capacity of a bucket that fills at `per_second`; None: no more than
@@ -32,6 +33,7 @@ class Trouble:
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float = 0.0
     payload: dict[str, Any] | None = None
+    answers: int | None = None
     parallel: int | None = None
     per_second: float | None = None
     burst: float | None = None
@@ -53,6 +55,8 @@ class Trouble:
             name, step = "limited", {"do": "status", "status": 429, "message": "Slow down."}
             if self.retry_after is not None:
                 step["headers"] = {"Retry-After": self.retry_after}
+        elif name == "answered":
+            name, step = self._given(step)
         self.outcomes.append((time.monotonic() - self.began, name, key))
         return name, step
 
@@ -63,6 +67,12 @@ class Trouble:
     def end(self) -> None:
         """An answer is done."""
         self._answering -= 1
+
+    def _given(self, step: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        if self.answers is None:
+            return "answered", step
+        self.answers -= 1
+        return ("answered", step) if self.answers >= 0 else ("held", {"do": "hang", "seconds": 3600})
 
     def _right(self) -> dict[str, Any]:
         right: dict[str, Any] = {"do": "answer", "seconds": self.seconds}

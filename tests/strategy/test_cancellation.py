@@ -22,7 +22,7 @@ from autorubric import (
 from autorubric.errors import JudgeError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.llm import ModelReply, ModelRequest
-from tests.doubles import in_loop
+from tests.doubles import in_loop, until
 from tests.strategy.drafts import run
 from tests.strategy.judges import SampleJudge
 
@@ -147,11 +147,11 @@ async def test_a_reevaluation_that_meets_it_says_so() -> None:
 @in_loop
 async def test_a_run_that_is_cancelled_ends_at_once(where: str) -> None:
     """Being cancelled is no failed sample: it passes through judges, steps and generators."""
-    reached, ended = asyncio.Event(), 0
+    begun = ended = 0
 
     async def hanging(*given: Any) -> Any:
-        nonlocal ended
-        reached.set()
+        nonlocal begun, ended
+        begun += 1
         try:
             await forever()
         finally:
@@ -168,8 +168,7 @@ async def test_a_run_that_is_cancelled_ends_at_once(where: str) -> None:
     }[where]
     generate: Any = hanging if where == "generate" else lambda prompt: prompt
     task = asyncio.create_task(Strategy(cost=cost).run(generate, "p", reevaluate=3))
-    await reached.wait()
-    await asyncio.sleep(0.02)
+    await until(lambda: begun == 3)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

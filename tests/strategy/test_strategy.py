@@ -46,7 +46,7 @@ async def test_without_verify_all_pass_and_without_cost_the_first_wins() -> None
 async def test_candidates_are_made_and_judged_at_once() -> None:
     """All candidates of a round are in flight together, in every step; blocking functions too."""
     size = 4
-    made, checked, costed = asyncio.Barrier(size), asyncio.Barrier(size), threading.Barrier(size, timeout=10)
+    made, checked, costed = asyncio.Barrier(size), asyncio.Barrier(size), threading.Barrier(size, timeout=120)
 
     async def generate(prompt: str) -> str:
         await made.wait()

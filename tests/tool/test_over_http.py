@@ -16,7 +16,7 @@ RIGHT: dict[str, Any] = {"do": "answer", "payload": REPLY}
 
 def model(server: OpenAIServer, name: str = "m1", **more: Any) -> LLMConfig:
     """A model on the server that is quick to try again."""
-    settings = {"retry_min_wait": 0.01, "retry_max_wait": 0.02, "timeout": 5.0, **more}
+    settings = {"retry_min_wait": 0.01, "retry_max_wait": 0.02, **more}
     return LLMConfig(model=f"hosted_vllm/{name}", api_base=server.api_base, **settings)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,26 +89,28 @@ def test_a_hanging_one_leaves_time_for_the_next() -> None:
     """Half of the time goes to the first; the next answers, and the answer says who did not."""
     answer = ask(REQUEST, providers={"gpt4": hang, "claude": Critical()}, timeout=6.0)
     assert answer.provider == "claude"
-    assert "no answer within 3 s" in answer.fallback_from["gpt4"]
-    nobody = ask(REQUEST, providers={"gpt4": hang, "claude": hang}, timeout=0.4)
-    assert str(nobody.error).startswith("Evaluation timed out after 0.4 s; gpt4: ")
+    told = re.fullmatch(r".*no answer within ([\d.]+) s", answer.fallback_from["gpt4"])
+    assert told is not None and 0 < float(told[1]) <= 3
+    down = failing(ProviderConnectionError("no connection"))
+    nobody = ask(REQUEST, providers={"gpt4": down, "claude": hang}, timeout=3.0)
+    assert str(nobody.error).startswith("Evaluation timed out after 3 s; gpt4: ")
     named = ask({**REQUEST, "provider": "gpt4"}, providers={"gpt4": hang, "claude": Critical()}, timeout=0.2)
     assert named.error == "Evaluation timed out after 0.2 s"
 
 
 def test_a_sync_one_that_hangs_is_left_to_itself() -> None:
     """A function that blocks is no longer waited for when its time is up, nor by the end of the loop."""
-    ended = threading.Event()
+    go_on, ended = threading.Event(), threading.Event()
 
     def block(prompt: Any) -> None:
-        ended.wait(30)
+        go_on.wait(120)
+        ended.set()
 
-    started = time.monotonic()
     for critic in (block, Forward(block), FunctionJudge(function=block, judge_id="own")):
         answer = critique_evaluate_sync(REQUEST, providers={"gpt4": critic}, timeout=0.3)
         assert answer.error == "Evaluation timed out after 0.3 s"
-    assert time.monotonic() - started < 10
-    ended.set()
+    assert not ended.is_set()
+    go_on.set()
 
 
 @pytest.mark.parametrize(

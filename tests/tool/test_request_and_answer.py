@@ -229,20 +229,25 @@ def test_at_most_so_many_issues_of_a_criterion() -> None:
 
 
 def test_a_timeout_is_an_answer() -> None:
-    """A critic that hangs is given up after the seconds allowed."""
+    """A critic that hangs is given up after the seconds allowed, and not after those of the default."""
     started = time.monotonic()
     answer = ask(REQUEST, hang, timeout=0.2)
     assert answer.to_dict() == {"ok": False, "error": "Evaluation timed out after 0.2 s", "provider": None}
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 25
 
 
 @in_loop
 async def test_cancelling_is_no_answer(tmp_path: Path) -> None:
     """A cancelled call ends as cancelled, and stands in the audit log as that."""
     log = tmp_path / "audit.jsonl"
-    call = critique_evaluate(REQUEST, providers={"gpt4": hang}, audit_path=log)
-    task = asyncio.create_task(call)
-    await asyncio.sleep(0.1)
+    reached = asyncio.Event()
+
+    async def critic(prompt: Any) -> Any:
+        reached.set()
+        return await hang(prompt)
+
+    task = asyncio.create_task(critique_evaluate(REQUEST, providers={"gpt4": critic}, audit_path=log))
+    await reached.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

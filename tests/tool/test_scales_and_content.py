@@ -139,8 +139,8 @@ def test_a_misfit_is_a_note() -> None:
 
 @pytest.mark.parametrize("piece", ["[", "[a](", "**", "a@", "{", "---\n", "|", "/", "../", ":1", "#", " \n"])
 def test_the_search_is_linear(piece: str) -> None:
-    """No content of the largest size takes long to look at."""
+    """No content of the largest size takes long to look at: a square of its size would take hours."""
     content = (piece * 512_000)[:512_000]
-    started = time.perf_counter()
+    started = time.process_time()
     found_type(content, "auto")
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 60

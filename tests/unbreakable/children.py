@@ -43,7 +43,7 @@ class Told(NamedTuple):
 def in_child(work: Callable[..., Any], *args: Any) -> Any:
     """What the work returns or raises, done in a process that ends with it."""
     with ProcessPoolExecutor(1, mp_context=_CONTEXT) as pool:
-        return pool.submit(work, *args).result(120)
+        return pool.submit(work, *args).result(600)
 
 
 def graded(folder: Path, kind: Kind = "new", **options: Any) -> Told:

@@ -103,7 +103,7 @@ def test_a_full_file_system(tmp_path: Path, whole: list[object]) -> None:
     ):
         pytest.skip("no file system can be mounted here")
     command = ["unshare", "-m", sys.executable, "-c", _FULL, str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     stopped, stored, resumed, asked = json.loads(done.stdout)
     assert Told(*stopped).error == "RunWriteError"

@@ -84,8 +84,9 @@ class LLMConfig(Spec):
         max_tokens: Most tokens in a reply, reasoning included.
         top_p: Nucleus sampling mass, above 0 up to 1.
         timeout: Seconds that one request may take, from connecting to the last byte.
-        max_retries: Further tries after a failure that another try may mend. Where the provider asks to wait
-            (429, or 503 with `Retry-After`), that uses up no tries for `max_retries * retry_max_wait`
+        max_retries: Further tries after a failure that another try may mend, for each class of failure: a
+            `ServerError`, a `ProviderConnectionError`, a `ProviderTimeoutError`. Where the provider asks to
+            wait (429, or 503 with `Retry-After`), that uses up no tries for `max_retries * retry_max_wait`
             seconds, after which it does; 0: no further try at all.
         retry_min_wait: Shortest wait before a retry, in seconds; a 429 alone calls for none.
         retry_max_wait: Longest wait before a retry, in seconds, unless the provider asks for more.

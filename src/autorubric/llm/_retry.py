@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from autorubric.errors import TransientError
 from autorubric.llm._faults import asks_to_wait
@@ -19,7 +20,8 @@ class RetryPolicy:
     """How often and how patiently to try again.
 
     Attributes:
-        max_retries: Further tries after the first.
+        max_retries: Further tries after a failure, for each class of failure: three broken connections say
+            nothing of whether the server fails.
         min_wait: Shortest wait, in seconds.
         max_wait: Longest wait, in seconds, unless the provider asks for more.
     """
@@ -39,20 +41,20 @@ class _Tries:
     """The tries of one request that failed.
 
     Attributes:
-        failed: Those that a fault ended.
+        failed: Those that a fault ended, by the class of the fault.
         put_off: Those that the provider asked to wait.
         since: When it did so first.
     """
 
-    failed: int = 0
+    failed: Counter[type[TransientError]] = field(default_factory=Counter)
     put_off: int = 0
     since: float = 0.0
 
     def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
         """Counts the failure; says whether the request may be sent again."""
         if not asks_to_wait(error):
-            self.failed += 1
-            return self.failed <= policy.max_retries
+            self.failed[type(error)] += 1
+            return self.failed[type(error)] <= policy.max_retries
         if not self.put_off:
             self.since = now
         self.put_off += 1
@@ -135,12 +137,12 @@ class Retry:
             except TransientError as error:
                 tries = tries or _Tries()
                 if not tries.allows_another(error, self._policy, self._clock()):
-                    error.add_note(f"Tried {tries.failed + tries.put_off} times.")
+                    error.add_note(f"Tried {tries.failed.total() + tries.put_off} times.")
                     raise
                 if asks_to_wait(error):
                     wait = asked_seconds(error.retry_after, self._policy, self._rng)
                 else:
-                    wait = wait_seconds(tries.failed, error.retry_after, self._policy, self._rng)
+                    wait = wait_seconds(tries.failed.total(), error.retry_after, self._policy, self._rng)
             if wait > 0:
                 await self._sleep(wait)
 
