@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -30,7 +31,7 @@ _RESUME = """
 import sys
 from autorubric import CriterionGrader, RubricDataset, evaluate_sync
 from benchmarks.memory._run import judge
-result = evaluate_sync(RubricDataset.stream(sys.argv[1] + "/items.jsonl"), CriterionGrader(judges=[judge]),
+result = evaluate_sync(RubricDataset.stream(sys.argv[2]), CriterionGrader(judges=[judge]),
                        experiment_name="run", experiments_dir=sys.argv[1], show_progress=False)
 print(result.total_items)
 """
@@ -39,30 +40,47 @@ _CODES = {"bare": _BARE, "open": _OPEN, "resume": _RESUME}
 
 
 def measured(items: int, repetitions: int) -> dict[str, Any]:
-    """Seconds to read the lines of items and no more, to open the run, and to go on with it; medians."""
+    """Seconds to read the lines of items and no more, to open the run, and to go on with it; medians.
+
+    Gone on with it is on the dataset as it was, and then with its items in another order.
+    """
     with tempfile.TemporaryDirectory() as folder:
         dataset = Path(folder) / "items.jsonl"
         write_dataset(dataset, items)
         graded(dataset, Path(folder), "")
         votes = (Path(folder) / "run" / "votes.jsonl").stat().st_size
+        rounds = [
+            [_taken(code, folder, str(dataset)) for code in _CODES.values()] for _ in range(1 + repetitions)
+        ]
+        orders = [_turned(dataset), dataset]
+        moved = [_taken(_RESUME, folder, str(orders[number % 2])) for number in range(1 + repetitions)]
         # The first round, which leaves the byte code behind that an installed package has, does not count.
-        taken = [[_taken(code, folder) for code in _CODES.values()] for _ in range(1 + repetitions)][1:]
+        taken = [[*one, other] for one, other in zip(rounds, moved, strict=True)][1:]
         if (Path(folder) / "run" / "votes.jsonl").stat().st_size != votes:
             raise SystemExit("going on with a finished run repeated a call")
     found: dict[str, Any] = {"items": items}
-    for name, column in zip(_CODES, zip(*taken, strict=True), strict=True):
+    for name, column in zip([*_CODES, "moved"], zip(*taken, strict=True), strict=True):
         for unit, seconds in zip(("s", "cpu_s"), zip(*column, strict=True), strict=True):
             found[f"{name}_{unit}"] = statistics.median(seconds)
     return found
 
 
-def _taken(code: str, folder: str) -> tuple[float, float]:
+def _turned(dataset: Path) -> Path:
+    """A file beside it with its items in another order."""
+    turned = dataset.with_name("turned.jsonl")
+    header, *lines = dataset.read_text(encoding="utf-8").splitlines(keepends=True)
+    random.Random(0).shuffle(lines)
+    turned.write_text("".join([header, *lines]), encoding="utf-8")
+    return turned
+
+
+def _taken(code: str, *given: str) -> tuple[float, float]:
     """Seconds by the clock and of the CPU."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = f"{folder}/byte-code"
+    environment["PYTHONPYCACHEPREFIX"] = f"{given[0]}/byte-code"
     before, start = os.times(), time.perf_counter()
     subprocess.run(
-        [sys.executable, "-c", code, folder], stdout=subprocess.DEVNULL, env=environment, check=True
+        [sys.executable, "-c", code, *given], stdout=subprocess.DEVNULL, env=environment, check=True
     )
     after, seconds = os.times(), time.perf_counter() - start
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
@@ -71,8 +89,11 @@ def _taken(code: str, folder: str) -> tuple[float, float]:
 
 def table(found: Sequence[dict[str, Any]]) -> str:
     """The figures as a markdown table."""
-    heads = ("reading the lines s", "opening s", "of the CPU", "going on s", "of the CPU")
-    names = ("bare_s", "open_s", "open_cpu_s", "resume_s", "resume_cpu_s")
+    heads = (
+        *("reading the lines s", "opening s", "of the CPU", "going on s", "of the CPU"),
+        *("in another order s", "of the CPU"),
+    )
+    names = ("bare_s", "open_s", "open_cpu_s", "resume_s", "resume_cpu_s", "moved_s", "moved_cpu_s")
     lines: list[tuple[str, ...]] = [("items", *heads), ("--:",) * (1 + len(heads))]
     lines += [(f"{one['items']:,}", *(f"{one[name]:.2f}" for name in names)) for one in found]
     return markdown(lines)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -419,6 +422,37 @@ def test_a_nameless_run_gets_a_name(tmp_path: Path) -> None:
     second = run(tmp_path, CountingJudge(), experiment_name=None)
     assert first.experiment_name.startswith("fruit-")
     assert first.experiment_name != second.experiment_name
+    long = small_dataset(*TEXTS).to_dict() | {"name": "fruit" * 100}
+    assert run(tmp_path, CountingJudge(), RubricDataset.from_dict(long), experiment_name=None).total_items
+
+
+def test_nameless_runs_of_one_moment_have_names_of_their_own(tmp_path: Path) -> None:
+    """However many begin at once, none comes into another's folder."""
+    before = sys.getswitchinterval()
+    # So that threads take turns at every step, as processes do.
+    sys.setswitchinterval(1e-6)
+    together = threading.Barrier(12)
+
+    def begun() -> EvalResult:
+        together.wait()
+        return run(tmp_path / "runs", CountingJudge(), experiment_name=None)
+
+    try:
+        with ThreadPoolExecutor(12) as pool:
+            results = [one.result() for one in [pool.submit(begun) for _ in range(12)]]
+    finally:
+        sys.setswitchinterval(before)
+    names = [one.experiment_name for one in results]
+    assert len(set(names)) == 12
+    assert sorted(one.name for one in (tmp_path / "runs").iterdir()) == sorted(names)
+    for name in names:
+        assert re.fullmatch(r"fruit-\d{8}-\d{6}(-\d\d)?", name)
+        assert EvalResult.from_experiment(tmp_path / "runs" / name).get_scores() == [
+            1.0,
+            10 / 15,
+            5 / 15,
+            0.0,
+        ]
 
 
 def test_resume_off_refuses_a_folder_that_is_there(tmp_path: Path) -> None:
@@ -438,6 +472,7 @@ def test_newer_and_damaged_manifests_are_refused(tmp_path: Path) -> None:
         ("{", "cannot be read"),
         ("[]", "has no format number"),
         (json.dumps({**whole, "deciding": {"normalize": "perhaps"}}), "grading policy is damaged"),
+        (json.dumps({**whole, "dataset": {**whole["dataset"], "earlier": {"1f": 3}}}), "dataset.earlier"),
     ]:
         manifest.write_text(content, encoding="utf-8")
         with pytest.raises(RunFormatError, match=message):

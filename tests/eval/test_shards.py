@@ -114,6 +114,25 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
     assert "missing: item i5 is not finished" in merged.notices
 
 
+def test_what_is_missing_is_told_in_a_few_lines(tmp_path: Path) -> None:
+    """However many shards a manifest says that there are, and however many items are not finished."""
+    data = small_dataset(*["apple"] * 60)
+    shard(tmp_path, 0, 2, dataset=data)
+    folder = folders(tmp_path, 2)[0]
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["shard"][1] = 1_000_000
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / "items.jsonl").unlink()
+    notices = merge_runs([folder], tmp_path / "merged").notices
+    told = [notice.removeprefix("missing: ") for notice in notices if notice.startswith("missing: ")]
+    assert told == [
+        *(f"shard {number} of 1000000" for number in range(1, 6)),
+        "999,994 more of 1,000,000 shards",
+        *(f"item i{number} is not finished" for number in range(0, 10, 2)),
+        "25 more items are not finished",
+    ]
+
+
 def test_runs_that_depend_on_other_things_are_refused(tmp_path: Path) -> None:
     """Other judges, other policies, another dataset; all differences are told, and nothing is written."""
     shard(tmp_path, 0, 2)

@@ -72,18 +72,6 @@ def test_a_changed_file_is_refused_and_rejudged_by_item(tmp_path: Path) -> None:
     assert EvalResult.from_experiment(tmp_path / "run").get_reports() == result.get_reports()
 
 
-def test_items_in_another_order_keep_their_votes(tmp_path: Path) -> None:
-    """Lines are found by id where positions have changed."""
-    run(tmp_path, CountingJudge(), streamed(tmp_path))
-    dataset = small_dataset(*TEXTS)
-    turned = dataset.with_items([dataset.items[at] for at in (3, 1, 0, 2)])
-    judge = CountingJudge()
-    result = run(tmp_path, judge, streamed(tmp_path, turned))
-    assert not judge.asked
-    assert result.get_scores() == [0.0, 10 / 15, 1.0, 5 / 15]
-    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == result.get_scores()
-
-
 def test_faults_in_a_streamed_file_end_it_before_anything_is_asked(tmp_path: Path) -> None:
     """All faults are reported with their lines, and no folder is left behind."""
     streamed(tmp_path)

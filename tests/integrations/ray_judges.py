@@ -1,4 +1,4 @@
-"""Judges that Ray's workers import."""
+"""Judges, and a transport, that Ray's workers import."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from autorubric import JudgeReply
+from autorubric import JudgeReply, LLMConfig
 from autorubric.judges import JudgeRequest
+from autorubric.llm._openai import OpenAITransport
+from autorubric.rate_limit import Limits, limiter_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,7 @@ class WatchedJudge:
         deaths: How often it is, at most.
         seconds: How long an answer takes.
         broken: The item on which it raises what is no error of a judge.
+        at_a_time: How many questions it answers at a time, over all processes; None for no limit.
     """
 
     notes: Path
@@ -31,11 +35,16 @@ class WatchedJudge:
     deaths: int = 1
     seconds: float = 0.0
     broken: str = ""
+    at_a_time: int | None = None
 
     def describe(self) -> dict[str, str]:
         return {"judge": "watched"}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
+        async with limiter_for("watched", Limits(parallel=self.at_a_time)).slot():
+            return await self._answer(request)
+
+    async def _answer(self, request: JudgeRequest) -> JudgeReply:
         name = request.criterion.name or ""
         with self.notes.open("a", encoding="utf-8") as file:
             file.write(f"{os.getpid()} {request.item_id} {name}\n")
@@ -60,3 +69,18 @@ class WatchedJudge:
         """Process, item and criterion of everything that was asked."""
         lines = self.notes.read_text(encoding="utf-8").splitlines()
         return [(pid, item, name) for pid, item, name in (line.split(" ") for line in lines)]
+
+
+class GivenTransport(OpenAITransport):
+    """The direct transport to a server, as one that a client is given: the client's config may have a price.
+
+    Args:
+        config: Where the server is.
+    """
+
+    def __init__(self, config: LLMConfig) -> None:
+        super().__init__(config)
+        self._spec = config
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._spec,)

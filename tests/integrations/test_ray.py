@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 
-from autorubric import CriterionGrader, EvalResult, JudgeSpec, RubricDataset
+from autorubric import CriterionGrader, EvalResult, JudgeSpec, LLMConfig, RubricDataset
 from autorubric.errors import ArgumentError, RunError
-from autorubric.judges import RecordedJudge
+from autorubric.eval import evaluate
+from autorubric.judges import ModelJudge, RecordedJudge
+from autorubric.llm import LLMClient
 from tests.eval.runs import TEXTS, run, small_dataset
 from tests.faults.runs import config, dataset
-from tests.integrations.ray_judges import WatchedJudge
+from tests.integrations.ray_judges import GivenTransport, WatchedJudge
 from tests.servers.fixtures import OpenAIServer
 
 ray = pytest.importorskip("ray")
@@ -86,9 +88,19 @@ def test_the_votes_are_those_of_a_local_run(tmp_path: Path) -> None:
 
 
 def test_the_items_of_a_killed_worker_are_graded_by_another(tmp_path: Path) -> None:
-    """Nothing is lost, votes that were told are not asked for again, and no vote is stored twice."""
-    judge = WatchedJudge(notes=tmp_path / "asked", deadly="i30", seconds=0.02)
-    done = run(tmp_path, judge, items(), executor="ray", max_concurrent_items=4)
+    """Nothing is lost, votes that were told are not asked for again, and no vote is stored twice.
+
+    It dies with the only slot there is, which the others get.
+    """
+    judge = WatchedJudge(notes=tmp_path / "asked", deadly="i30", seconds=0.01, at_a_time=1)
+
+    async def graded() -> EvalResult:
+        grader = CriterionGrader(judges=[judge])
+        options: dict[str, Any] = {"experiments_dir": tmp_path, "experiment_name": "run"}
+        async with asyncio.timeout(60):
+            return await evaluate(items(), grader, executor="ray", max_concurrent_items=4, **options)
+
+    done = asyncio.run(graded())
     assert done.get_scores() == run(tmp_path, judge, items(), experiment_name="local").get_scores()
     assert done.errors == []
     assert set(stored_votes(done).values()) == {1}
@@ -136,7 +148,7 @@ def test_limits_that_the_provider_does_not_tell_are_learnt_once_for_all(
 
 
 def test_a_budget_holds_for_all_workers_together(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    """The run stops cleanly, with as many requests sent as were allowed, and another executor goes on."""
+    """The run stops cleanly, with as many requests sent as were allowed, and goes on when it is run again."""
     grader = CriterionGrader(judges=[config(openai_server)])
     stopped = run(tmp_path, None, dataset(40, 2), grader=grader, executor="ray", max_calls=20)
     assert stopped.stopped == "max_calls"
@@ -144,25 +156,43 @@ def test_a_budget_holds_for_all_workers_together(tmp_path: Path, openai_server: 
     assert sent == 20
     assert "run again" in stopped.notices[-1]
     assert sum(stored_votes(stopped).values()) == sent
-    done = run(tmp_path, None, dataset(40, 2), grader=grader)
+    done = run(tmp_path, None, dataset(40, 2), grader=grader, executor="ray")
     assert (done.stopped, done.total_items) == (None, 40)
     assert len(openai_server.log()) == 80
 
 
-def test_a_run_goes_on_under_other_executors(tmp_path: Path, openai_server: OpenAIServer) -> None:
-    """Local, then Ray, then local: every question is sent once."""
-    grader = CriterionGrader(judges=[config(openai_server)])
+def test_a_run_stops_at_its_cost_and_goes_on_under_other_executors(
+    tmp_path: Path, openai_server: OpenAIServer
+) -> None:
+    """Local, then Ray, then local: every question is sent once.
+
+    Requests that cost more than estimated go over the limit by no more than those in flight.
+    """
+    usage = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
+    openai_server.script({"do": "answer", "usage": usage}, repeat="last")
+    # What its requests are taken to cost is a third of that.
+    price = {"input_cost_per_token": 0.00001, "output_cost_per_token": 0.0}
+    client = LLMClient(
+        LLMConfig(model="openai/priced", extra_params=price), transport=GivenTransport(config(openai_server))
+    )
+    grader = CriterionGrader(judges=[ModelJudge(judge_id="m", client=client)])
     data = dataset(40, 2)
     assert run(tmp_path, None, data, grader=grader, max_calls=15).stopped == "max_calls"
-    assert run(tmp_path, None, data, grader=grader, max_calls=40, executor="ray").stopped == "max_calls"
+    stopped = run(tmp_path, None, data, grader=grader, max_cost=0.1, max_concurrent_items=4, executor="ray")
+    assert stopped.stopped == "max_cost"
+    assert "max_cost 0.1 US dollars leaves no room" in stopped.notices[-1]
+    # Ten for the money, and eight in flight.
+    assert 10 <= len(openai_server.log()) - 15 <= 18
+    assert sum(stored_votes(stopped).values()) == len(openai_server.log())
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["status"] == "stopped"
     done = run(tmp_path, None, data, grader=grader)
-    assert done.total_items == 40
+    assert (done.stopped, done.total_items) == (None, 40)
     assert len(openai_server.log()) == 80
     assert set(stored_votes(done).values()) == {1}
-    before = len(openai_server.log())
     again = run(tmp_path, None, data, grader=grader, executor="ray")
     assert told(again) == told(done)
-    assert len(openai_server.log()) == before
+    assert len(openai_server.log()) == 80
 
 
 def test_the_death_of_what_keeps_the_limits_says_how_to_go_on() -> None:

@@ -157,6 +157,25 @@ def test_a_vote_that_cannot_be_is_asked_for_again(name: str, value: Any, tmp_pat
     assert list(judge.asked) == [(line["item"], line["criterion"])]
 
 
+def test_however_much_is_damaged_it_is_told_in_a_few_lines(tmp_path: Path) -> None:
+    """The first few of each kind, and how many more there are: opened, gone on with, and of answers too."""
+    data = small_dataset(*["apple"] * 40)
+    whole = run(tmp_path, CountingJudge(), data).get_scores()
+    votes, items = (tmp_path / "run" / name for name in ("votes.jsonl", "items.jsonl"))
+    lines = votes.read_text(encoding="utf-8").replace('"answer":"MET"', '"answer":"HUH"').splitlines()
+    votes.write_text("\n".join([*lines, *["{"] * 300, ""]), encoding="utf-8")
+    items.write_text("\n".join(["{"] * 300), encoding="utf-8")
+    notices = EvalResult.from_experiment(tmp_path / "run").notices
+    assert len(notices) == 19
+    assert "items.jsonl line 5 is torn or damaged and was passed over" in notices
+    for name in ("items", "votes"):
+        assert f"295 more lines of {name}.jsonl are torn or damaged and were passed over" in notices
+    assert "35 more votes are damaged and were passed over" in notices
+    mended = run(tmp_path, CountingJudge(), data)
+    assert mended.get_scores() == whole
+    assert len(mended.notices) == 18
+
+
 def test_votes_outlive_their_manifest(tmp_path: Path) -> None:
     """Without a manifest, votes on the same dataset are used again; those on another are left alone."""
     scores = run(tmp_path, CountingJudge()).get_scores()

@@ -39,9 +39,7 @@ def parse_json(text: str, first_line: int = 1) -> Json:
         SyntaxFault: The text is no JSON, repeats a key, or holds NaN or an infinity.
     """
     try:
-        return json.loads(
-            text, object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
-        )
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise SyntaxFault(f"no valid JSON: {error.msg}", first_line + error.lineno - 1) from None
     except _RepeatedKeyError:
@@ -71,6 +69,12 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         _refuse_number(digits)
     return number
+
+
+# One for all: `json.loads` with hooks would make another each time.
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_unique_keys, parse_constant=_refuse_number, parse_float=_finite
+)
 
 
 def _repeated_key(text: str, first_line: int) -> SyntaxFault:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from autorubric._files import Faults, dump_structured
 from autorubric.dataset import _store, _tables
+from autorubric.dataset._earlier import EarlierCopy
 from autorubric.dataset._item import DataItem, canonical_sha256
 from autorubric.dataset._lazy import LazyItems
 from autorubric.dataset._ratings import attach_ratings
@@ -123,19 +124,36 @@ class RubricDataset(SharingItems):
     def _header(self) -> dict[str, Json]:
         return _store.header_snapshot(self._contents())
 
-    def copy_lines(self) -> Iterator[tuple[bytes, Rubric | None]]:
+    def copy_lines(self, earlier: EarlierCopy | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
         """The lines of a copy that `from_copy` reads: what the items share, then an item a line.
 
         Beside each line stands the rubric that it brings. Unregistered checks stand by their qualified
         names. Items are taken one by one.
 
+        Args:
+            earlier: An earlier copy, which is asked about the line of each item.
+
         Raises:
             ArgumentError: A criterion is of a kind that no file can name.
             DatasetError: A streamed file has faults.
         """
-        yield line_of(self._header()), self.rubric
-        for item in self._items:
-            yield line_of(item.snapshot()), item.rubric
+        yield self.header_line(), self.rubric
+        if isinstance(self._items, StreamedItems):
+            yield from self._items.copy_lines(earlier)
+            return
+        for position, item in enumerate(self._items):
+            line = line_of(item.snapshot())
+            if earlier is not None:
+                earlier.has(position, line)
+            yield line, item.rubric
+
+    def header_line(self) -> bytes:
+        """The first line of a copy: what the items share.
+
+        Raises:
+            ArgumentError: A criterion is of a kind that no file can name.
+        """
+        return line_of(self._header())
 
     def item_lines(self) -> Iterator[bytes]:
         """The line of each item in a copy; read, not made, where the dataset is one."""

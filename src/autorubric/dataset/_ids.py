@@ -40,10 +40,6 @@ class IdIndex:
             self._grow()
         return None
 
-    def find(self, item_id: str) -> int | None:
-        """Where an id stands; None where it was not noted."""
-        return self._slot(item_id)[1]
-
     def _slot(self, item_id: str) -> tuple[int, int | None]:
         wanted = hash(item_id)
         slot = wanted & self._mask

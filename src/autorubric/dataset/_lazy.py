@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, overload
+from typing import Any, NamedTuple, NoReturn, Protocol, overload
 
 from autorubric._files import Faults, FilePath
 from autorubric.dataset._ids import IdIndex
@@ -43,6 +43,18 @@ class Rows(Protocol):
 
 ReadRow = Callable[[Any, int, Faults], DataItem | None]
 """From a row and its position to an item; faults are noted, and then there is none."""
+
+
+class KnownLine(NamedTuple):
+    """The line of an item in a copy of the dataset.
+
+    Attributes:
+        line: The line.
+        item_id: The item's own id; None where it has none.
+    """
+
+    line: bytes
+    item_id: str | None
 
 
 class LazyItems(Sequence[DataItem]):
@@ -88,9 +100,19 @@ class LazyItems(Sequence[DataItem]):
         return item
 
     def __iter__(self) -> Iterator[DataItem]:
+        return (one for one in self._walk(lambda position, row: None) if isinstance(one, DataItem))
+
+    def _walk(self, known: Callable[[int, Any], KnownLine | None]) -> Iterator[DataItem | bytes]:
+        """Each item; in its place its line in a copy, where that is known to hold no faults."""
         ids = None if self._distinct else IdIndex(lambda position: self[position].id or str(position))
         rows = enumerate(self.rows)
         for position, row in rows:
+            found = known(position, row)
+            if found is not None and (
+                ids is None or ids.add(found.item_id or str(position), position) is None
+            ):
+                yield found.line
+                continue
             faults = self._faults(position)
             item = self._checked(row, position, faults, ids)
             if faults or item is None:

@@ -10,9 +10,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from autorubric._files import Faults, FilePath, SyntaxFault, format_of, parse_line, reading
+from autorubric._files import Faults, FilePath, SyntaxFault, format_of, parse_json, parse_line, reading
+from autorubric.dataset._earlier import EarlierCopy
 from autorubric.dataset._item import DataItem
-from autorubric.dataset._lazy import LazyItems, LineRows, ReadRow, Rows, line_starts
+from autorubric.dataset._lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
 from autorubric.dataset._read import Contents, DatasetReader, check_labels
 from autorubric.dataset._tables import TableReader, open_parquet, parquet_columns
 from autorubric.errors import DatasetError, Fault
@@ -23,6 +24,7 @@ SUFFIXES: Final = {".jsonl": "jsonl", ".parquet": "parquet"}
 """Formats of files that can be read row by row."""
 
 _BATCH: Final = 128
+_encode: Final = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _FIRST_ID: Final = re.compile(rb'\{"id":("(?:[^"\\]|\\.)*")')
 
 
@@ -34,12 +36,46 @@ class StreamedItems(LazyItems):
         rows: Its rows.
         read: Makes an item of a row.
         alone: Says whether all that was read so far stands in the file itself.
+        as_stored: The line that a row would be in a copy if nothing was wrong with it, where that can be
+            told without making an item of it.
     """
 
-    def __init__(self, path: Path, rows: Rows, read: ReadRow, alone: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        rows: Rows,
+        read: ReadRow,
+        alone: Callable[[], bool],
+        as_stored: Callable[[Any], KnownLine | None] = lambda row: None,
+    ) -> None:
         super().__init__(rows, read)
         self._path = path
         self._alone = alone
+        self._as_stored = as_stored
+
+    def copy_lines(self, earlier: EarlierCopy | None) -> Iterator[tuple[bytes, Rubric | None]]:
+        """The line of each item in a copy, and the rubric that it brings.
+
+        Items whose line is in an earlier copy are not made anew, where that says that they need not be.
+
+        Raises:
+            DatasetError: The file has faults.
+        """
+
+        def known(position: int, row: Any) -> KnownLine | None:
+            if earlier is None or not earlier.is_akin:
+                return None
+            stored = self._as_stored(row)
+            return stored if stored is not None and earlier.has(position, stored.line) else None
+
+        for position, one in enumerate(self._walk(known)):
+            if isinstance(one, bytes):
+                yield one, None
+                continue
+            line = line_of(one.snapshot())
+            if earlier is not None:
+                earlier.has(position, line)
+            yield line, one.rubric
 
     def source_sha256(self) -> str | None:
         """SHA-256 of the file; None where items name rubric files beside it."""
@@ -88,14 +124,27 @@ def _of_lines(path: Path, rubric: Rubric | None) -> Contents:
         reader.faults = faults
         return _item(reader, given, position, rows.place(position), shared.rubric)
 
-    return shared._replace(items=StreamedItems(path, rows, read, lambda: reader.rubric_files == known))
+    items = StreamedItems(path, rows, read, lambda: reader.rubric_files == known, _as_stored)
+    return shared._replace(items=items)
 
 
 def _parsed(row: bytes) -> Json:
     try:
-        return parse_line(row.decode("utf-8-sig"), 1)
+        return parse_line(row.decode("utf-8").removeprefix("\ufeff"), 1)
     except UnicodeDecodeError as error:
         raise SyntaxFault(f"not UTF-8: byte 0x{row[error.start]:02x}; save it as UTF-8") from None
+
+
+def _as_stored(row: bytes) -> KnownLine | None:
+    try:
+        given = parse_json(row.decode("utf-8"))
+        # A rubric may be the name of a file, whatever it was before.
+        if isinstance(given, dict) and "rubric" not in given:
+            return KnownLine(line_of(given), given.get("id"))
+    except (SyntaxFault, ValueError, RecursionError):
+        # Told by whoever reads the row.
+        pass
+    return None
 
 
 def _item(
@@ -164,7 +213,13 @@ class CopiedItems(LazyItems):
         for position, row in enumerate(self.rows):
             found = _FIRST_ID.match(row)
             try:
-                yield json.loads(found[1]) if found else str(position)
+                if found is None:
+                    yield str(position)
+                elif b"\\" in found[1]:
+                    yield json.loads(found[1])
+                else:
+                    # What is not escaped stands as it is in what a copy is: ASCII.
+                    yield found[1][1:-1].decode("ascii")
             except ValueError:
                 fault = Fault(path=f"[{position + 1}]", message="its id is damaged")
                 raise DatasetError("the copy of the dataset", [fault]) from None
@@ -172,9 +227,7 @@ class CopiedItems(LazyItems):
 
 def line_of(given: Json) -> bytes:
     """A line of a dataset's copy."""
-    return (
-        json.dumps(given, ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
-    )
+    return _encode(given).encode("ascii") + b"\n"
 
 
 def stored_contents(path: Path) -> Contents:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autorubric.criteria import check_name
-from autorubric.dataset import RubricDataset
+from autorubric.dataset import EarlierCopy, RubricDataset
 from autorubric.errors import ArgumentError
 from autorubric.eval._store import RunStore
 from autorubric.rubric import Rubric
@@ -34,8 +34,13 @@ class Copied:
                 self.checks.setdefault(check_name(criterion.check), criterion.check)
 
 
-def copy_dataset(dataset: RubricDataset, store: RunStore) -> Copied:
+def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy | None = None) -> Copied:
     """Writes what may become the copy of the dataset in a run folder, in the memory of one item.
+
+    Args:
+        dataset: The dataset.
+        store: The run folder.
+        earlier: The copy that is there, which is asked about each line.
 
     Raises:
         ArgumentError: There is no item, an item has no rubric, or a criterion is of a kind that no file can
@@ -45,7 +50,7 @@ def copy_dataset(dataset: RubricDataset, store: RunStore) -> Copied:
     copied = Copied(entry={"name": dataset.name, "n_items": len(dataset)})
 
     def lines() -> Iterator[bytes]:
-        for number, (line, rubric) in enumerate(dataset.copy_lines()):
+        for number, (line, rubric) in enumerate(dataset.copy_lines(earlier)):
             if rubric is not None:
                 copied.note_checks(rubric)
             elif number and dataset.rubric is None:

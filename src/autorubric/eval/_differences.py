@@ -4,21 +4,60 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from autorubric.criteria import BaseCriterion
-from autorubric.dataset import IdIndex, RubricDataset, line_of
+from autorubric.dataset import RubricDataset
 from autorubric.eval._fingerprint import mapping_in
 from autorubric.reporting import GraderDescription
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 
+class ChangedDataset(NamedTuple):
+    """A dataset that is not what it was.
+
+    Attributes:
+        old: The dataset as it was.
+        new: The dataset as it is.
+        kept: By position in the old one, whether the item itself stands in the new one, wherever, as it was.
+    """
+
+    old: RubricDataset
+    new: RubricDataset
+    kept: bytearray
+
+    @property
+    def shares_the_same(self) -> bool:
+        """Whether judges see the same of what items share."""
+        old, new = self.old, self.new
+        return (old.prompt, old.reference_submission) == (new.prompt, new.reference_submission)
+
+    def gone(self) -> list[str]:
+        """Ids of old items that are not there any more as they were."""
+        return [self.old.item_id(position) for position, kept in enumerate(self.kept) if not kept]
+
+    def places(self) -> Iterator[tuple[int, str, int | None]]:
+        """Each old item that is gone or may differ: its position, its id, and its position in the new one."""
+        alike = self.shares_the_same and (self.old.rubric is None) == (self.new.rubric is None)
+        if alike and all(self.kept):
+            return
+        found = places_of(self.new)
+        for before, item_id in enumerate(self.old.item_ids()):
+            if not (alike and self.kept[before]):
+                yield before, item_id, found.get(item_id)
+
+
 def asking_differences(
-    stored: Mapping[str, Json], now: GraderDescription, old: RubricDataset, new: RubricDataset | None
+    stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """What votes depend on and has changed, one line each; `new` is None where the dataset is the same."""
+    """What votes depend on and has changed, one line each.
+
+    Args:
+        stored: The manifest of the stored run.
+        now: Who grades now.
+        dataset: The datasets; None where they are the same.
+    """
     before = mapping_in(stored, "asking")
     # Through JSON, as the stored side went: tuples and lists are the same there.
     after = json.loads(json.dumps(now.asking))
@@ -31,17 +70,20 @@ def asking_differences(
             for part in ("prompts", "few_shot")
             if before.get(part) != after.get(part)
         ),
-        *(_item_differences(old, new) if new is not None else ()),
+        *(_item_differences(dataset) if dataset is not None else ()),
     ]
 
 
 def deciding_differences(
-    stored: Mapping[str, Json], now: GraderDescription, old: RubricDataset, new: RubricDataset | None
+    stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """What is done with votes and has changed, one line each: weights, gates, groups, policies."""
+    """What is done with votes and has changed, one line each: weights, gates, groups, policies.
+
+    Args as in `asking_differences`.
+    """
     after = json.loads(json.dumps(now.deciding))
     policy = _changed_entries("policy", mapping_in(stored, "deciding"), after)
-    return [*policy, *(_each_rubric(old, new, _scoring_differences) if new is not None else ())]
+    return [*policy, *(_each_rubric(dataset, _scoring_differences) if dataset is not None else ())]
 
 
 def _changed_entries(kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
@@ -61,41 +103,19 @@ def _inner(before: Json, after: Json) -> str:
     return ": " + ", ".join(f"{k} {before.get(k)!r} → {after.get(k)!r}" for k in changed[:4])
 
 
-def _item_differences(old: RubricDataset, new: RubricDataset) -> list[str]:
-    differences = []
-    for before, item_id, after in _changed_places(old, new):
+def _item_differences(dataset: ChangedDataset) -> list[str]:
+    old, new, differences = dataset.old, dataset.new, []
+    for before, item_id, after in dataset.places():
         if after is None:
             differences.append(f"item {item_id} was removed")
         elif old.item_fingerprint(before) != new.item_fingerprint(after):
             differences.append(f"item {item_id}: {_changed_text(old, before, new, after)} changed")
-    return [*differences, *_each_rubric(old, new, _requirement_differences)]
+    return [*differences, *_each_rubric(dataset, _requirement_differences)]
 
 
-def _changed_places(old: RubricDataset, new: RubricDataset) -> Iterator[tuple[int, str, int | None]]:
-    """Each old item that is gone or may differ: its position, its id, and its position in the new one."""
-    shared = [(one.prompt, one.reference_submission, one.rubric is None) for one in (old, new)]
-    alike, found = shared[0] == shared[1], None
-    for before, (line, other) in enumerate(zip_longest(old.item_lines(), new.item_lines())):
-        if line is None:
-            return
-        if alike and line == other:
-            continue
-        item_id = old.item_id(before)
-        after: int | None = before
-        if other is None or new.item_id(before) != item_id:
-            found = found or places_of(new)
-            after = found.find(item_id)
-        # Lines, since the order of candidates matters and equal mappings may differ in it.
-        if after is None or not alike or line != line_of(new.items[after].snapshot()):
-            yield before, item_id, after
-
-
-def places_of(dataset: RubricDataset) -> IdIndex:
+def places_of(dataset: RubricDataset) -> dict[str, int]:
     """The positions of a dataset's items by id."""
-    places = IdIndex(dataset.item_id)
-    for position, item_id in enumerate(dataset.item_ids()):
-        places.add(item_id, position)
-    return places
+    return {item_id: position for position, item_id in enumerate(dataset.item_ids())}
 
 
 def _changed_text(old: RubricDataset, before: int, new: RubricDataset, after: int) -> str:
@@ -110,14 +130,15 @@ def _changed_text(old: RubricDataset, before: int, new: RubricDataset, after: in
     return " and ".join(name for name, (was, is_) in pairs.items() if was != is_) or "text"
 
 
-def _each_rubric(old: RubricDataset, new: RubricDataset, compare: Any) -> list[str]:
+def _each_rubric(dataset: ChangedDataset, compare: Any) -> list[str]:
     """Differences between the rubrics of items in both, those that items share compared once."""
+    old, new = dataset.old, dataset.new
     found: dict[str, None] = {}
     if old.rubric is not None and new.rubric is not None and old.rubric != new.rubric:
         # Nobody is graded by it where all have their own.
         used = any(item.rubric is None for item in new)
         found.update(dict.fromkeys(compare(old.rubric, new.rubric) if used else ()))
-    for before, _, after in _changed_places(old, new):
+    for before, _, after in dataset.places():
         if after is None:
             continue
         was, now = old.items[before].rubric, new.items[after].rubric

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from autorubric.errors import RunFormatError
 from autorubric.eval._items import Tally
 from autorubric.eval._lines import ItemFields, Seal, StoredItem, StoredVote, item_of_line, parse_vote
 from autorubric.eval._log import crc_of
+from autorubric.eval._notices import Notices
 from autorubric.eval._store import ITEMS, VOTES
 
 # The line of a vote begins so; the rest of it need not be read to know whose it is.
@@ -30,14 +31,20 @@ class Stand:
     Attributes:
         basis: What figures depend on beside the item.
         dataset: The dataset.
+        earlier: Datasets that the run was on before and whose items are now as they were, wherever they
+            stand; by each, the ids of those that are not.
     """
 
     basis: str
     dataset: str
+    earlier: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, item: ItemFields) -> bool:
         """Whether a line was written under this."""
-        return bool(item["basis"] == self.basis and item["dataset"] == self.dataset)
+        if item["basis"] != self.basis:
+            return False
+        gone = self.earlier.get(item["dataset"])
+        return item["dataset"] == self.dataset or (gone is not None and item["item_id"] not in gone)
 
 
 @dataclass(kw_only=True)
@@ -65,7 +72,7 @@ class RunIndex:
     trusted: bool = True
     count: int = 0
     votes_open: int = 0
-    notices: list[str] = field(default_factory=list)
+    notices: Notices = field(default_factory=Notices)
     tally: Tally | None = None
 
     @classmethod
@@ -127,7 +134,7 @@ class RunIndex:
             try:
                 found = item_of_line(raw)
             except (ValueError, KeyError, TypeError):
-                self.notices.append(f"{ITEMS} line {number} is torn or damaged and was passed over")
+                self._pass_over(ITEMS, f"line {number}")
                 continue
             yield offset, *found
 
@@ -142,9 +149,13 @@ class RunIndex:
             except (ValueError, KeyError, TypeError):
                 # Where reading began in the middle, lines cannot be numbered.
                 where = f"line {number}" if not seal.votes_open else f"at byte {offset}"
-                self.notices.append(f"{VOTES} {where} is torn or damaged and was passed over")
+                self._pass_over(VOTES, where)
                 continue
             self.unclaimed.setdefault(item_id, array("q")).append(offset)
+
+    def _pass_over(self, file: str, where: str) -> None:
+        kind = f"lines of {file} are torn or damaged and were passed over"
+        self.notices.add(kind, f"{file} {where} is torn or damaged and was passed over")
 
     def line(self, position: int) -> StoredItem | None:
         """The latest line of the item at a position; None where it has none."""
@@ -195,14 +206,20 @@ class RunIndex:
 
     def current_lines(self) -> Iterator[StoredItem]:
         """The lines whose figures are those of the run as it is now, in the order of the file."""
+        moved: dict[int, int] | None = None
         for _, offset, raw in _lines(self.path / ITEMS, 0):
             try:
                 item, _ = item_of_line(raw)
             except (ValueError, KeyError, TypeError):
                 continue
             at = item["position"]
-            if 0 <= at < len(self.lines) and self.lines[at] == offset and self.current[at]:
-                yield StoredItem(**item)
+            if not (0 <= at < len(self.lines) and self.lines[at] == offset):
+                # It has another position now, or another line.
+                if moved is None:
+                    moved = {line: position for position, line in enumerate(self.lines)}
+                at = moved.get(offset, -1)
+            if at >= 0 and self.current[at]:
+                yield StoredItem(**{**item, "position": at})
 
 
 class _Claims:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from autorubric.eval._differences import asking_differences, deciding_difference
 from autorubric.eval._fingerprint import content_fingerprint
 from autorubric.eval._index import RunIndex
 from autorubric.eval._lines import StoredVote
+from autorubric.eval._notices import FEW, Notices
 from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
 from autorubric.eval._result import EvalResult
 from autorubric.eval._standing import StandingVotes
@@ -140,8 +142,8 @@ def _differences(parts: Sequence[_Part]) -> list[str]:
         after = _with_checks(part.manifest["asking"], _checks([first, part]))
         now = GraderDescription(asking=after, deciding=part.manifest["deciding"])
         stored = {**first.manifest, "asking": before}
-        told = asking_differences(stored, now, first.dataset, None)
-        told += deciding_differences(stored, now, first.dataset, None)
+        told = asking_differences(stored, now, None)
+        told += deciding_differences(stored, now, None)
         if _header(part) != _header(first):
             told.append("what the items of the dataset share (name, prompt, rubric or reference) differs")
         if part.shard and first.shard and part.shard[1:] != first.shard[1:]:
@@ -163,7 +165,7 @@ def _checks(parts: Iterable[_Part]) -> dict[str, Any]:
 
 
 def _header(part: _Part) -> bytes:
-    return next(part.dataset.copy_lines())[0]
+    return part.dataset.header_line()
 
 
 def _ordered(parts: Sequence[_Part]) -> _Order:
@@ -221,8 +223,7 @@ def _write(parts: Sequence[_Part], merged: _Order, folder: Path, name: str) -> N
         manifest = _manifest(parts, name, len(merged.places), sha256)
         unfinished = _add_items(parts, merged, store, manifest)
         _copy_prompts(parts, merged, folder / PROMPTS)
-        missing = [*_missing_shards(parts), *(f"item {item_id} is not finished" for item_id in unfinished)]
-        if missing:
+        if missing := [*_missing_shards(parts), *unfinished]:
             manifest.update(status="stopped", missing=missing)
         store.write_manifest(manifest)
     finally:
@@ -248,18 +249,21 @@ def _manifest(parts: Sequence[_Part], name: str, n_items: int, sha256: str) -> d
         "started_at": min(part.manifest.get("started_at") or "" for part in parts),
         "completed_at": max((end for end in ends if end), default=None),
         "status": "complete",
-        "dataset": {**first["dataset"], "n_items": n_items, "sha256": sha256, "source": None},
+        "dataset": {
+            "name": first["dataset"].get("name"),
+            "n_items": n_items,
+            "sha256": sha256,
+            "source": None,
+        },
         "asking": {**first["asking"], "checks": _checks(parts)},
     }
 
 
-def _add_items(
-    parts: Sequence[_Part], merged: _Order, store: RunStore, manifest: dict[str, Any]
-) -> list[str]:
-    """Adds votes and lines of all items; the ids of those that are not finished."""
+def _add_items(parts: Sequence[_Part], merged: _Order, store: RunStore, manifest: dict[str, Any]) -> Notices:
+    """Adds votes and lines of all items; tells those that are not finished."""
     dataset = stored_dataset(store.path)
     stand = stand_of(manifest, dataset)
-    unfinished = []
+    unfinished = Notices()
     for position, place in enumerate(merged.places):
         item_id = dataset.item_id(position)
         held = [(parts[at.run], at.position) for at in (place, *merged.again.get(item_id, ()))]
@@ -268,7 +272,7 @@ def _add_items(
             store.add_vote(one)
         line = next((part.index.line(at) for part, at in held if part.index.current[at]), None)
         if line is None:
-            unfinished.append(item_id)
+            unfinished.add("items are not finished", f"item {item_id} is not finished")
         else:
             cast = tuple(store.votes_cast(item_id))
             store.add_item(
@@ -278,12 +282,20 @@ def _add_items(
     return unfinished
 
 
-def _missing_shards(parts: Sequence[_Part]) -> list[str]:
-    if not all(part.shard for part in parts):
-        return []
+def _missing_shards(parts: Sequence[_Part]) -> Notices:
+    missing = Notices()
     shards = [part.shard for part in parts if part.shard]
+    if len(shards) < len(parts):
+        return missing
     there, count = {shard.number for shard in shards}, shards[0].shards
-    return [f"shard {index} of {count}" for index in range(count) if index not in there]
+    kind = f"of {count:,} shards"
+    # There may be as many as a manifest says.
+    for number in islice((number for number in range(count) if number not in there), FEW):
+        missing.add(kind, f"shard {number} of {count}")
+    more = count - len(there) - FEW
+    if more > 0:
+        missing.add_more(kind, more)
+    return missing
 
 
 def _copy_prompts(parts: Sequence[_Part], merged: _Order, to: Path) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from autorubric.dataset import RubricDataset
+from autorubric.dataset import EarlierCopy, RubricDataset
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.eval._config import EvalConfig
 from autorubric.eval._copy import Copied, copy_dataset, uncopied
-from autorubric.eval._differences import asking_differences, deciding_differences
+from autorubric.eval._differences import ChangedDataset, asking_differences, deciding_differences
 from autorubric.eval._fingerprint import mapping_in, with_checks
 from autorubric.eval._index import RunIndex, Stand
+from autorubric.eval._notices import Notices
 from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
 from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import (
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
     from autorubric.graders import Grader
 
 _MOST_TOLD = 12
+_MOST_GONE = 1000
+"""So many items may have changed for the lines of all others to be taken as they stand."""
+_DIGITS = 16
+_LONGEST = 80
+"""Characters of a dataset's name that go into the name of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +71,7 @@ class OpenRun:
     standing: StandingVotes
     index: RunIndex
     manifest: dict[str, Json]
-    notices: list[str] = field(default_factory=list)
+    notices: Notices
 
 
 def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> OpenRun:
@@ -80,8 +87,9 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
     """
     name = config.experiment_name
     if name is None:
-        name = _free_name(config.experiments_dir, _made_name(dataset))
-    run_path(config.experiments_dir, name)
+        name = _made_name(dataset, config.experiments_dir)
+    else:
+        run_path(config.experiments_dir, name)
     return _Given(dataset, grader, config).open(name)
 
 
@@ -138,23 +146,25 @@ class _Given:
         # What was missing when runs were merged may come now.
         stored.pop("missing", None)
         old = stored_dataset(store.path)
-        copied, new = self._compared(store, stored, old)
+        copied, changed_dataset = self._compared(store, stored, old)
         described = with_checks(self.grader.describe(), copied.checks)
-        changed = asking_differences(stored, described, old, new)
+        changed = asking_differences(stored, described, changed_dataset)
         if changed and self.config.on_mismatch == "refuse":
             raise RunMismatchError(_refusal(store.path, changed), differences=changed)
         if changed and self.config.on_mismatch == "fork":
             return None
-        rescored = deciding_differences(stored, described, old, new)
-        if new is None:
+        rescored = deciding_differences(stored, described, changed_dataset)
+        if changed_dataset is None:
             store.drop_incoming()
         else:
             # A process that is killed between the two must not leave a copy under another's digest.
-            unknown: dict[str, Json] = {"n_items": len(new), "sha256": None, "source": None}
+            count = len(changed_dataset.new)
+            unknown: dict[str, Json] = {"n_items": count, "sha256": None, "source": None}
             store.write_manifest({**stored, "dataset": unknown})
             store.take_incoming()
         opened = self._opened(name, store, {**stored, **_depends(described, copied)})
-        opened.notices.extend(_taken_on_trust(described, stored, opened.index))
+        for told in _taken_on_trust(described, stored, opened.index):
+            opened.notices.append(told)
         if changed:
             told = "; ".join(changed[:_MOST_TOLD])
             opened.notices.append(f"votes that depend on these no longer stand: {told}")
@@ -167,17 +177,23 @@ class _Given:
 
     def _compared(
         self, store: RunStore, stored: Mapping[str, Json], old: RubricDataset
-    ) -> tuple[Copied, RubricDataset | None]:
-        """What the dataset is now, and its new copy where that differs from the one in the folder."""
+    ) -> tuple[Copied, ChangedDataset | None]:
+        """What the dataset is now; and both, where its new copy differs from the one in the folder."""
         entry: dict[str, Json] = dict(stored.get("dataset") or {})
         source = self.dataset.source_digest()
         if source is not None and source == entry.get("source") and len(old) == entry.get("n_items"):
             # It need not even be gone through.
             checks = mapping_in(mapping_in(stored, "asking"), "checks")
             return uncopied(self.dataset, entry, checks), None
-        copied = copy_dataset(self.dataset, store)
-        same = copied.entry["sha256"] == entry.get("sha256")
-        return copied, None if same else RubricDataset.from_copy(store.path / INCOMING)
+        is_akin = old.header_line() == self.dataset.header_line()
+        earlier = EarlierCopy(old.item_lines(), len(old), is_akin=is_akin)
+        copied = copy_dataset(self.dataset, store, earlier)
+        if copied.entry["sha256"] == entry.get("sha256"):
+            copied.entry["earlier"] = entry.get("earlier")
+            return copied, None
+        changed = ChangedDataset(old, RubricDataset.from_copy(store.path / INCOMING), earlier.kept)
+        copied.entry["earlier"] = _earlier(entry, copied, changed)
+        return copied, changed
 
     def _opened(self, name: str, store: RunStore, manifest: Mapping[str, Json]) -> OpenRun:
         now = {**manifest, "status": "running", "completed_at": None, "autorubric": version("autorubric")}
@@ -197,7 +213,7 @@ class _Given:
             standing=StandingVotes(dataset, now),
             index=index,
             manifest=now,
-            notices=list(index.notices),
+            notices=index.notices,
         )
 
     def _fork(self, name: str, store: RunStore) -> OpenRun:
@@ -217,6 +233,25 @@ class _Given:
 
 
 _GO_ON = {"on_mismatch": "refuse", "resume": True}
+
+
+def _earlier(entry: Mapping[str, Json], copied: Copied, changed: ChangedDataset) -> Json:
+    """By the digest of each copy before this one, the ids of its items that are no longer as they were.
+
+    Lines of the others stand as they are, and need not be gone through one by one.
+
+    Args:
+        entry: What the manifest says of the copy before this one.
+        copied: What it is to say of this one.
+        changed: Both.
+    """
+    sha256, now = entry.get("sha256"), str(copied.entry["sha256"])[:_DIGITS]
+    if not isinstance(sha256, str) or not changed.shares_the_same or changed.kept.count(0) > _MOST_GONE:
+        return None
+    gone = changed.gone()
+    before = {**mapping_in(entry, "earlier"), sha256[:_DIGITS]: []}
+    found: dict[str, Json] = {one: sorted({*lost, *gone}) for one, lost in before.items() if one != now}
+    return {one: lost for one, lost in found.items() if len(lost) <= _MOST_GONE}
 
 
 def _demand_copy(path: Path, copied: Copied) -> None:
@@ -266,16 +301,24 @@ def _refusal(path: Path, changed: list[str]) -> str:
 
 
 def plain_name(dataset: RubricDataset) -> str:
-    """What the dataset is called, without what no folder may be called."""
+    """What the dataset is called, or its beginning, without what no folder may be called."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in dataset.name or "run")
-    return kept.strip(".-_") or "run"
+    return kept[:_LONGEST].strip(".-_") or "run"
 
 
-def _made_name(dataset: RubricDataset) -> str:
-    return f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+def _made_name(dataset: RubricDataset, folder: Path) -> str:
+    """A name that no other run has, or is given at the same time: its folder is there from now on."""
+    name = f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    names = chain([name], (f"{name}-{number:02}" for number in count(2)))
+    return next(one for one in names if _is_made(run_path(folder, one)))
 
 
-def _free_name(folder: Path, name: str) -> str:
-    if not (folder / name).exists():
-        return name
-    return next(f"{name}-{n}" for n in count(2) if not (folder / f"{name}-{n}").exists())
+def _is_made(path: Path) -> bool:
+    """Whether the folder was made here; also where it cannot be, which whoever writes into it tells."""
+    try:
+        path.mkdir(parents=True)
+    except FileExistsError:
+        return not os.path.lexists(path)
+    except OSError:
+        pass
+    return True

@@ -10,8 +10,10 @@ from typing import Final
 from autorubric.criteria import check_name
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, MissingDependencyError
+from autorubric.eval._differences import places_of
 from autorubric.eval._fingerprint import with_checks
 from autorubric.eval._index import RunIndex, Stand
+from autorubric.eval._notices import Notices
 from autorubric.eval._run_estimate import JudgeEstimate, RunEstimate
 from autorubric.eval._standing import StandingVotes, answered, grading_task
 from autorubric.eval._store import MANIFEST, read_manifest, run_path
@@ -137,7 +139,7 @@ def _stored_votes(
     }
     described = with_checks(grader.describe(), checks)
     standing = StandingVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
-    places = {item_id: position for position, item_id in enumerate(dataset.item_ids())}
+    places = places_of(dataset)
     index = RunIndex.load(
         path, len(dataset), Stand(basis="", dataset=""), lambda item: places.get(item["item_id"])
     )
@@ -146,7 +148,7 @@ def _stored_votes(
         task = grading_task(dataset, position)
         offsets = index.offsets(position, task.item_id, index.line(position))
         votes = (vote for _, vote in index.votes(task.item_id, offsets))
-        return answered(standing.of(position, task, votes, []))
+        return answered(standing.of(position, task, votes, Notices()))
 
     return stored
 

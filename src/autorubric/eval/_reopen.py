@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from autorubric.dataset import IdIndex, RubricDataset
+from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, RunFormatError
 from autorubric.eval._differences import places_of
 from autorubric.eval._fingerprint import basis_of
@@ -100,12 +100,14 @@ def reopen(
 def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
     """What lines of items must have been written under to stand in a run with this manifest."""
     basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
-    return Stand(basis=basis, dataset=str((manifest.get("dataset") or {}).get("sha256"))[:16])
+    entry: Mapping[str, Any] = manifest.get("dataset") or {}
+    earlier = {one: frozenset(gone) for one, gone in (entry.get("earlier") or {}).items()}
+    return Stand(basis=basis, dataset=str(entry.get("sha256"))[:16], earlier=earlier)
 
 
 def placed_in(dataset: RubricDataset, stand: Stand) -> Place:
     """Says where in a dataset a line's item stands; by its id, where the line was written for another."""
-    ids: IdIndex | None = None
+    ids: dict[str, int] | None = None
 
     def place(item: ItemFields) -> int | None:
         nonlocal ids
@@ -114,7 +116,7 @@ def placed_in(dataset: RubricDataset, stand: Stand) -> Place:
             return position
         if ids is None:
             ids = places_of(dataset)
-        return ids.find(item["item_id"])
+        return ids.get(item["item_id"])
 
     return place
 

@@ -12,6 +12,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.eval._index import RunIndex
 from autorubric.eval._items import ItemResult, Tally, outcome_of
 from autorubric.eval._lines import StoredItem
+from autorubric.eval._notices import Notices
 from autorubric.eval._standing import StandingVotes, grading_task
 from autorubric.reporting import GradingTask, Votes
 from autorubric.types import EnsembleEvaluationReport
@@ -84,7 +85,7 @@ class StoredResults(View[ItemResult]):
         *,
         unfinished: bool,
     ) -> None:
-        self.notices: list[str] = []
+        self.notices = Notices()
         self._index = index
         self._dataset = dataset
         self._standing = standing
@@ -146,13 +147,13 @@ class StoredResults(View[ItemResult]):
         return ItemResult(
             item_idx=position,
             item=self._dataset.items[position],
-            report=None if line.raised else self._report(position, line, [])[0],
+            report=None if line.raised else self._report(position, line, Notices())[0],
             duration_seconds=line.duration_seconds,
             error=line.error,
         )
 
     def _report(
-        self, position: int, line: StoredItem, notices: list[str]
+        self, position: int, line: StoredItem, notices: Notices
     ) -> tuple[EnsembleEvaluationReport, bool]:
         """The report on an item, and whether it has votes."""
         task = grading_task(self._dataset, position)

@@ -11,6 +11,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import ReplyError
 from autorubric.eval._fingerprint import ItemDigests, VoteDigests
 from autorubric.eval._lines import StoredVote
+from autorubric.eval._notices import Notices
 from autorubric.reporting import GradingTask
 from autorubric.types import JudgeVote
 from autorubric.values import Json, Submission
@@ -50,7 +51,7 @@ class StandingVotes:
         return self._digests.item(self._dataset.item_fingerprint(position), rubric)
 
     def of(
-        self, position: int, task: GradingTask, stored: Iterable[StoredVote], notices: list[str]
+        self, position: int, task: GradingTask, stored: Iterable[StoredVote], notices: Notices
     ) -> dict[str, list[JudgeVote]]:
         """The votes on an item that depend on nothing that has changed, by criterion, as graders report them.
 
@@ -70,7 +71,8 @@ class StandingVotes:
             try:
                 found[one.criterion].append(self._as_of_now(criterion, one.vote))
             except ReplyError as error:
-                notices.append(f"a vote on item {one.item_id} is damaged and was passed over: {error}")
+                kind = "votes are damaged and were passed over"
+                notices.add(kind, f"a vote on item {one.item_id} is damaged and was passed over: {error}")
         declared = tuple(task.submission.candidates)
         return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
 

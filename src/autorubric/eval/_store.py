@@ -119,10 +119,17 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
     for name, kind in (("started_at", str), ("completed_at", str), ("shard", list), ("missing", list)):
         if not isinstance(manifest.get(name), kind | None):
             return f"{name} is no {kind.__name__}"
+    earlier = manifest["dataset"].get("earlier") or {}
+    if not isinstance(earlier, dict) or not all(map(_is_texts, earlier.values())):
+        return "dataset.earlier is no mapping to lists of texts"
     shard = manifest.get("shard")
     if shard is not None and ([*map(type, shard)] != [int, int, str] or not 0 <= shard[0] < shard[1]):
         return "shard is none"
     return ""
+
+
+def _is_texts(held: Any) -> bool:
+    return isinstance(held, list) and all(isinstance(one, str) for one in held)
 
 
 class RunStore:

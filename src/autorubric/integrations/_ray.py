@@ -22,7 +22,8 @@ from autorubric._events import Listener, VoteCast
 from autorubric.errors import ArgumentError, MissingDependencyError, RunError
 from autorubric.eval import EvalConfig, GradedItem, ItemWork
 from autorubric.graders import Grader
-from autorubric.integrations._ray_actors import Keeper, Parcel, Worker
+from autorubric.integrations._ray_keeper import Keeper
+from autorubric.integrations._ray_worker import Parcel, Worker
 from autorubric.llm import Spending, SpendingLimit, budget_in_force
 
 try:
@@ -39,7 +40,7 @@ _BATCH: Final = 8
 _AHEAD: Final = 64
 """Items that a worker has at most, where the run does not say."""
 _MANY_WAIT: Final = 1_000_000
-"""Requests that may wait at the keeper."""
+"""Calls that may wait at the keeper."""
 _SUSPECT: Final = 2
 """An item that so many workers died on is graded alone, to find out whether it is to blame."""
 _DEADLY: Final = 3

@@ -1,0 +1,214 @@
+"""Limits and budget in a worker of a Ray run: the keeper's, asked in blocks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import count
+from types import TracebackType
+from typing import Any, Final, Self
+
+from autorubric.integrations._ray_keeper import (
+    Answer,
+    Asked,
+    CostAsked,
+    CostSettled,
+    SlotAsked,
+    SlotEnded,
+    Told,
+)
+from autorubric.rate_limit import Limits, Slot
+
+BLOCK: Final = 64
+"""Requests to one provider that a worker has waiting at the keeper at most, so that workers take turns."""
+
+
+class Line:
+    """What a worker and the keeper tell each other.
+
+    One call is under way at a time, and what comes up meanwhile goes in the next. Where questions are left
+    open by it, a second call waits for their answers.
+
+    Args:
+        worker: The worker's name.
+        keeper: The keeper's handle.
+    """
+
+    def __init__(self, worker: str, keeper: Any) -> None:
+        self._worker = worker
+        self._keeper = keeper
+        self._numbers = count()
+        self._block: list[Told] = []
+        self._open: dict[int, asyncio.Future[None]] = {}
+        self._telling: asyncio.Task[None] | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        self._broken: Exception | None = None
+
+    async def ask(self, question: Callable[[int], Asked], withdrawal: Callable[[int], Told]) -> int:
+        """The number of a question, once it was granted.
+
+        Args:
+            question: Makes the question of its number.
+            withdrawal: Makes what is told where nobody waits for the answer any more.
+
+        Raises:
+            Exception: What the keeper answers instead, or why it cannot be reached.
+        """
+        if self._broken is not None:
+            raise self._broken
+        number = next(self._numbers)
+        self._open[number] = granted = asyncio.get_running_loop().create_future()
+        self.tell(question(number))
+        try:
+            await granted
+        except asyncio.CancelledError:
+            self._open.pop(number, None)
+            self.tell(withdrawal(number))
+            raise
+        return number
+
+    def tell(self, told: Told) -> None:
+        """Has the keeper told, after whatever it was told before; no one, where it cannot be reached."""
+        if self._broken is not None:
+            return
+        self._block.append(told)
+        if self._telling is None:
+            self._telling = asyncio.ensure_future(self._tell())
+
+    async def _tell(self) -> None:
+        try:
+            while self._block:
+                block, self._block = self._block, []
+                self._heard(await self._keeper.tell.remote(self._worker, block))
+        except Exception as error:
+            self._break(error)
+        self._telling = None
+        if self._open and self._hearing is None:
+            self._hearing = asyncio.ensure_future(self._hear())
+
+    async def _hear(self) -> None:
+        try:
+            while self._open:
+                self._heard(await self._keeper.answers.remote(self._worker))
+        except Exception as error:
+            self._break(error)
+        self._hearing = None
+
+    def _heard(self, answers: Sequence[Answer]) -> None:
+        for number, error in answers:
+            granted = self._open.pop(number, None)
+            if granted is None or granted.done():
+                continue
+            if error is None:
+                granted.set_result(None)
+            else:
+                granted.set_exception(error)
+
+    def _break(self, error: Exception) -> None:
+        """Has everything that waits, and all that comes, fail as the call to the keeper did."""
+        self._broken = error
+        self._heard([Answer(number, error) for number in self._open])
+
+
+class KeptLimits:
+    """The authority of a worker's process: the keeper.
+
+    Args:
+        line: To the keeper.
+    """
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._turns: dict[str, asyncio.Semaphore] = {}
+
+    def gate(self, provider: str, limits: Limits) -> _KeptGate:
+        """What hands out slots for requests to the provider."""
+        turns = self._turns.get(provider)
+        if turns is None:
+            turns = self._turns[provider] = asyncio.Semaphore(BLOCK)
+        return _KeptGate(self._line, turns, provider, limits)
+
+
+class _KeptGate:
+    __slots__ = ("limits", "line", "provider", "turns")
+
+    def __init__(self, line: Line, turns: asyncio.Semaphore, provider: str, limits: Limits) -> None:
+        self.line = line
+        self.turns = turns
+        self.provider = provider
+        self.limits = limits
+
+    def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
+        """Waits until the keeper lets the request go."""
+        return _KeptSlot(self, tokens)
+
+
+class _KeptSlot:
+    """A slot that the keeper counts."""
+
+    __slots__ = ("_gate", "_is_throttled", "_number", "_retry_after", "_spent", "_tokens")
+
+    _number: int
+
+    def __init__(self, gate: _KeptGate, tokens: int) -> None:
+        self._gate = gate
+        self._tokens = tokens
+        self._spent: int | None = None
+        self._is_throttled = False
+        self._retry_after: float | None = None
+
+    async def __aenter__(self) -> Self:
+        gate = self._gate
+        async with gate.turns:
+            self._number = await gate.line.ask(
+                lambda number: SlotAsked(number, gate.provider, gate.limits, self._tokens), SlotEnded
+            )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        ended = SlotEnded(self._number, kind is None, self._spent, self._is_throttled, self._retry_after)
+        self._gate.line.tell(ended)
+
+    def spent(self, tokens: int) -> None:
+        """Notes the tokens that the provider counted."""
+        self._spent = tokens
+
+    def throttled(self, retry_after: float | None) -> None:
+        """Notes that the provider turned the request away."""
+        self._is_throttled, self._retry_after = True, retry_after
+
+
+class KeptBudget:
+    """The budget of a worker: the keeper's.
+
+    Args:
+        line: To the keeper.
+        counts_cost: Whether it needs to know what requests cost.
+    """
+
+    def __init__(self, line: Line, *, counts_cost: bool) -> None:
+        self.counts_cost = counts_cost
+        self._line = line
+        self._open: dict[float, list[int]] = {}
+
+    async def reserve(self, cost: float) -> None:
+        """Sets one request aside, once there is room for it.
+
+        Raises:
+            BudgetError: There is no room, and there will be none.
+        """
+        number = await self._line.ask(
+            lambda number: CostAsked(number, cost), lambda number: CostSettled(number, 0.0)
+        )
+        # Which of several that reserved the same is settled first makes no difference.
+        self._open.setdefault(cost, []).append(number)
+
+    async def settle(self, reserved: float, cost: float) -> None:
+        """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
+        numbers = self._open[reserved]
+        self._line.tell(CostSettled(numbers.pop(), cost))
+        if not numbers:
+            del self._open[reserved]
