@@ -24,7 +24,7 @@ def test_garbage_is_collected_seldom_during_a_run_alone(tmp_path: Path) -> None:
     try:
         gc.set_threshold(700, 11, 12)
         run(tmp_path / "a", judge)
-        assert set(seen) == {(10_000, 11, 12)}
+        assert set(seen) == {(50_000, 11, 12)}
         assert gc.get_threshold() == (700, 11, 12)
         with pytest.raises(ItemFailedError):
             run(tmp_path / "b", CountingJudge(down={"i0", "i1", "i2", "i3"}), fail_fast=True)

@@ -76,7 +76,8 @@ def test_a_bug_comes_after_what_finished_beside_it() -> None:
 
     async def test() -> None:
         worker = Worker("w", CriterionGrader(judges=[Broken()]), Handle(Keeper(None, None)), None, True)
-        batch, done = work(2), []
+        batch = work(2)
+        done: list[str] = []
         while not done:
             parcel = await worker.exchange(batch)
             batch, done = [], [one.item_id for one in parcel.done]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Literal, assert_never
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias, assert_never
 
 from pydantic import BaseModel, ConfigDict
 
+from autorubric._kept import Kept
 from autorubric.aggregation._ballots import (
     Ballot,
     Count,
@@ -20,7 +21,7 @@ from autorubric.aggregation._parts import part_by_part
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.types import Decision, JudgeVote, prefers_alike
-from autorubric.values import Answer, Level
+from autorubric.values import Answer, Json, Level
 
 BinaryAggregation = Literal["majority", "weighted", "unanimous", "any"]
 OrdinalAggregation = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
@@ -56,6 +57,12 @@ class AggregationPolicy(BaseModel):
         Raises:
             ArgumentError: The criterion names one that its level, or that of a part, does not have.
         """
+        worked_out = _WORKED_OUT.of(self).of(criterion)
+        if worked_out.aggregator is None:
+            worked_out.aggregator = self._chosen(criterion)
+        return worked_out.aggregator
+
+    def _chosen(self, criterion: BaseCriterion) -> Aggregator:
         parts = criterion.part_fields.values()
         if parts:
             return part_by_part(
@@ -89,6 +96,28 @@ class AggregationPolicy(BaseModel):
                 return "first"
             case _:
                 assert_never(level)
+
+
+_Cast: TypeAlias = tuple[type, Json, float]
+"""Type and content of an answer, and the weight behind it: True, 1 and 1.0 are equal and different answers."""
+
+
+@dataclass(slots=True)
+class _WorkedOut:
+    """What has been worked out for a criterion under a policy.
+
+    Attributes:
+        aggregator: How its votes are combined.
+        alone: What answered votes come to of which each is a judge's only one.
+    """
+
+    aggregator: Aggregator | None = None
+    alone: dict[_Cast, Decision] = field(default_factory=dict)
+
+
+_WORKED_OUT: Final = Kept[AggregationPolicy, Kept[BaseCriterion, _WorkedOut]](
+    lambda policy: Kept(lambda criterion: _WorkedOut())
+)
 
 
 def ballot_of(criterion: BaseCriterion, vote: JudgeVote) -> Ballot:
@@ -144,6 +173,30 @@ def decide_by_judge(
     Where candidates were shown in both orders, a sample's votes are first brought together: orders that
     prefer different candidates of a pair make a tie.
     """
+    if len(votes) == 1 and votes[0].status == "answered" and type(votes[0].answer) in _BARE:
+        return {votes[0].judge_id: _alone(criterion, votes[0], policy)}
+    return _by_judge(criterion, votes, policy)
+
+
+_BARE: Final = (str, int, float, bool)
+_MOST_ANSWERS: Final = 256
+
+
+def _alone(criterion: BaseCriterion, vote: JudgeVote, policy: AggregationPolicy) -> Decision:
+    """What an answered vote comes to that is a judge's only one; worked out once for each answer."""
+    known = _WORKED_OUT.of(policy).of(criterion).alone
+    cast = (type(vote.answer), vote.answer, vote.weight)
+    made = known.get(cast)
+    if made is None:
+        if len(known) >= _MOST_ANSWERS:
+            known.clear()
+        made = known[cast] = _by_judge(criterion, [vote], policy)[vote.judge_id]
+    return made
+
+
+def _by_judge(
+    criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy
+) -> dict[str, Decision]:
     by_judge: dict[str, dict[int, list[Ballot]]] = {}
     for vote in votes:
         samples = by_judge.setdefault(vote.judge_id, {})

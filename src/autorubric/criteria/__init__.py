@@ -1,7 +1,7 @@
 """Criteria: what is judged, and what an answer looks like."""
 
 from autorubric.criteria._analytic_rubric import AnalyticRubricCriterion, RubricDimension
-from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._candidates import candidate_id
 from autorubric.criteria._checklist import ChecklistCriterion
 from autorubric.criteria._checks import (
@@ -41,6 +41,7 @@ from autorubric.criteria._registry import (
 from autorubric.criteria._wire import object_schema
 
 __all__ = [
+    "AS_DECLARED",
     "AnalyticRubricCriterion",
     "BaseCriterion",
     "BoolField",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._fields import MOST_STEPS, BoundInt, EvalField, FieldSpec, TextField
 from autorubric.criteria._frozen import FrozenDict
 from autorubric.criteria._keys import check_keys
@@ -180,7 +180,7 @@ class AnalyticRubricCriterion(BaseCriterion):
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """The dimensions in an order drawn from `rng`."""
         count = len(self.dimensions)
-        return Shown() if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
+        return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
 
     def render(self, shown: Shown | None = None) -> str:
         """Name and requirement, and the dimensions in the order shown, each with its range and levels."""

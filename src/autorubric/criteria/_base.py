@@ -36,6 +36,10 @@ class Shown:
     names: tuple[str, ...] = ()
 
 
+AS_DECLARED: Final = Shown()
+"""Options in their declared order, or none, and nothing compared."""
+
+
 class BaseCriterion(Declaration):
     """One thing to judge. Kinds declare their reply as EvalField attributes and set `level`.
 
@@ -117,7 +121,7 @@ class BaseCriterion(Declaration):
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """How to show this criterion in one call; `rng` is None where nothing is to be shuffled."""
-        return Shown()
+        return AS_DECLARED
 
     def facing(self, submission: Submission) -> BaseCriterion:
         """The criterion as it faces one submission; one that compares learns what there is to compare."""

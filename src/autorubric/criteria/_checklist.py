@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field, field_validator
 
 from autorubric._files import nearest_key, shortened
-from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._fields import BoolField, EvalField, FieldSpec, TextField
 from autorubric.criteria._frozen import FrozenDict
 from autorubric.criteria._keys import check_keys
@@ -111,7 +111,7 @@ class ChecklistCriterion(BaseCriterion):
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """The items in an order drawn from `rng`."""
         return (
-            Shown()
+            AS_DECLARED
             if rng is None
             else Shown(order=tuple(rng.sample(range(len(self.items)), len(self.items))))
         )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from autorubric._files import shortened
-from autorubric.criteria._base import BaseCriterion, Shown
+from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField, says_yes
 from autorubric.criteria._registry import register_kind
 from autorubric.criteria._wire import object_schema
@@ -187,7 +187,7 @@ class Criterion(BaseCriterion):
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
         """The options in an order drawn from `rng`; NA options stay last."""
         if self.options is None or rng is None:
-            return Shown()
+            return AS_DECLARED
         scored = [i for i, option in enumerate(self.options) if not option.na]
         rng.shuffle(scored)
         return Shown(order=(*scored, *(i for i, option in enumerate(self.options) if option.na)))

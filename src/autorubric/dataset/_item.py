@@ -114,8 +114,12 @@ class DataItem(BaseModel):
 
 def canonical_sha256(given: Json) -> str:
     """SHA-256, in hexadecimal, of the canonical JSON of a value."""
-    text = json.dumps(given, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return hashlib.sha256(_canonical(given).encode("ascii")).hexdigest()
+
+
+_canonical = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False
+).encode
 
 
 def seen_by_judges(item: DataItem, prompt: str | None, reference_submission: str | None) -> Json:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-_ALLOCATED: Final = 10_000
+_ALLOCATED: Final = 50_000
 """Objects more than before that set off a collection; Python's own number is 700 or 2,000."""
 
 

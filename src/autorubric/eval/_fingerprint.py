@@ -90,10 +90,16 @@ class ItemDigests:
         return self._criteria[name]
 
 
-def content_fingerprint(dataset: RubricDataset, position: int) -> str:
-    """What an item's figures depend on of the item itself: what judges see of it, and its own rubric."""
+def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:
+    """What an item's figures depend on of the item itself: what judges see of it, and its own rubric.
+
+    Args:
+        dataset: The dataset.
+        position: The item's position in it.
+        seen: The item's fingerprint in the dataset, where it is known.
+    """
     own = dataset.items[position].rubric
-    seen = dataset.item_fingerprint(position)
+    seen = dataset.item_fingerprint(position) if seen is None else seen
     return digest([seen, own.snapshot()]) if own is not None else seen[:16]
 
 

@@ -147,7 +147,7 @@ def _stored_votes(
     def stored(position: int) -> Votes:
         task = grading_task(dataset, position)
         offsets = index.offsets(position, task.item_id, index.line(position))
-        votes = (vote for _, vote in index.votes(task.item_id, offsets))
+        votes = [vote for _, vote in index.votes(task.item_id, offsets)]
         return answered(standing.of(position, task, votes, Notices()))
 
     return stored

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,13 +51,15 @@ class StandingVotes:
         return self._digests.item(self._dataset.item_fingerprint(position), rubric)
 
     def of(
-        self, position: int, task: GradingTask, stored: Iterable[StoredVote], notices: Notices
+        self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices
     ) -> dict[str, list[JudgeVote]]:
         """The votes on an item that depend on nothing that has changed, by criterion, as graders report them.
 
         Only those of judges and samples still asked for; of several with one key the last. One whose answer
         is none of its criterion's was damaged; it is passed over, and that goes to `notices`.
         """
+        if not stored:
+            return {name: [] for name in task.rubric.names}
         digests = self.digests(position)
         latest = {
             one.key: one

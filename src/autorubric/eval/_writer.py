@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from autorubric._events import VoteCast
 from autorubric.eval._executor import ItemWork
 from autorubric.eval._fingerprint import ItemDigests, content_fingerprint
-from autorubric.eval._items import GradedItem
+from autorubric.eval._items import GradedItem, Tally
 from autorubric.eval._lines import StoredItem, StoredVote
 from autorubric.eval._open import OpenRun
 from autorubric.eval._progress import Progress
@@ -46,6 +47,9 @@ class RunWriter:
         self._opened = opened
         self._progress = progress
         self._under_way: dict[str, _UnderWay] = {}
+        self._tally = opened.index.tally
+        if self._tally is None and not opened.index.current.count(1):
+            self._tally = Tally()
 
     def work(self) -> Iterator[ItemWork]:
         """The items to be graded, each made when it is asked for; those that are finished are passed over."""
@@ -66,8 +70,8 @@ class RunWriter:
         opened, index = self._opened, self._opened.index
         before = index.line(position)
         item_id = opened.dataset.item_id(position)
-        fingerprint = content_fingerprint(opened.dataset, position)
         digests = opened.standing.digests(position)
+        fingerprint = content_fingerprint(opened.dataset, position, digests.fingerprint)
         if before is not None and self._stands(before, fingerprint):
             carried = _UnderWay(
                 digests=digests, fingerprint=fingerprint, before=before, offsets=list(before.votes)
@@ -82,7 +86,7 @@ class RunWriter:
             offsets=[offset for offset, _ in stored],
         )
         task = grading_task(opened.dataset, position)
-        standing = opened.standing.of(position, task, (vote for _, vote in stored), opened.notices)
+        standing = opened.standing.of(position, task, [vote for _, vote in stored], opened.notices)
         return ItemWork(position=position, task=task, stored=answered(standing))
 
     def _stands(self, line: StoredItem, fingerprint: str) -> bool:
@@ -119,7 +123,17 @@ class RunWriter:
             fingerprint=under_way.fingerprint,
             votes=(*under_way.offsets, *opened.store.votes_cast(done.item_id)),
         )
+        counted = opened.index.current[done.position]
         opened.index.finished(item, opened.store.add_item(item))
+        self._count(outcome, counted=bool(counted))
         if not opened.index.unclaimed:
             opened.store.votes_open = None
         self._progress.item(done)
+
+    def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
+        """Keeps the sums over the lines, so that they need not be read; not where a line takes another's place."""
+        if counted:
+            self._tally = None
+        elif self._tally is not None:
+            self._tally.add(outcome)
+        self._opened.index.tally = self._tally

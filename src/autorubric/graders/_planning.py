@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.graders._few_shot import ExamplePool
-from autorubric.graders._seeds import derive_seed
+from autorubric.graders._seeds import Seeds
 from autorubric.judges import (
     CHECK_JUDGE_ID,
     CheckJudge,
@@ -29,8 +29,7 @@ VoteKey: TypeAlias = tuple[str, str, int, tuple[str, ...]]
 _CHECK_SEAT: Final = Seat(judge=CheckJudge(), judge_id=CHECK_JUDGE_ID, weight=1.0, samples=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeCall:
+class JudgeCall(NamedTuple):
     """One vote to be cast.
 
     Attributes:
@@ -41,12 +40,13 @@ class JudgeCall:
 
     seat: Seat
     request: JudgeRequest
-    key: VoteKey = field(init=False)
+    key: VoteKey
 
-    def __post_init__(self) -> None:
-        request = self.request
-        key = (request.criterion.name or "", self.seat.judge_id, request.sample, request.order)
-        object.__setattr__(self, "key", key)
+    @classmethod
+    def of(cls, seat: Seat, request: JudgeRequest) -> JudgeCall:
+        """The call that puts a request to a judge."""
+        key = (request.criterion.name or "", seat.judge_id, request.sample, request.order)
+        return cls(seat, request, key)
 
     def left_out(self) -> JudgeVote:
         """The vote that stands for the call where it is not made."""
@@ -87,27 +87,33 @@ class Planner:
             ArgumentError: A criterion compares with a reference that is not there.
         """
         self._demand_reference(task)
+        seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
         for criterion in task.rubric:
             facing = criterion.facing(task.submission)
             examples = self.examples.examples(criterion.name or "", task) if self.examples else ()
             for seat in self._asked(criterion):
-                yield from self._calls_of(seat, task, facing, examples)
+                yield from self._calls_of(seat, task, facing, examples, seeds)
 
     def _asked(self, criterion: BaseCriterion) -> tuple[Seat, ...]:
         return self.seats if criterion.check is None else (_CHECK_SEAT,)
 
     def _system_prompt(self, criterion: BaseCriterion) -> str | None:
-        if criterion.level in ("ordinal", "nominal") and self.multi_choice_system_prompt is not None:
-            return self.multi_choice_system_prompt
-        return self.system_prompt
+        if self.multi_choice_system_prompt is None or criterion.level not in ("ordinal", "nominal"):
+            return self.system_prompt
+        return self.multi_choice_system_prompt
 
     def _calls_of(
-        self, seat: Seat, task: GradingTask, criterion: BaseCriterion, examples: tuple[Example, ...]
+        self,
+        seat: Seat,
+        task: GradingTask,
+        criterion: BaseCriterion,
+        examples: tuple[Example, ...],
+        seeds: Seeds,
     ) -> Iterator[JudgeCall]:
         """The times that a judge is shown a criterion: for each sample, in each order asked for."""
-        item = task.item_id or task.submission.text or ""
+        name, system_prompt = criterion.name or "", self._system_prompt(criterion)
         for sample in range(task.first_sample, task.first_sample + seat.samples):
-            seed = derive_seed(self.seed, item, criterion.name or "", seat.judge_id, sample)
+            seed = seeds.of(name, seat.judge_id, sample)
             rng = random.Random(seed) if self.shuffle and criterion.is_shuffled else None
             orders = criterion.presentations(task.submission, rng)
             # A check is one function of one text: it sees no order.
@@ -125,9 +131,9 @@ class Planner:
                     examples=examples,
                     order=order,
                     presentation=presentation,
-                    system_prompt=self._system_prompt(criterion),
+                    system_prompt=system_prompt,
                 )
-                yield JudgeCall(seat=seat, request=request)
+                yield JudgeCall(seat, request, (name, seat.judge_id, sample, order))
 
     def _demand_reference(self, task: GradingTask) -> None:
         """Before anything is spent; a check sees the text alone and needs none.

@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
+
+
+class Seeds:
+    """64-bit seeds from parts of which the first ones are the same.
+
+    Args:
+        parts: The first ones.
+    """
+
+    __slots__ = ("_begun",)
+
+    def __init__(self, *parts: int | str) -> None:
+        self._begun = hashlib.blake2b(_written(*parts), digest_size=8)
+
+    def of(self, *parts: int | str) -> int:
+        """The seed from the first parts and these."""
+        begun = self._begun.copy()
+        begun.update(_written_once(*parts))
+        return int.from_bytes(begun.digest(), "big")
 
 
 def derive_seed(*parts: int | str) -> int:
     """A 64-bit seed from the parts."""
+    return Seeds(*parts).of()
+
+
+def _written(*parts: int | str) -> bytes:
     texts = [str(part).encode("utf-8", "surrogatepass") for part in parts]
-    whole = b"".join([b"%d:%b" % (len(text), text) for text in texts])
-    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "big")
+    return b"".join([b"%d:%b" % (len(text), text) for text in texts])
+
+
+# The names of criteria and judges are the same for all items.
+_written_once = lru_cache(maxsize=4096)(_written)

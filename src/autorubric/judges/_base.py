@@ -58,7 +58,9 @@ class JudgeRequest:
         if self.reference_submission is not None and is_blank(self.reference_submission):
             object.__setattr__(self, "reference_submission", None)
         # Whoever reads a reply needs to know what is compared, and every judge reads through the criterion.
-        object.__setattr__(self, "criterion", self.criterion.facing(self.submission))
+        facing = self.criterion.facing(self.submission)
+        if facing is not self.criterion:
+            object.__setattr__(self, "criterion", facing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,10 +29,12 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
         ProviderError: The model sent none.
     """
     request = route.request(question)
-    key = route.key(request) if route.cache is not None else ""
-    kept = _kept(route, key, question, tally)
-    if kept is not None:
-        return kept
+    key, cache = "", route.cache
+    if cache is not None:
+        key = route.key(request)
+        kept = _kept(cache.get(key), question, tally)
+        if kept is not None:
+            return kept
     conversation, asked = request, 0
     while True:
         reply = await route.send(conversation)
@@ -48,8 +50,8 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
             messages = asked_again(conversation.messages, reply, str(error))
             conversation = replace(conversation, messages=messages)
         else:
-            if route.cache is not None and reply.refusal is None:
-                route.cache.put(key, reply)
+            if cache is not None and reply.refusal is None:
+                cache.put(key, reply)
             return _exchange(answer, reply, tally, route.as_sent(request).messages)
 
 
@@ -63,9 +65,8 @@ def _answer(question: Question[T], reply: ModelReply) -> T | None:
     return question.decode(reply.text)
 
 
-def _kept(route: Route, key: str, question: Question[T], tally: Tally) -> Exchange[T] | None:
+def _kept(reply: ModelReply | None, question: Question[T], tally: Tally) -> Exchange[T] | None:
     """The exchange that a kept reply makes; None where there is none, or it can no longer be read."""
-    reply = route.cache.get(key) if route.cache is not None else None
     if reply is None:
         return None
     try:

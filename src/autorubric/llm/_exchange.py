@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from autorubric.errors import JudgeError
 from autorubric.llm._transport import Message, ModelReply, ReplySchema
@@ -15,8 +15,7 @@ T = TypeVar("T")
 _LONGEST_QUOTE: Final = 4000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange(Generic[T]):
+class Exchange(NamedTuple, Generic[T]):
     """What one question to a model came to.
 
     Attributes:
@@ -52,8 +51,7 @@ class Exchange(Generic[T]):
     tokens: tuple[tuple[str, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question(Generic[T]):
+class Question(NamedTuple, Generic[T]):
     """What is asked, and how its reply becomes an answer.
 
     Attributes:

@@ -115,10 +115,12 @@ def _parse_body(text: str, wanted: _Wanted) -> Any:
     if not body:
         raise _Unreadable(f"the reply is empty; answer with one JSON {wanted.name}")
     try:
-        whole = _DECODER.decode(body)
+        whole, end = _DECODER.raw_decode(body)
     except RecursionError as error:
         raise _explain(error, wanted) from None
     except ValueError:
+        end = -1
+    if end != len(body):
         return _find(body, wanted)
     if wanted is _OBJECT and isinstance(whole, list) and len(whole) == 1:
         whole = whole[0]

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
 
 from autorubric._files import read_compact
+from autorubric._kept import Kept
 from autorubric.errors import (
     ArgumentError,
     ProviderConnectionError,
@@ -56,7 +56,7 @@ class OpenAITransport:
         self._key = _key_of(config)
         self._mask = Mask((*config.secrets(), self._key or ""))
         self._secret_params = config.secret_params()
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, _Pooled] = WeakKeyDictionary()
+        self._pools = Kept[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """The server's reply to one post.
@@ -65,7 +65,10 @@ class OpenAITransport:
             ProviderError: No usable reply came; the subclass says why.
         """
         body = body_of(request, self._secret_params)
-        session = self._open_session() or await self._new_session()
+        pool = self._pools.of(asyncio.get_running_loop())
+        session = pool.session
+        if session is None or session.closed:
+            session = await self._opened(pool)
         status, headers, raw = await self._post(session, body)
         if 200 <= status < 300:
             return self._read(request, status, raw)
@@ -73,22 +76,17 @@ class OpenAITransport:
 
     async def aclose(self) -> None:
         """Closes this event loop's session; sending afterwards opens another."""
-        pooled = self._sessions.pop(asyncio.get_running_loop(), None)
-        if pooled is not None:
-            await pooled.keeper.aclose()
+        pool = self._pools.of(asyncio.get_running_loop())
+        keeper, pool.session, pool.keeper = pool.keeper, None, None
+        if keeper is not None:
+            await keeper.aclose()
 
-    def _open_session(self) -> ClientSession | None:
-        pooled = self._sessions.get(asyncio.get_running_loop())
-        return None if pooled is None or pooled.session.closed else pooled.session
-
-    async def _new_session(self) -> ClientSession:
+    async def _opened(self, pool: _Pool) -> ClientSession:
         # A session knows its loop, and would keep the entry of a closed one alive.
-        for other in [one for one in self._sessions if one.is_closed()]:
-            del self._sessions[other]
-        keeper = _kept_session(self._config, self._key)
-        session = await anext(keeper)
-        self._sessions[asyncio.get_running_loop()] = _Pooled(session=session, keeper=keeper)
-        return session
+        self._pools.forget(lambda loop: loop.is_closed())
+        pool.keeper = _kept_session(self._config, self._key)
+        pool.session = await anext(pool.keeper)
+        return pool.session
 
     async def _post(self, session: ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         try:
@@ -147,10 +145,12 @@ class OpenAITransport:
         raise error_of(failure, self._mask)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pooled:
-    session: ClientSession
-    keeper: AsyncGenerator[ClientSession]
+@dataclass(slots=True)
+class _Pool:
+    """The session of one event loop, and what closes it with the loop; None before the first request."""
+
+    session: ClientSession | None = None
+    keeper: AsyncGenerator[ClientSession] | None = None
 
 
 class _TooLargeError(Exception):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from json.encoder import encode_basestring
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -18,8 +17,8 @@ _OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
 _MOST_WRITTEN: Final = 256
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-# Schemas by identity with their text; each stands beside its text, so that no other gets its number.
-_WRITTEN: Final[dict[tuple[int, str, bool], tuple[Mapping[str, Json], str]]] = {}
+# Schemas by identity with their JSON; each stands beside it, so that no other gets its number.
+_WRITTEN: Final[dict[tuple[int, str, bool], tuple[Mapping[str, Json], bytes]]] = {}
 
 
 def response_format(schema: ReplySchema) -> dict[str, Json]:
@@ -39,49 +38,50 @@ def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
     if "extra_body" in rest and isinstance(extra := rest.pop("extra_body"), Mapping):
         rest |= extra
     if not rest:
-        text = _own_text(request) + "}"
-    elif _OWN_KEYS.isdisjoint(rest):
-        text = f"{_own_text(request)},{_written(rest)[1:]}"
-    else:
-        text = _written({**json.loads(_own_text(request) + "}"), **rest})
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        # Lone surrogates have no UTF-8, and servers refuse them escaped.
-        return text.encode("utf-8", "replace")
+        return _own_json(request) + b"}"
+    if _OWN_KEYS.isdisjoint(rest):
+        return b"%b,%b" % (_own_json(request), _written(rest)[1:])
+    return _written({**json.loads(_own_json(request) + b"}"), **rest})
 
 
-def _written(content: Json) -> str:
+def _written(content: Json) -> bytes:
     try:
-        return to_json(content).decode("utf-8")
+        return to_json(content)
     except ValueError:
-        # Lone surrogates have no UTF-8; what becomes of them is said where the whole is encoded.
-        return _encode(content)
+        # Lone surrogates have no UTF-8, and servers refuse them escaped.
+        return _encode(content).encode("utf-8", "replace")
 
 
-def _own_text(request: ModelRequest) -> str:
+def _own_json(request: ModelRequest) -> bytes:
     """The body's JSON up to what the parameters add, the closing brace left out."""
-    messages = ",".join([f'{{"role":"{one.role}","content":{_quoted(one)}}}' for one in request.messages])
-    text = f'{{"model":{encode_basestring(wire_name(request.model))},"messages":[{messages}]'
-    return text if request.schema is None else f'{text},"response_format":{_format_text(request.schema)}'
+    messages = b",".join([_message_json(message) for message in request.messages])
+    own = b'{"model":%b,"messages":[%b]' % (_model_json(request.model), messages)
+    return own if request.schema is None else own + _format_json(request.schema)
 
 
-def _quoted(message: Message) -> str:
-    return _quoted_once(message.content) if message.role == "system" else encode_basestring(message.content)
+def _message_json(message: Message) -> bytes:
+    if message.role == "system":
+        return _system_json(message.content)
+    return b'{"role":"%b","content":%b}' % (message.role.encode("ascii"), _written(message.content))
 
 
 @lru_cache(maxsize=_MOST_WRITTEN)
-def _quoted_once(text: str) -> str:
-    return encode_basestring(text)
+def _system_json(content: str) -> bytes:
+    return b'{"role":"system","content":%b}' % _written(content)
 
 
-def _format_text(schema: ReplySchema) -> str:
+@lru_cache(maxsize=_MOST_WRITTEN)
+def _model_json(model: str) -> bytes:
+    return _written(wire_name(model))
+
+
+def _format_json(schema: ReplySchema) -> bytes:
     key = (id(schema.schema), schema.name, schema.strict)
     kept = _WRITTEN.get(key)
     if kept is None:
         if len(_WRITTEN) >= _MOST_WRITTEN:
             _WRITTEN.clear()
-        kept = _WRITTEN[key] = (schema.schema, _written(response_format(schema)))
+        kept = _WRITTEN[key] = (schema.schema, b',"response_format":%b' % _written(response_format(schema)))
     return kept[1]
 
 
@@ -105,16 +105,16 @@ def reply_of(envelope: Json, model: str) -> ModelReply | None:
     message = choice.get("message") if choice is not None else None
     if choice is None or not isinstance(message, dict):
         return None
-    finish = _text(choice.get("finish_reason"))
+    content, finish = message.get("content"), _text(choice, "finish_reason")
     logprobs = choice.get("logprobs")
     return ModelReply(
-        text=_content(message.get("content")),
-        model=_text(envelope.get("model")) or model,
+        text=content if isinstance(content, str) else _joined(content),
+        model=_text(envelope, "model") or model,
         usage=usage_of(envelope.get("usage")),
-        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
+        reasoning=_text(message, "reasoning_content") or _text(message, "reasoning"),
         finish_reason=finish,
-        refusal=refusal_of(_text(message.get("refusal")), finish),
-        request_id=_text(envelope.get("id")),
+        refusal=refusal_of(_text(message, "refusal"), finish),
+        request_id=_text(envelope, "id"),
         tokens=_tokens(logprobs) if logprobs else (),
     )
 
@@ -154,7 +154,7 @@ def usage_of(usage: Json) -> TokenUsage | None:
 
 def _count(counts: Mapping[str, Any], name: str) -> int:
     count = counts.get(name)
-    return count if isinstance(count, int) and count >= 0 else 0
+    return count if count and isinstance(count, int) and count >= 0 else 0
 
 
 def _first(choices: Json) -> dict[str, Any] | None:
@@ -163,13 +163,12 @@ def _first(choices: Json) -> dict[str, Any] | None:
     return None
 
 
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
+def _text(given: Mapping[str, Any], name: str) -> str | None:
+    text = given.get(name)
+    return text if text and isinstance(text, str) else None
 
 
-def _content(content: Json) -> str:
-    if isinstance(content, str):
-        return content
+def _joined(content: Json) -> str:
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from autorubric.criteria import BaseCriterion, Shown, object_schema
+from autorubric._kept import Kept
+from autorubric.criteria import AS_DECLARED, BaseCriterion, Shown, object_schema
 from autorubric.llm import Message, ReplySchema
 from autorubric.prompts._delimit import delimit, neutralise
 from autorubric.prompts._shared import Material, shared_of
@@ -36,8 +39,7 @@ class Example:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(NamedTuple):
     """One criterion as it is put to a judge.
 
     Attributes:
@@ -47,12 +49,11 @@ class Question:
     """
 
     criterion: BaseCriterion
-    shown: Shown = field(default_factory=Shown)
+    shown: Shown = AS_DECLARED
     examples: Sequence[Example] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A prompt ready to send.
 
     Attributes:
@@ -71,17 +72,26 @@ def shared_prefix(material: Material) -> str:
 
 def compose(material: Material, question: Question, *, system_prompt: str | None = None) -> Prompt:
     """The prompt for one criterion."""
-    criterion = question.criterion
+    criterion, shown, examples = question
     shared = shared_of(material)
-    block = "\n\n".join(
-        [
-            f"{CRITERION_HEAD}\n{criterion.render(question.shown)}",
-            *render_examples(question.examples, shared.tag),
-            criterion.instruction(),
-        ]
-    )
-    schema = ReplySchema(name="evaluation", schema=criterion.wire_schema, strict=criterion.strict)
-    return _prompt(shared.prefix, block, schema, system_prompt)
+    if shown is AS_DECLARED and not examples:
+        block = _BLOCKS.of(criterion)
+    else:
+        block = _block(criterion, shown, render_examples(examples, shared.tag))
+    return _prompt(shared.prefix, block, _SCHEMAS.of(criterion), system_prompt)
+
+
+def _block(criterion: BaseCriterion, shown: Shown, examples: Sequence[str] = ()) -> str:
+    head = f"{CRITERION_HEAD}\n{criterion.render(shown)}"
+    return "\n\n".join([head, *examples, criterion.instruction()])
+
+
+def _schema(criterion: BaseCriterion) -> ReplySchema:
+    return ReplySchema(name="evaluation", schema=criterion.wire_schema, strict=criterion.strict)
+
+
+_BLOCKS: Final = Kept[BaseCriterion, str](lambda criterion: _block(criterion, AS_DECLARED))
+_SCHEMAS: Final = Kept[BaseCriterion, ReplySchema](_schema)
 
 
 def compose_batch(
@@ -139,13 +149,18 @@ def _batch_schema(questions: Sequence[tuple[str, Question]]) -> dict[str, Json]:
     return object_schema({"evaluations": {"type": "array", "items": items}})
 
 
+@lru_cache(maxsize=64)
+def _system_message(content: str) -> Message:
+    return Message(role="system", content=content)
+
+
 def _prompt(prefix: str, block: str, schema: ReplySchema, system_prompt: str | None) -> Prompt:
     if system_prompt:
         # A user's own system prompt stands as it is; that texts are no instructions is said all the same.
         prefix = f"{MATERIAL_RULE}\n\n{prefix}"
     return Prompt(
         messages=(
-            Message(role="system", content=system_prompt or SYSTEM_PROMPT),
+            _system_message(system_prompt or SYSTEM_PROMPT),
             Message(role="user", content=prefix + block, cache_prefix=len(prefix)),
         ),
         schema=schema,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+from autorubric._kept import Kept
 from autorubric.criteria import candidate_id
 from autorubric.prompts._delimit import delimit, item_tag
 from autorubric.prompts._texts import GUIDELINES_HEAD
 from autorubric.values import Submission
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class Material(NamedTuple):
     """What all criteria of an item share.
 
     Attributes:
@@ -47,31 +44,16 @@ class Shared(NamedTuple):
 
 _Beside: TypeAlias = tuple[str | None, str | None, str | None, tuple[str, ...]]
 
-# By identity: a submission with candidates has no hash, and equal ones need not be found.
-_KEPT: Final[dict[int, tuple[weakref.ref[Submission], dict[_Beside, Shared]]]] = {}
+_KEPT: Final = Kept[Submission, dict[_Beside, Shared]](lambda submission: {})
 
 
 def shared_of(material: Material) -> Shared:
     """The part of the prompt that all criteria of an item share, computed once for each submission object."""
-    submission = material.submission
-    beside = (material.query, material.reference, material.guidelines, material.order)
-    kept = _KEPT.get(id(submission))
-    if kept is None or kept[0]() is not submission:
-        kept = _KEPT[id(submission)] = (weakref.ref(submission, _forgetting(id(submission))), {})
-    found = kept[1].get(beside)
+    kept, beside = _KEPT.of(material.submission), material[1:]
+    found = kept.get(beside)
     if found is None:
-        found = kept[1][beside] = _shared(material)
+        found = kept[beside] = _shared(material)
     return found
-
-
-def _forgetting(key: int) -> Callable[[weakref.ref[Submission]], None]:
-    def forget(reference: weakref.ref[Submission]) -> None:
-        kept = _KEPT.get(key)
-        # Another object may have the number by now.
-        if kept is not None and kept[0] is reference:
-            del _KEPT[key]
-
-    return forget
 
 
 def _shared(material: Material) -> Shared:

@@ -11,9 +11,9 @@ Where another process keeps the limits of many, `set_authority` says how to ask 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
-from weakref import WeakKeyDictionary
+from typing import Final, Protocol
 
+from autorubric._kept import Kept
 from autorubric.rate_limit._learnt import LONGEST_PAUSE
 from autorubric.rate_limit._limiter import Gate, Limiter, Slot, Traffic
 from autorubric.rate_limit._limits import WINDOW_SECONDS, Limits
@@ -41,7 +41,6 @@ class Authority(Protocol):
         ...
 
 
-_TRAFFIC: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Traffic]] = WeakKeyDictionary()
 _authority: Authority | None = None
 
 
@@ -59,20 +58,17 @@ def limiter_for(provider: str, limits: Limits) -> Gate:
 
 def local_limiter(provider: str, limits: Limits) -> Limiter:
     """A limiter under these limits that counts every request to the provider in the running event loop."""
-    loop = asyncio.get_running_loop()
-    providers = _TRAFFIC.get(loop)
-    if providers is None:
-        _forget_closed_loops()
-        providers = _TRAFFIC[loop] = {}
+    providers = _TRAFFIC.of(asyncio.get_running_loop())
     traffic = providers.get(provider)
     if traffic is None:
         traffic = providers[provider] = Traffic()
     return Limiter(limits, traffic)
 
 
-def _forget_closed_loops() -> None:
-    # A lock that was waited for knows its loop, and would keep the loop's entry alive.
-    for reference in _TRAFFIC.keyrefs():
-        loop = reference()
-        if loop is not None and loop.is_closed():
-            _TRAFFIC.pop(loop, None)
+def _begun(loop: asyncio.AbstractEventLoop) -> dict[str, Traffic]:
+    # A request that waits knows its loop, and would keep the entry of a closed one alive.
+    _TRAFFIC.forget(lambda other: other.is_closed())
+    return {}
+
+
+_TRAFFIC: Final = Kept[asyncio.AbstractEventLoop, dict[str, Traffic]](_begun)

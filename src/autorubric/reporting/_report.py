@@ -113,8 +113,7 @@ def _panel(
     policy: GradingPolicy,
 ) -> Decision:
     """What these votes come to, of the judges that cast them."""
-    voting = dict.fromkeys(vote.judge_id for vote in votes)
-    own = {judge: judges[judge] for judge in voting}
+    own = {vote.judge_id: judges[vote.judge_id] for vote in votes}
     return decide_panel(criterion, votes, own, policy.aggregation)
 
 
@@ -157,7 +156,7 @@ def _decided_anew(
 
 
 def _score(root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy) -> TreeScore:
-    entries = {r.name: entry_of(r.criterion, r.decision, policy.cannot_assess) for r in reports}
+    entries = {r.name: Entry.of(r.score_value, r.decision) for r in reports}
     scored = score_tree(root, entries, normalize=policy.normalize)
     if any(report.score_value is not None and not report.decision.assumed for report in reports):
         return scored
@@ -212,22 +211,21 @@ def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: 
 
 def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[JudgeVote]) -> str:
     """Reasons of the votes that say what was decided, each after its judge where there are several."""
-    if decision.status == "abstained":
-        carrying = [vote for vote in votes if vote.status == "abstained" and vote.reason]
-    else:
-        decided = decision.answer.code if decision.answer else None
-        answered = [vote for vote in votes if vote.status == "answered" and vote.reason]
-        carrying = [vote for vote in answered if vote.answer == decided] or answered
+    telling = "abstained" if decision.status == "abstained" else "answered"
+    carrying = [vote for vote in votes if vote.status == telling and vote.reason]
     if len(votes) == 1:
         return carrying[0].reason if carrying else ""
+    if telling == "answered":
+        decided = decision.answer.code if decision.answer else None
+        carrying = [vote for vote in carrying if vote.answer == decided] or carrying
     return "\n".join(f"{vote.judge_id}: {vote.reason}" for vote in carrying)
 
 
 def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | None:
-    failures = [f"{vote.judge_id}: {vote.error}" for vote in votes if vote.status == "failed"]
     if decision.status == "not_asked":
         return "no judge was asked or has a vote on it"
-    return "; ".join(failures) or None
+    failures = [f"{vote.judge_id}: {vote.error}" for vote in votes if vote.status == "failed"]
+    return "; ".join(failures) if failures else None
 
 
 def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:

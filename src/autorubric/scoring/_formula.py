@@ -48,10 +48,12 @@ def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | N
     """
     kept = list(terms)
     divided = [term.weight for term in kept if not term.bonus]
-    raw = sum(term.value * term.weight for term in kept) if kept else None
+    products = [term.value * term.weight for term in kept]
+    raw = sum(products) if products else None
     if raw is None or not any(divided):
         return Score(score=0.0 if cap == 0.0 else None, raw=raw)
-    positive = sum(weight for weight in divided if weight > 0)
+    gains = [weight for weight in divided if weight > 0]
+    positive = sum(gains)
     # Penalties alone take off from a full score.
     start, scale = (0.0, positive) if positive > 0 else (1.0, sum(map(abs, divided)))
     if not normalize:

@@ -61,10 +61,12 @@ def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bo
     scores: dict[str, float | None] = {}
     open_gates: list[OpenGate] = []
     members = _score_group(root, entries, scores, open_gates)
-    made = score_terms(members.terms, normalize=normalize, cap=members.cap)
+    score = scores[root.name]
+    if score is not None and not normalize:
+        score = score_terms(members.terms, normalize=False, cap=members.cap).score
     return TreeScore(
-        score=None if scores[root.name] is None else made.score,
-        raw=made.raw,
+        score=score,
+        raw=members.raw,
         node_scores=scores,
         open_gates=tuple(open_gates),
     )
@@ -74,6 +76,7 @@ def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bo
 class _Members:
     terms: list[Term] = field(default_factory=list)
     cap: float | None = None
+    raw: float | None = None
     undecided: list[tuple[str, Gate]] = field(default_factory=list)
     open: bool = False
 
@@ -108,6 +111,7 @@ def _score_group(
         if one.gate is not None:
             members.look_at_gate(one.name or "", one.gate, entry)
     scored: Score = score_terms(members.terms, cap=members.cap)
+    members.raw = scored.raw
     members.open = members.open and members.cap != 0.0
     if scored.score is not None and not members.open:
         biting = [OpenGate(name, group.name) for name, gate in members.undecided if scored.score > gate.cap]

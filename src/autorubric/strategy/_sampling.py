@@ -125,9 +125,9 @@ class SampledCriteria(ABC, Generic[T]):
         seat, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
         first, count = (self.num_samples, fresh) if fresh else (0, self.num_samples)
         calls = [
-            JudgeCall(
-                seat=seat,
-                request=JudgeRequest(
+            JudgeCall.of(
+                seat,
+                JudgeRequest(
                     criterion=criterion,
                     submission=submission,
                     query=context_text(context),
