@@ -6,6 +6,8 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -56,32 +58,58 @@ def test_every_public_name_is_there(name: str) -> None:
     assert name in dir(autorubric)
 
 
-def test_the_names_that_type_checkers_see_are_those_that_load() -> None:
-    """The type-checking imports and the lazy table list the same names from the same modules."""
-    tree = ast.parse(Path(autorubric.__file__).read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    "package", ["", ".aggregation", ".criteria", ".critic", ".eval", ".reporting", ".types"]
+)
+def test_the_names_that_type_checkers_see_are_those_that_load(package: str) -> None:
+    """The type-checking imports of a package and its table list the same names, each from where it is."""
+    module = import_module(f"autorubric{package}")
+    homes: dict[str, str] = module._HOMES
+    assert module.__file__
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
     seen = {
-        alias.asname: (node.module or "").removeprefix("autorubric.")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("autorubric.")
+        alias.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == autorubric._HOMES
-
-
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    """Asking the package for a name that it does not have fails as for any module."""
-    with pytest.raises(AttributeError, match="no attribute 'Rubrick'"):
-        autorubric.Rubrick  # noqa: B018
+    assert seen == {name: resolve_name(f".{home}", module.__name__) for name, home in homes.items()}
+    assert set(homes) <= set(module.__all__)
+    for name, home in seen.items():
+        assert getattr(module, name) is getattr(import_module(str(home)), name)
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'Rubrick'"):
+        module.Rubrick  # noqa: B018
 
 
 def test_opening_a_run_loads_nothing_that_asks() -> None:
-    """What a stored run is opened with loads no judges, no models and no parser of YAML."""
+    """What a stored run is opened with loads nothing that asks, counts votes or prints."""
     program = "import autorubric, json, sys; autorubric.EvalResult; print(json.dumps(sorted(sys.modules)))"
     loaded = json.loads(_in_a_process(program))
-    asking = ("graders", "critic", "judges", "prompts", "llm")
-    late = ("_merge", "_shard", "_fill", "_estimate", "_planned")
-    unwanted = {"yaml", "tqdm", *(f"autorubric.{name}" for name in asking)}
-    assert not {*unwanted, *(f"autorubric.eval.{name}" for name in late)} & set(loaded)
+    unwanted = {
+        *("yaml", "tqdm", "tomli_w", "autorubric._blocks", "autorubric._sync"),
+        *(f"autorubric.{name}" for name in ("graders", "critic", "judges", "prompts", "llm", "scoring")),
+        *(f"autorubric.eval.{name}" for name in ("_runner", "_store", "_executor", "_merge", "_planned")),
+        *(f"autorubric.criteria.{name}" for name in ("_likert", "_comparative", "_checklist", "_parts")),
+        *("autorubric.aggregation._methods", "autorubric.reporting._report", "autorubric.types._reports"),
+    }
+    assert not unwanted & set(loaded)
+
+
+def test_going_on_with_a_run_loads_only_the_kinds_that_it_needs() -> None:
+    """What a run is made with loads no kinds of criterion that it does not use, and no templates."""
+    program = (
+        "import autorubric, json, sys; autorubric.CriterionGrader, autorubric.evaluate_sync; "
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    loaded = json.loads(_in_a_process(program))
+    unwanted = {
+        *(f"autorubric.criteria.{name}" for name in ("_likert", "_checklist", "_parts", "_narrative")),
+        *(f"autorubric.critic.{name}" for name in ("_critic", "_evaluators", "_template")),
+        *("autorubric._blocks", "autorubric.eval._merge", "autorubric.eval._planned"),
+    }
+    assert not unwanted & set(loaded)
 
 
 PUBLIC_MODULES = (

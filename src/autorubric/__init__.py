@@ -5,8 +5,9 @@ Every public name is importable from here; each is loaded when it is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
 
 if TYPE_CHECKING:
     from autorubric.criteria import (
@@ -435,12 +436,7 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'autorubric' has no attribute {name!r}")
-    value = getattr(import_module(f"autorubric.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loading(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

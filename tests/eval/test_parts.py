@@ -11,9 +11,10 @@ import pytest
 
 from autorubric import EvalTimingStats
 from autorubric.eval._executor import run_bounded
+from autorubric.eval._folder import read_manifest
 from autorubric.eval._lock import FileLock
 from autorubric.eval._reopen import reopen
-from autorubric.eval._store import RunStore, read_manifest
+from autorubric.eval._store import RunStore
 from tests.eval.runs import CountingJudge, run
 
 

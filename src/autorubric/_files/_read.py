@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import tomli_w
-
 from autorubric._files._faults import Faults, nearest_key
 from autorubric._files._json import json_places, parse_json
 from autorubric._files._paths import MAX_DEPTH, FilePath, Json, SyntaxFault, path_text
@@ -287,6 +285,8 @@ def _dump_yaml(data: Json) -> str:
 
 def _dump_toml(data: Json) -> str:
     try:
+        import tomli_w
+
         return tomli_w.dumps(data)
     except TypeError as fault:
         raise ArgumentError(f"TOML cannot hold this: {fault}; write YAML or JSON") from None

@@ -5,13 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from autorubric.criteria import BaseCriterion
 from autorubric.types import Decision, prefers_alike
 from autorubric.values import Answer
-
-OnFailure = Literal["conservative", "exclude", "raise"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,102 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias, assert_never
-
-from pydantic import BaseModel, ConfigDict
+from typing import Final, TypeAlias
 
 from autorubric._kept import Kept
 from autorubric.aggregation._ballots import (
     Ballot,
     Count,
-    OnFailure,
     agreement,
     decision_without_answers,
 )
-from autorubric.aggregation._methods import AGGREGATORS, Aggregator
-from autorubric.aggregation._parts import part_by_part
+from autorubric.aggregation._policy import AggregationPolicy
 from autorubric.criteria import BaseCriterion
-from autorubric.errors import ArgumentError
 from autorubric.types import Decision, JudgeVote, prefers_alike
-from autorubric.values import Answer, Json, Level
-
-BinaryAggregation = Literal["majority", "weighted", "unanimous", "any"]
-OrdinalAggregation = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
-NominalAggregation = Literal["mode", "weighted_mode", "unanimous"]
-RankingAggregation = Literal["borda", "bradley_terry"]
-
-
-class AggregationPolicy(BaseModel):
-    """How votes become decisions, by measurement level.
-
-    Attributes:
-        aggregation: For binary criteria.
-        ordinal_aggregation: For ordered scales and numbers.
-        nominal_aggregation: For unordered choices.
-        ranking_aggregation: For candidates that are compared.
-        on_failure: Whether a reply that could not be read counts as the conservative answer, is left out,
-            or raises.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    aggregation: BinaryAggregation = "majority"
-    ordinal_aggregation: OrdinalAggregation = "mean"
-    nominal_aggregation: NominalAggregation = "mode"
-    ranking_aggregation: RankingAggregation = "borda"
-    on_failure: OnFailure = "conservative"
-
-    def aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        """The aggregator for a criterion: its own where it names one, else that of its level.
-
-        A criterion in parts is combined part by part, each as its own level says.
-
-        Raises:
-            ArgumentError: The criterion names one that its level, or that of a part, does not have.
-        """
-        worked_out = _WORKED_OUT.of(self).of(criterion)
-        if worked_out.aggregator is None:
-            worked_out.aggregator = self._chosen(criterion)
-        return worked_out.aggregator
-
-    def _chosen(self, criterion: BaseCriterion) -> Aggregator:
-        parts = criterion.part_fields.values()
-        if parts:
-            return part_by_part(
-                [self._of_level(part, f"{criterion.name!r}: its parts have") for part in parts],
-                undivided=AGGREGATORS["interval"]["mean"],
-            )
-        return self._of_level(criterion, f"{criterion.name!r}: there is")
-
-    def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
-        level = criterion.level
-        name: str = criterion.aggregation or self._named(level)
-        known = AGGREGATORS.get(level, {})
-        if name not in known:
-            raise ArgumentError(
-                f"criterion {called} no aggregation {name!r} for the level {level!r}; "
-                f"allowed: {', '.join(known) or 'none'}"
-            )
-        return known[name]
-
-    def _named(self, level: Level) -> str:
-        match level:
-            case "binary":
-                return self.aggregation
-            case "nominal":
-                return self.nominal_aggregation
-            case "ordinal" | "interval":
-                return self.ordinal_aggregation
-            case "ranking":
-                return self.ranking_aggregation
-            case "text":
-                return "first"
-            case _:
-                assert_never(level)
-
+from autorubric.values import Answer, Json
 
 _Cast: TypeAlias = tuple[type, Json, float]
-"""Type and content of an answer, and the weight behind it: True, 1 and 1.0 are equal and different answers."""
+"""Type and content of an answer, and the weight behind it: True and 1 are equal and differ."""
 
 
 @dataclass(slots=True)
@@ -107,11 +27,9 @@ class _WorkedOut:
     """What has been worked out for a criterion under a policy.
 
     Attributes:
-        aggregator: How its votes are combined.
         alone: What answered votes come to of which each is a judge's only one.
     """
 
-    aggregator: Aggregator | None = None
     alone: dict[_Cast, Decision] = field(default_factory=dict)
 
 

@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 from autorubric.aggregation._ballots import Ballot
 from autorubric.aggregation._decide import (
-    AggregationPolicy,
     as_ballot,
     ballot_of,
     counted_answer,
@@ -30,6 +29,7 @@ from autorubric.aggregation._methods import (
     weighted,
     weighted_mode,
 )
+from autorubric.aggregation._policy import AggregationPolicy
 from autorubric.criteria import BaseCriterion
 from autorubric.types import JudgeVote
 from autorubric.values import Answer

@@ -1,9 +1,10 @@
 """Criteria: what is judged, and what an answer looks like."""
 
-from autorubric.criteria._analytic_rubric import AnalyticRubricCriterion, RubricDimension
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
 from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._candidates import candidate_id
-from autorubric.criteria._checklist import ChecklistCriterion
 from autorubric.criteria._checks import (
     Check,
     check_name,
@@ -12,7 +13,6 @@ from autorubric.criteria._checks import (
     qualified_name,
     register_check,
 )
-from autorubric.criteria._comparative import ComparativeCriterion, ComparisonMode
 from autorubric.criteria._conditions import Gate, When
 from autorubric.criteria._fields import (
     BoolField,
@@ -24,12 +24,7 @@ from autorubric.criteria._fields import (
     ListField,
     TextField,
 )
-from autorubric.criteria._holistic_rubric import HolisticRubricCriterion, RubricLevel
 from autorubric.criteria._identity import code_digest
-from autorubric.criteria._likert import LikertCriterion, LikertItem
-from autorubric.criteria._narrative import NarrativeCriterion
-from autorubric.criteria._numerical_rating import NumericalRatingCriterion
-from autorubric.criteria._pass_fail import PassFailCriterion
 from autorubric.criteria._plain import Criterion, CriterionOption
 from autorubric.criteria._registry import (
     criterion_from_dict,
@@ -39,6 +34,16 @@ from autorubric.criteria._registry import (
     registered_kinds,
 )
 from autorubric.criteria._wire import object_schema
+
+if TYPE_CHECKING:
+    from autorubric.criteria._analytic_rubric import AnalyticRubricCriterion, RubricDimension
+    from autorubric.criteria._checklist import ChecklistCriterion
+    from autorubric.criteria._comparative import ComparativeCriterion, ComparisonMode
+    from autorubric.criteria._holistic_rubric import HolisticRubricCriterion, RubricLevel
+    from autorubric.criteria._likert import LikertCriterion, LikertItem
+    from autorubric.criteria._narrative import NarrativeCriterion
+    from autorubric.criteria._numerical_rating import NumericalRatingCriterion
+    from autorubric.criteria._pass_fail import PassFailCriterion
 
 __all__ = [
     "AS_DECLARED",
@@ -83,3 +88,21 @@ __all__ = [
     "register_kind",
     "registered_kinds",
 ]
+
+# Most rubrics use a kind or two; a file that names another loads it by its tag.
+_HOMES = {
+    "AnalyticRubricCriterion": "_analytic_rubric",
+    "ChecklistCriterion": "_checklist",
+    "ComparativeCriterion": "_comparative",
+    "ComparisonMode": "_comparative",
+    "HolisticRubricCriterion": "_holistic_rubric",
+    "LikertCriterion": "_likert",
+    "LikertItem": "_likert",
+    "NarrativeCriterion": "_narrative",
+    "NumericalRatingCriterion": "_numerical_rating",
+    "PassFailCriterion": "_pass_fail",
+    "RubricDimension": "_analytic_rubric",
+    "RubricLevel": "_holistic_rubric",
+}
+
+__getattr__ = loading(__name__, _HOMES)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from autorubric.criteria._base import BaseCriterion
 from autorubric.errors import ArgumentError
@@ -15,6 +16,18 @@ KindT = TypeVar("KindT", bound=type[BaseCriterion])
 
 KINDS_GROUP = "autorubric.kinds"
 """The entry points by which an installed package declares kinds of criterion, each under its `type` tag."""
+
+_OWN: Final = (
+    "analytic_rubric",
+    "checklist",
+    "comparative",
+    "holistic_rubric",
+    "likert",
+    "narrative",
+    "numerical_rating",
+    "pass_fail",
+)
+"""Tags of the library's own kinds beside the plain one; each is the name of the module that registers it."""
 
 _kinds: dict[str | None, type[BaseCriterion]] = {}
 
@@ -31,6 +44,7 @@ def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
     def register(kind: KindT) -> KindT:
         if not (isinstance(kind, type) and issubclass(kind, BaseCriterion)):
             raise ArgumentError(f"register_kind({tag!r}): {kind!r} is not a subclass of BaseCriterion")
+        _load_own(tag)
         taken = _kinds.get(tag)
         # A notebook cell that runs again defines the same class anew; that is no clash.
         if taken and (taken.__module__, taken.__qualname__) != (kind.__module__, kind.__qualname__):
@@ -43,8 +57,11 @@ def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
 
 
 def registered_kinds() -> dict[str, type[BaseCriterion]]:
-    """Kinds by tag, in the order of registration."""
-    return {tag: kind for tag, kind in _kinds.items() if tag is not None}
+    """Kinds by tag: the library's own, then the others in the order of registration."""
+    for tag in _OWN:
+        _load_own(tag)
+    others = {tag: kind for tag, kind in _kinds.items() if tag is not None}
+    return {tag: _kinds[tag] for tag in _OWN} | others
 
 
 def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
@@ -81,6 +98,8 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
         ArgumentError: No kind of that tag is registered; the nearest one is named.
     """
     if isinstance(tag, str) and tag not in _kinds:
+        _load_own(tag)
+    if isinstance(tag, str) and tag not in _kinds:
         _load_installed(tag)
     if (tag is None or isinstance(tag, str)) and tag in _kinds:
         return _kinds[tag]
@@ -88,6 +107,12 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
     near = difflib.get_close_matches(str(tag), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"registered: {', '.join(known) or 'none'};"
     raise ArgumentError(f"no kind of criterion {tag!r}; {hint} A kind of your own needs @register_kind first")
+
+
+def _load_own(tag: str | None) -> None:
+    """Loads the library's own kind of this tag, where it has one; its module registers it."""
+    if tag in _OWN:
+        import_module(f"autorubric.criteria._{tag}")
 
 
 def _load_installed(tag: str) -> None:

@@ -13,11 +13,16 @@ delimited, `{instruction}` says how to answer, and `{examples}` are a panel's fe
 reference is depends on the criterion: the expected answer, a target, an exemplar.
 """
 
-from autorubric.critic._cast import Cast, cast_vote, cast_votes, read_answer
-from autorubric.critic._critic import Critic
-from autorubric.critic._evaluators import Called, called_of
-from autorubric.critic._prompt import DEFAULT_TEMPLATE, Prompt
-from autorubric.critic._template import Template
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
+
+if TYPE_CHECKING:
+    from autorubric.critic._cast import Cast, cast_vote, cast_votes, read_answer
+    from autorubric.critic._critic import Critic
+    from autorubric.critic._evaluators import Called, called_of
+    from autorubric.critic._prompt import DEFAULT_TEMPLATE, Prompt
+    from autorubric.critic._template import Template
 
 __all__ = [
     "DEFAULT_TEMPLATE",
@@ -31,3 +36,19 @@ __all__ = [
     "cast_votes",
     "read_answer",
 ]
+
+# A panel casts votes with the least of it; templates and evaluators are for critics of one's own.
+_HOMES = {
+    "Called": "_evaluators",
+    "Cast": "_cast",
+    "Critic": "_critic",
+    "DEFAULT_TEMPLATE": "_prompt",
+    "Prompt": "_prompt",
+    "Template": "_template",
+    "called_of": "_evaluators",
+    "cast_vote": "_cast",
+    "cast_votes": "_cast",
+    "read_answer": "_cast",
+}
+
+__getattr__ = loading(__name__, _HOMES)

@@ -16,6 +16,9 @@ from autorubric.errors import DatasetError
 _MOST_FAULTS = 100
 """After so many faults the rest of a file is not read."""
 
+_BUFFER = 1 << 16
+"""Bytes read at a time: by Python's own measure a line of text would seldom be in one piece."""
+
 
 class Rows(Protocol):
     """The rows of a file, by position.
@@ -244,7 +247,7 @@ def line_starts(path: Path) -> array[int]:
     """Offset of each line of a file that is not blank."""
     # Four bytes a line where the file lets them be enough.
     starts, offset = array("I" if path.stat().st_size < 1 << 32 else "Q"), 0
-    with path.open("rb") as file:
+    with path.open("rb", buffering=_BUFFER) as file:
         for line in file:
             if not line.isspace():
                 starts.append(offset)

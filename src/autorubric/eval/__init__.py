@@ -1,23 +1,21 @@
 """Runs: a dataset graded into a folder, resumable, with its result."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from autorubric.eval._config import EvalConfig
-from autorubric.eval._executor import Executor, ItemWork, grade_item, run_bounded
-from autorubric.eval._items import EvalTimingStats, GradedItem, ItemResult
-from autorubric.eval._lock import FileLock
-from autorubric.eval._reopen import stored_policy
-from autorubric.eval._result import EvalResult
-from autorubric.eval._runner import EvalRunner, evaluate, evaluate_sync
+from autorubric._late import loading
 
 if TYPE_CHECKING:
+    from autorubric.eval._config import EvalConfig
     from autorubric.eval._estimate import estimate
+    from autorubric.eval._executor import Executor, ItemWork, grade_item, run_bounded
     from autorubric.eval._fill import fill_ground_truth, fill_ground_truth_sync
+    from autorubric.eval._items import EvalTimingStats, GradedItem, ItemResult
+    from autorubric.eval._lock import FileLock
     from autorubric.eval._merge import merge_runs
+    from autorubric.eval._reopen import stored_policy
+    from autorubric.eval._result import EvalResult
     from autorubric.eval._run_estimate import JudgeEstimate, RunEstimate
+    from autorubric.eval._runner import EvalRunner, evaluate, evaluate_sync
     from autorubric.eval._shard import run_shard, shard_of
 
 __all__ = [
@@ -45,22 +43,30 @@ __all__ = [
     "stored_policy",
 ]
 
-# What neither opening a run nor going on with it needs.
-_LATE = {
+# Whoever reads a run needs nothing that makes one.
+_HOMES = {
+    "EvalConfig": "_config",
+    "EvalResult": "_result",
+    "EvalRunner": "_runner",
+    "EvalTimingStats": "_items",
+    "Executor": "_executor",
+    "FileLock": "_lock",
+    "GradedItem": "_items",
+    "ItemResult": "_items",
+    "ItemWork": "_executor",
     "JudgeEstimate": "_run_estimate",
     "RunEstimate": "_run_estimate",
     "estimate": "_estimate",
+    "evaluate": "_runner",
+    "evaluate_sync": "_runner",
     "fill_ground_truth": "_fill",
     "fill_ground_truth_sync": "_fill",
+    "grade_item": "_executor",
     "merge_runs": "_merge",
+    "run_bounded": "_executor",
     "run_shard": "_shard",
     "shard_of": "_shard",
+    "stored_policy": "_reopen",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module 'autorubric.eval' has no attribute {name!r}")
-    value = getattr(import_module(f"autorubric.eval.{_LATE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loading(__name__, _HOMES)

@@ -9,7 +9,7 @@ from typing import Any
 
 from autorubric._events import Exchanged
 from autorubric._files import compact_json, read_compact
-from autorubric.eval._store import PROMPTS
+from autorubric.eval._folder import PROMPTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

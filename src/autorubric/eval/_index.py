@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autorubric.errors import RunFormatError
+from autorubric.eval._folder import ITEMS, VOTES
 from autorubric.eval._items import Tally
 from autorubric.eval._lines import ItemFields, Seal, StoredItem, StoredVote, item_of_line, parse_vote
 from autorubric.eval._log import crc_of
 from autorubric.eval._notices import Notices
-from autorubric.eval._store import ITEMS, VOTES
 
 # The line of a vote begins so; the rest of it need not be read to know whose it is.
 _WHOSE = re.compile(rb'\{"item":("(?:[^"\\]|\\.)*")')
@@ -133,7 +133,7 @@ class RunIndex:
         for number, offset, raw in _lines(self.path / ITEMS, 0):
             try:
                 found = item_of_line(raw)
-            except (ValueError, KeyError, TypeError):
+            except ValueError:
                 self._pass_over(ITEMS, f"line {number}")
                 continue
             yield offset, *found
@@ -146,7 +146,7 @@ class RunIndex:
             whose = _WHOSE.match(raw) if offset < seal.votes_size else None
             try:
                 item_id = json.loads(whose[1]) if whose else parse_vote(raw).item_id
-            except (ValueError, KeyError, TypeError):
+            except ValueError:
                 # Where reading began in the middle, lines cannot be numbered.
                 where = f"line {number}" if not seal.votes_open else f"at byte {offset}"
                 self._pass_over(VOTES, where)
@@ -188,7 +188,7 @@ class RunIndex:
                     vote = parse_vote(file.readline())
                     if vote.item_id != item_id:
                         raise ValueError("another item's")
-                except (ValueError, KeyError, TypeError):
+                except ValueError:
                     if offset in lenient:
                         continue
                     raise RunFormatError(
@@ -210,7 +210,7 @@ class RunIndex:
         for _, offset, raw in _lines(self.path / ITEMS, 0):
             try:
                 item, _ = item_of_line(raw)
-            except (ValueError, KeyError, TypeError):
+            except ValueError:
                 continue
             at = item["position"]
             if not (0 <= at < len(self.lines) and self.lines[at] == offset):

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from math import fsum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from autorubric.dataset import DataItem
-from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import TokenUsage
+
+if TYPE_CHECKING:
+    from autorubric.dataset import DataItem
+    from autorubric.types import EnsembleEvaluationReport
 
 _CHUNK: Final = 1 << 14
 

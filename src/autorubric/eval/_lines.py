@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
-from math import isfinite
-from types import UnionType
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from types import NoneType, UnionType
 from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, ValidationError
+from pydantic_core.core_schema import (
+    TypedDictField,
+    any_schema,
+    bool_schema,
+    float_schema,
+    int_schema,
+    list_schema,
+    literal_schema,
+    nullable_schema,
+    str_schema,
+    typed_dict_field,
+    typed_dict_schema,
+)
 
 from autorubric.eval._items import GradedItem
 from autorubric.types import JudgeVote
-from autorubric.values import Json, TokenUsage, VoteStatus
-
-_LARGEST: Final = 2**62
+from autorubric.values import Json, TokenUsage
 
 ItemFields = dict[str, Any]
 """The fields of a `StoredItem` by name: what is read of many lines is not worth an object each."""
@@ -90,23 +101,13 @@ def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
     """The fields of the item that a line of `items.jsonl` holds, checked, and the line's seal.
 
     Raises:
-        ValueError, KeyError or TypeError: It is none.
+        ValueError: It is none.
     """
-    found = _mapping(raw)
-    seal = Seal(*found.pop("seal"))
-    shape = (tuple(found), tuple(map(type, found.values())))
-    if shape not in _FITTING_SHAPES:
-        _demand_types(found, _ITEM_TYPES)
-        # Lines of one run have a few shapes; each is looked at once.
-        _FITTING_SHAPES.add(shape)
-    item: ItemFields = {**_ITEM_DEFAULTS, **found}
-    _demand_finite(item["score"], item["duration_seconds"], item["length_penalty"], item["cost"])
-    item["votes"] = votes = tuple(item["votes"])
-    _demand_counts((*seal, *votes, item["position"], item["votes_cast"], item["calls_saved"]))
-    if "item_id" not in item:
-        raise KeyError("item_id")
+    item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
+    seal = Seal._make(item.pop("seal"))
+    item["votes"] = tuple(item["votes"])
     if item["tokens"] is not None:
-        item["tokens"] = _usage(item["tokens"])
+        item["tokens"] = TokenUsage(**item["tokens"])
     return item, seal
 
 
@@ -114,94 +115,73 @@ def parse_vote(raw: bytes) -> StoredVote:
     """The vote of a line of `votes.jsonl`.
 
     Raises:
-        ValueError, KeyError or TypeError: It is none.
+        ValueError: It is none.
     """
-    line = _mapping(raw)
-    _demand_types(line, _LINE_TYPES)
-    given = line["vote"]
-    _demand_types(given, _VOTE_TYPES)
-    _demand_finite(*map(given.get, _VOTE_NUMBERS))
-    _demand_counts((given.get("sample", 0),))
-    if given["status"] not in _STATUSES:
-        raise ValueError(f"{given['status']!r} is no status of a vote")
-    if not all(isinstance(name, str) for name in given.get("order") or ()):
-        raise TypeError("a name in the order is no text")
-    if given.get("token_usage") is not None:
-        _usage(given["token_usage"])
+    line = _read(_VOTE_LINES, raw)
     return StoredVote(
         item_id=line["item"],
         criterion=line["criterion"],
         digest=line["digest"],
-        vote=JudgeVote.from_dict(given),
+        vote=JudgeVote.from_dict(line["vote"]),
     )
 
 
-def _mapping(raw: bytes) -> dict[str, Any]:
+def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
+    """What a line holds, checked."""
+    found: dict[str, Any]
     try:
-        # Decoded first: `json` would guess the encoding of each line.
-        found = json.loads(raw.decode("utf-8"))
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-    if not isinstance(found, dict):
-        raise TypeError(f"{type(found).__name__} is no mapping")
+        found = lines.validate_json(raw)
+    except ValidationError:
+        found = lines.validate_python(_parsed(raw))
     return found
 
 
-def _demand_types(given: Mapping[str, Any], types: Mapping[str, frozenset[type]]) -> None:
-    for name, value in given.items():
-        if type(value) not in types[name] and object not in types[name]:
-            raise TypeError(f"{name} is {type(value).__name__}")
-
-
-def _demand_counts(given: Collection[Any]) -> None:
-    """Whole numbers from 0 that can be offsets in a file."""
-    if given and (set(map(type, given)) != {int} or min(given) < 0 or max(given) > _LARGEST):
-        raise ValueError("a number is no offset or count")
-
-
-def _demand_finite(*given: float | None) -> None:
-    """Numbers that arithmetic stands: Python reads NaN in JSON, and integers that no float can hold."""
+def _parsed(raw: bytes) -> Json:
+    """What a line holds, read by Python's own parser, which alone knows lone surrogates."""
     try:
-        for number in given:
-            if number is not None and not isfinite(number):
-                raise ValueError("a number is not finite")
-    except OverflowError as error:
-        raise ValueError(str(error)) from None
+        return json.loads(raw.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
-def _usage(given: Mapping[str, Any]) -> TokenUsage:
-    _demand_counts(given.values())
-    return TokenUsage(**given)
-
-
-def _types_of(kind: type) -> dict[str, frozenset[type]]:
-    """The types that the fields of a dataclass have in JSON; `object` for those that hold any."""
-    return {name: _json_types(hint) for name, hint in get_type_hints(kind).items()}
-
-
-def _json_types(hint: Any) -> frozenset[type]:
-    origin = get_origin(hint)
+def _schema_of(hint: Any) -> CoreSchema:
+    """What a value of this type is in JSON; numbers are those that arithmetic and offsets in files stand."""
+    origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return frozenset().union(*(_json_types(one) for one in get_args(hint)))
-    if hint is Any:
-        return frozenset({object})
+        (alone,) = (one for one in arguments if one is not NoneType)
+        return nullable_schema(_schema_of(alone))
     if origin is Literal:
-        return frozenset({str})
+        return literal_schema(list(arguments))
     if origin is tuple:
-        return frozenset({list})
-    if hint is float:
-        return frozenset({float, int})
-    if hint is TokenUsage:
-        return frozenset({dict})
-    return frozenset({str}) if issubclass(hint, str) else frozenset({hint})
+        return list_schema(_schema_of(arguments[0]))
+    if is_dataclass(hint):
+        return _mapping(**_fields_of(hint))
+    if hint is Any:
+        return any_schema()
+    return str_schema() if issubclass(hint, str) else _PLAIN[hint]
 
 
-_ITEM_TYPES: Final = _types_of(StoredItem)
-_VOTE_TYPES: Final = _types_of(JudgeVote)
-_LINE_TYPES: Final = dict.fromkeys(("item", "criterion", "digest"), frozenset({str})) | {
-    "vote": frozenset({dict})
-}
-_VOTE_NUMBERS: Final = [name for name, types in _VOTE_TYPES.items() if float in types]
-_STATUSES: Final = frozenset(get_args(VoteStatus))
+def _fields_of(kind: Any) -> dict[str, TypedDictField]:
+    """The fields of a dataclass; those at their defaults may be left out."""
+    hints = get_type_hints(kind)
+    return {
+        one.name: typed_dict_field(_schema_of(hints[one.name]), required=one.default is MISSING)
+        for one in fields(kind)
+    }
+
+
+def _mapping(**held: TypedDictField) -> CoreSchema:
+    config = CoreConfig(strict=True, extra_fields_behavior="forbid")
+    return typed_dict_schema(held, config=config)
+
+
+_COUNT: Final = int_schema(ge=0, le=2**62)
+_PLAIN: Final = {bool: bool_schema(), int: _COUNT, float: float_schema(allow_inf_nan=False)}
+_TEXT: Final = typed_dict_field(str_schema())
+_ITEM_LINES: Final = SchemaValidator(
+    _mapping(**_fields_of(StoredItem), seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)))
+)
+_VOTE_LINES: Final = SchemaValidator(
+    _mapping(item=_TEXT, criterion=_TEXT, digest=_TEXT, vote=typed_dict_field(_schema_of(JudgeVote)))
+)
 _ITEM_DEFAULTS: Final = {one.name: one.default for one in fields(StoredItem) if one.default is not MISSING}
-_FITTING_SHAPES: Final[set[tuple[tuple[str, ...], tuple[type, ...]]]] = set()

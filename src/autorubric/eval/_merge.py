@@ -16,13 +16,14 @@ from autorubric.errors import ArgumentError, RunError, RunMismatchError
 from autorubric.eval._config import Shard
 from autorubric.eval._differences import asking_differences, deciding_differences
 from autorubric.eval._fingerprint import content_fingerprint
+from autorubric.eval._folder import PROMPTS, read_manifest
 from autorubric.eval._index import RunIndex
 from autorubric.eval._lines import StoredVote
 from autorubric.eval._notices import FEW, Notices
 from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
 from autorubric.eval._result import EvalResult
 from autorubric.eval._standing import StandingVotes
-from autorubric.eval._store import PROMPTS, RunStore, read_manifest
+from autorubric.eval._store import RunStore
 from autorubric.reporting import GraderDescription
 
 _MOST_TOLD = 12

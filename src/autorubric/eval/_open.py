@@ -20,21 +20,21 @@ from autorubric.eval._config import EvalConfig
 from autorubric.eval._copy import Copied, copy_dataset, uncopied
 from autorubric.eval._differences import ChangedDataset, asking_differences, deciding_differences
 from autorubric.eval._fingerprint import mapping_in, with_checks
-from autorubric.eval._index import RunIndex, Stand
-from autorubric.eval._notices import Notices
-from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
-from autorubric.eval._standing import StandingVotes
-from autorubric.eval._store import (
+from autorubric.eval._folder import (
     DATASET,
     INCOMING,
     ITEMS,
     MANIFEST,
     PROMPTS,
     VOTES,
-    RunStore,
     read_manifest,
     run_path,
 )
+from autorubric.eval._index import RunIndex, Stand
+from autorubric.eval._notices import Notices
+from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
+from autorubric.eval._standing import StandingVotes
+from autorubric.eval._store import RunStore
 from autorubric.reporting import GraderDescription
 from autorubric.values import Json
 
@@ -162,7 +162,12 @@ class _Given:
             unknown: dict[str, Json] = {"n_items": count, "sha256": None, "source": None}
             store.write_manifest({**stored, "dataset": unknown})
             store.take_incoming()
-        opened = self._opened(name, store, {**stored, **_depends(described, copied)})
+        opened = self._opened(
+            name,
+            store,
+            {**stored, **_depends(described, copied)},
+            copy=old if changed_dataset is None else None,
+        )
         for told in _taken_on_trust(described, stored, opened.index):
             opened.notices.append(told)
         if changed:
@@ -195,14 +200,19 @@ class _Given:
         copied.entry["earlier"] = _earlier(entry, copied, changed)
         return copied, changed
 
-    def _opened(self, name: str, store: RunStore, manifest: Mapping[str, Json]) -> OpenRun:
+    def _opened(
+        self, name: str, store: RunStore, manifest: Mapping[str, Json], copy: RubricDataset | None = None
+    ) -> OpenRun:
+        """The run with this manifest; `copy` is that of the dataset, where it is as it was."""
         now = {**manifest, "status": "running", "completed_at": None, "autorubric": version("autorubric")}
-        store.write_manifest(now)
         dataset = self.dataset
         if dataset.is_streamed:
-            dataset = dataset.reading_items_of(RubricDataset.from_copy(store.path / DATASET))
+            dataset = dataset.reading_items_of(copy or RubricDataset.from_copy(store.path / DATASET))
         stand = stand_of(now, dataset)
         index = RunIndex.load(store.path, len(dataset), stand, placed_in(dataset, stand))
+        if copy is None or index.settled.count(0):
+            # Where nothing is left to do, the manifest that is written at the end says as much.
+            store.write_manifest(now)
         store.lines_of_items = index.count
         store.votes_open = index.votes_open if index.unclaimed else None
         return OpenRun(

@@ -12,11 +12,11 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, MissingDependencyError
 from autorubric.eval._differences import places_of
 from autorubric.eval._fingerprint import with_checks
+from autorubric.eval._folder import MANIFEST, read_manifest, run_path
 from autorubric.eval._index import RunIndex, Stand
 from autorubric.eval._notices import Notices
 from autorubric.eval._run_estimate import JudgeEstimate, RunEstimate
 from autorubric.eval._standing import StandingVotes, answered, grading_task
-from autorubric.eval._store import MANIFEST, read_manifest, run_path
 from autorubric.graders import CriterionGrader, Grader, JudgeCall
 from autorubric.judges import ModelAsker, Seat
 from autorubric.llm import CHARACTERS_PER_TOKEN, LLMConfig, Price, pricings_of, prompt_tokens

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -14,16 +14,18 @@ from autorubric.dataset import RubricDataset
 from autorubric.errors import AutorubricError, RunFormatError
 from autorubric.eval._differences import places_of
 from autorubric.eval._fingerprint import basis_of
+from autorubric.eval._folder import DATASET, read_manifest
 from autorubric.eval._index import Place, RunIndex, Stand
 from autorubric.eval._items import EvalTimingStats
 from autorubric.eval._lines import ItemFields, StoredItem
 from autorubric.eval._results import StoredResults
 from autorubric.eval._standing import StandingVotes
-from autorubric.eval._store import DATASET, read_manifest
-from autorubric.reporting import GradingPolicy, GradingTask, Votes, build_report
-from autorubric.rubric import Rubric
-from autorubric.types import EnsembleEvaluationReport
+from autorubric.reporting import GradingPolicy, GradingTask, Votes
 from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric.rubric import Rubric
+    from autorubric.types import EnsembleEvaluationReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,9 @@ class _ByPolicy:
     policy: GradingPolicy
 
     def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
+        # Late, since a run is opened without a report being made.
+        from autorubric.reporting import build_report
+
         return build_report(task, votes, self.policy, length_penalty=line.length_penalty)
 
 

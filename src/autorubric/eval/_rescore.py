@@ -14,8 +14,8 @@ from autorubric._files import nearest_key
 from autorubric.aggregation import AggregationPolicy
 from autorubric.errors import ArgumentError
 from autorubric.eval._fingerprint import digest, mapping_in
+from autorubric.eval._folder import read_manifest
 from autorubric.eval._reopen import StoredRun, reopen, stored_dataset, stored_policy
-from autorubric.eval._store import read_manifest
 from autorubric.rubric import Rubric
 from autorubric.types import CannotAssessConfig
 from autorubric.values import Json

@@ -8,21 +8,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from autorubric._blocks import Block, ScalarBlock, TextBlock, render_text
 from autorubric.dataset import RubricDataset
 from autorubric.eval._items import EvalTimingStats, ItemResult
 from autorubric.eval._reopen import StoredRun, reopen
 from autorubric.eval._results import StoredResults, View
-from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import TokenUsage
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from autorubric._blocks import Block
     from autorubric.eval._exchanges import StoredExchange
     from autorubric.eval._rescore import Policies
     from autorubric.metrics import MetricsResult
     from autorubric.rubric import Rubric
+    from autorubric.types import EnsembleEvaluationReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +131,15 @@ class EvalResult:
 
     def summary(self) -> str:
         """The run in a few lines of plain text."""
+        from autorubric._blocks import render_text
+
         return render_text(self.blocks())
 
     def blocks(self) -> list[Block]:
         """The run's figures, for any renderer."""
+        # Late, since most who open a run read its scores and print nothing.
+        from autorubric._blocks import ScalarBlock, TextBlock
+
         cost, usage = self.total_completion_cost, self.total_token_usage
         figures = ScalarBlock(
             title=f"Run {self.experiment_name}",

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from autorubric.dataset import RubricDataset
 from autorubric.eval._index import RunIndex
@@ -15,11 +15,13 @@ from autorubric.eval._lines import StoredItem
 from autorubric.eval._notices import Notices
 from autorubric.eval._standing import StandingVotes, grading_task
 from autorubric.reporting import GradingTask, Votes
-from autorubric.types import EnsembleEvaluationReport
+
+if TYPE_CHECKING:
+    from autorubric.types import EnsembleEvaluationReport
 
 ViewedT = TypeVar("ViewedT", covariant=True)
 
-Build = Callable[[GradingTask, Votes, StoredItem], EnsembleEvaluationReport]
+Build = Callable[[GradingTask, Votes, StoredItem], "EnsembleEvaluationReport"]
 """From a task, its votes and the item's line to a report."""
 
 

@@ -1,9 +1,14 @@
 """Reports: what votes on a submission come to under a policy. All pure, and no judge is near."""
 
-from autorubric.reporting._escalation import EscalationRule, confidence_of
-from autorubric.reporting._policy import GradingPolicy
-from autorubric.reporting._report import build_report, criterion_report, spend
-from autorubric.reporting._task import GraderDescription, GradingTask, Votes
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
+
+if TYPE_CHECKING:
+    from autorubric.reporting._escalation import EscalationRule, confidence_of
+    from autorubric.reporting._policy import GradingPolicy
+    from autorubric.reporting._report import build_report, criterion_report, spend
+    from autorubric.reporting._task import GraderDescription, GradingTask, Votes
 
 __all__ = [
     "EscalationRule",
@@ -16,3 +21,18 @@ __all__ = [
     "criterion_report",
     "spend",
 ]
+
+# A run is opened without a report being made.
+_HOMES = {
+    "EscalationRule": "_escalation",
+    "GraderDescription": "_task",
+    "GradingPolicy": "_policy",
+    "GradingTask": "_task",
+    "Votes": "_task",
+    "build_report": "_report",
+    "confidence_of": "_escalation",
+    "criterion_report": "_report",
+    "spend": "_report",
+}
+
+__getattr__ = loading(__name__, _HOMES)

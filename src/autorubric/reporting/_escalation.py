@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from autorubric.criteria import BaseCriterion
-from autorubric.types import Decision, JudgeVote
+
+if TYPE_CHECKING:
+    from autorubric.types import Decision, JudgeVote
 
 
 class EscalationRule(BaseModel):

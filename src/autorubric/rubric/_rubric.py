@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, overload
 
 from pydantic import ValidationError
 
@@ -20,19 +20,19 @@ from autorubric._files import (
     text_or_path,
     write_text_atomic,
 )
-from autorubric._sync import run_sync
 from autorubric.criteria import BaseCriterion, check_name, is_registered
 from autorubric.errors import ArgumentError, Fault, RubricError
 from autorubric.rubric._read import FORMAT, Parts, members_to_list, read_rubric
 from autorubric.rubric._schema import rubric_json_schema
-from autorubric.rubric._scoring import score_labels
 from autorubric.types import (
     CannotAssessConfig,
     CannotAssessStrategy,
-    EnsembleEvaluationReport,
     RubricGroup,
 )
 from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric.types import EnsembleEvaluationReport
 
 _SUFFIXES: Final = {suffix: form for suffix, form in FORMATS.items() if form != "jsonl"}
 
@@ -293,6 +293,9 @@ class Rubric(Sequence[BaseCriterion]):
                 f"cannot_assess_strategy {cannot_assess_strategy!r}, partial_credit {partial_credit!r}: give "
                 f"one of {', '.join(CannotAssessStrategy)} and a number on [0, 1]"
             ) from error
+        # Late: whoever reads a rubric seldom scores labels by it.
+        from autorubric.rubric._scoring import score_labels
+
         return score_labels(self.root, verdicts, policy, normalize=normalize)
 
     async def grade(
@@ -325,6 +328,9 @@ class Rubric(Sequence[BaseCriterion]):
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
         """`grade` for synchronous code; works inside a running event loop too."""
+        # Late, since most that is done with a rubric needs no event loop.
+        from autorubric._sync import run_sync
+
         return run_sync(self.grade(to_grade, grader, query, reference_submission, item_id))
 
     @overload

@@ -1,37 +1,41 @@
 """Votes, decisions, reports and policies; the criteria and verdicts are re-exported beside them."""
 
-from autorubric.criteria import (
-    AnalyticRubricCriterion,
-    BaseCriterion,
-    ChecklistCriterion,
-    ComparativeCriterion,
-    Criterion,
-    CriterionOption,
-    Gate,
-    HolisticRubricCriterion,
-    LikertCriterion,
-    LikertItem,
-    NarrativeCriterion,
-    NumericalRatingCriterion,
-    PassFailCriterion,
-    RubricDimension,
-    RubricLevel,
-    When,
-)
-from autorubric.types._decision import Decision, DecisionStatus
-from autorubric.types._groups import RubricGroup, is_group
-from autorubric.types._policies import CannotAssessConfig, CannotAssessStrategy, LengthPenalty, PenaltyType
-from autorubric.types._reports import (
-    CriterionReport,
-    EnsembleCriterionReport,
-    EnsembleEvaluationReport,
-    EvaluationReport,
-    MultiChoiceVerdict,
-)
-from autorubric.types._votes import JudgeVote, prefers_alike
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
+from autorubric.criteria import BaseCriterion, Criterion, CriterionOption, Gate, When
 from autorubric.values import Answer, CriterionVerdict, Level, ScaleType, Submission, TokenUsage, VoteStatus
 
-MultiChoiceJudgeVote = JudgeVote
+if TYPE_CHECKING:
+    from autorubric.criteria import (
+        AnalyticRubricCriterion,
+        ChecklistCriterion,
+        ComparativeCriterion,
+        HolisticRubricCriterion,
+        LikertCriterion,
+        LikertItem,
+        NarrativeCriterion,
+        NumericalRatingCriterion,
+        PassFailCriterion,
+        RubricDimension,
+        RubricLevel,
+    )
+    from autorubric.types._decision import Decision, DecisionStatus
+    from autorubric.types._groups import RubricGroup, is_group
+    from autorubric.types._policies import (
+        CannotAssessConfig,
+        CannotAssessStrategy,
+        LengthPenalty,
+        PenaltyType,
+    )
+    from autorubric.types._reports import (
+        CriterionReport,
+        EnsembleCriterionReport,
+        EnsembleEvaluationReport,
+        EvaluationReport,
+        MultiChoiceVerdict,
+    )
+    from autorubric.types._votes import JudgeVote, MultiChoiceJudgeVote, prefers_alike
 
 __all__ = [
     "AnalyticRubricCriterion",
@@ -74,3 +78,36 @@ __all__ = [
     "is_group",
     "prefers_alike",
 ]
+
+# A run is opened without a report being made, and most rubrics use a kind or two.
+_HOMES = {
+    "AnalyticRubricCriterion": ".criteria",
+    "CannotAssessConfig": "_policies",
+    "CannotAssessStrategy": "_policies",
+    "ChecklistCriterion": ".criteria",
+    "ComparativeCriterion": ".criteria",
+    "CriterionReport": "_reports",
+    "Decision": "_decision",
+    "DecisionStatus": "_decision",
+    "EnsembleCriterionReport": "_reports",
+    "EnsembleEvaluationReport": "_reports",
+    "EvaluationReport": "_reports",
+    "HolisticRubricCriterion": ".criteria",
+    "JudgeVote": "_votes",
+    "LengthPenalty": "_policies",
+    "LikertCriterion": ".criteria",
+    "LikertItem": ".criteria",
+    "MultiChoiceJudgeVote": "_votes",
+    "MultiChoiceVerdict": "_reports",
+    "NarrativeCriterion": ".criteria",
+    "NumericalRatingCriterion": ".criteria",
+    "PassFailCriterion": ".criteria",
+    "PenaltyType": "_policies",
+    "RubricDimension": ".criteria",
+    "RubricGroup": "_groups",
+    "RubricLevel": ".criteria",
+    "is_group": "_groups",
+    "prefers_alike": "_votes",
+}
+
+__getattr__ = loading(__name__, _HOMES)

@@ -94,6 +94,9 @@ class JudgeVote:
         return cls(**fields)
 
 
+MultiChoiceJudgeVote = JudgeVote
+
+
 def prefers_alike(one: Json, other: Json) -> bool:
     """Whether two answers that compare prefer the same candidate; how much they do may differ."""
     if isinstance(one, int | float) and isinstance(other, int | float):

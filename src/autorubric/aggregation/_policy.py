@@ -1,0 +1,102 @@
+"""How votes become decisions, as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, assert_never
+
+from pydantic import BaseModel, ConfigDict
+
+from autorubric._kept import Kept
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.values import Level
+
+if TYPE_CHECKING:
+    from autorubric.aggregation._methods import Aggregator
+
+OnFailure = Literal["conservative", "exclude", "raise"]
+BinaryAggregation = Literal["majority", "weighted", "unanimous", "any"]
+OrdinalAggregation = Literal["mean", "median", "weighted_mean", "mode", "min", "max"]
+NominalAggregation = Literal["mode", "weighted_mode", "unanimous"]
+RankingAggregation = Literal["borda", "bradley_terry"]
+
+
+class AggregationPolicy(BaseModel):
+    """How votes become decisions, by measurement level.
+
+    Attributes:
+        aggregation: For binary criteria.
+        ordinal_aggregation: For ordered scales and numbers.
+        nominal_aggregation: For unordered choices.
+        ranking_aggregation: For candidates that are compared.
+        on_failure: Whether a reply that could not be read counts as the conservative answer, is left out,
+            or raises.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    aggregation: BinaryAggregation = "majority"
+    ordinal_aggregation: OrdinalAggregation = "mean"
+    nominal_aggregation: NominalAggregation = "mode"
+    ranking_aggregation: RankingAggregation = "borda"
+    on_failure: OnFailure = "conservative"
+
+    def aggregator(self, criterion: BaseCriterion) -> Aggregator:
+        """The aggregator for a criterion: its own where it names one, else that of its level.
+
+        A criterion in parts is combined part by part, each as its own level says.
+
+        Raises:
+            ArgumentError: The criterion names one that its level, or that of a part, does not have.
+        """
+        chosen = _CHOSEN.of(self).of(criterion)
+        if not chosen:
+            chosen.append(self._chosen(criterion))
+        return chosen[0]
+
+    def _chosen(self, criterion: BaseCriterion) -> Aggregator:
+        # Late, since a policy is read with every run that is opened, and counts votes in few of them.
+        from autorubric.aggregation._methods import AGGREGATORS
+        from autorubric.aggregation._parts import part_by_part
+
+        parts = criterion.part_fields.values()
+        if parts:
+            return part_by_part(
+                [self._of_level(part, f"{criterion.name!r}: its parts have") for part in parts],
+                undivided=AGGREGATORS["interval"]["mean"],
+            )
+        return self._of_level(criterion, f"{criterion.name!r}: there is")
+
+    def _of_level(self, criterion: BaseCriterion, called: str) -> Aggregator:
+        from autorubric.aggregation._methods import AGGREGATORS
+
+        level = criterion.level
+        name: str = criterion.aggregation or self._named(level)
+        known = AGGREGATORS.get(level, {})
+        if name not in known:
+            raise ArgumentError(
+                f"criterion {called} no aggregation {name!r} for the level {level!r}; "
+                f"allowed: {', '.join(known) or 'none'}"
+            )
+        return known[name]
+
+    def _named(self, level: Level) -> str:
+        match level:
+            case "binary":
+                return self.aggregation
+            case "nominal":
+                return self.nominal_aggregation
+            case "ordinal" | "interval":
+                return self.ordinal_aggregation
+            case "ranking":
+                return self.ranking_aggregation
+            case "text":
+                return "first"
+            case _:
+                assert_never(level)
+
+
+# Of each policy and criterion the aggregator, once it was asked for.
+_CHOSEN: Final = Kept[AggregationPolicy, Kept[BaseCriterion, "list[Aggregator]"]](
+    lambda policy: Kept(lambda criterion: [])
+)
