@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         JudgeError as JudgeError,
         MissingDependencyError as MissingDependencyError,
         ModelNotFoundError as ModelNotFoundError,
+        NotJudgedError as NotJudgedError,
         ProviderConnectionError as ProviderConnectionError,
         ProviderError as ProviderError,
         ProviderTimeoutError as ProviderTimeoutError,
@@ -113,6 +114,14 @@ if TYPE_CHECKING:
         EscalationConfig as EscalationConfig,
         FewShotConfig as FewShotConfig,
         Grader as Grader,
+    )
+    from autorubric.integrations import (
+        as_async_reward as as_async_reward,
+        as_reward as as_reward,
+        as_verifiers_reward as as_verifiers_reward,
+        assert_rubric as assert_rubric,
+        assert_rubric_async as assert_rubric_async,
+        traced as traced,
     )
     from autorubric.judges import (
         Judge as Judge,
@@ -352,10 +361,10 @@ _NAMES = {
     "errors": (
         "ArgumentError", "AuthenticationError", "AutorubricError", "BudgetError", "ContextLengthError",
         "DatasetError", "Fault", "FileError", "ItemFailedError", "JudgeError", "MissingDependencyError",
-        "ModelNotFoundError", "ProviderConnectionError", "ProviderError", "ProviderTimeoutError",
-        "RateLimitError", "ReplyError", "RequestRefusedError", "RubricError", "RunError", "RunFormatError",
-        "RunLockedError", "RunMismatchError", "RunWriteError", "SchemaRefusedError",
-        "ServerError", "TransientError",
+        "ModelNotFoundError", "NotJudgedError", "ProviderConnectionError", "ProviderError",
+        "ProviderTimeoutError", "RateLimitError", "ReplyError", "RequestRefusedError", "RubricError",
+        "RunError", "RunFormatError", "RunLockedError", "RunMismatchError", "RunWriteError",
+        "SchemaRefusedError", "ServerError", "TransientError",
     ),
     "eval": (
         "EvalConfig", "EvalResult", "EvalRunner", "EvalTimingStats", "ItemResult", "JudgeEstimate",
@@ -366,6 +375,10 @@ _NAMES = {
         "EscalationCurve", "EscalationPoint", "calibrate_escalation", "replay_escalation",
     ),
     "graders": ("CriterionGrader", "EscalationConfig", "FewShotConfig", "Grader"),
+    "integrations": (
+        "as_async_reward", "as_reward", "as_verifiers_reward", "assert_rubric", "assert_rubric_async",
+        "traced",
+    ),
     "judges": (
         "Judge", "JudgeReply", "JudgeRequest", "JudgeSpec", "LexicalJudge", "RecordedJudge",
         "SupervisedJudge",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextvars
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
@@ -23,8 +25,23 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(coroutine)
+    notes: list[str] = []
+
+    async def noting() -> T:
+        try:
+            return await coroutine
+        except asyncio.CancelledError as error:
+            notes.extend(getattr(error, "__notes__", ()))
+            raise
+
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(noting())
+    except KeyboardInterrupt as interrupt:
+        # It reached the coroutine as a cancellation, and comes back as an exception of its own.
+        for note in notes:
+            interrupt.add_note(note)
+        raise
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -95,3 +112,54 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+class KeptLoop:
+    """One event loop in a thread of its own, kept from call to call, so that connections are kept too.
+
+    May be used by several threads at a time. A process that was forked gets a loop of its own at its first
+    call; the one that it came with is the parent's, and is not touched. Ends with the process.
+
+    Args:
+        release: Awaited in the loop before it ends, to close what is open there.
+    """
+
+    def __init__(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._release = release
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # Held for ever: to collect a parent's loop would take its sockets off the poller that both share.
+        self._not_ours: list[asyncio.AbstractEventLoop] = []
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+        atexit.register(self._end)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's outcome; where the wait is interrupted, it is cancelled."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = (_loop_factory() or asyncio.new_event_loop)()
+                threading.Thread(target=self._loop.run_forever, name="autorubric-loop", daemon=True).start()
+            return self._loop
+
+    def _forked(self) -> None:
+        # Another thread may have held the lock at the fork.
+        self._lock = threading.Lock()
+        if self._loop is not None:
+            self._not_ours.append(self._loop)
+            self._loop = None
+
+    def _end(self) -> None:
+        with self._lock:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._release(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)

@@ -8,6 +8,7 @@ AutorubricError
 │   └── DatasetError                   … a dataset or an item in it
 ├── JudgeError                         a judge could not answer
 │   ├── ReplyError (ValueError)        … it answered, and the answer cannot be read
+│   ├── NotJudgedError                 … so that a text that was to be tested has no full score
 │   └── ProviderError                  … a model provider sent no usable reply
 │       ├── AuthenticationError        the key is missing or refused
 │       ├── ModelNotFoundError         no such model or endpoint
@@ -122,6 +123,10 @@ class ReplyError(JudgeError, ValueError):
     def __init__(self, message: str, *, reply: str | None = None) -> None:
         self.reply = reply
         super().__init__(message)
+
+
+class NotJudgedError(JudgeError):
+    """A text that was to be tested could not be judged: an error of the test, not a failure of the text."""
 
 
 class ProviderError(JudgeError):

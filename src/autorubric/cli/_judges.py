@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-import autorubric
-from autorubric.errors import ArgumentError, FileError
 
 if TYPE_CHECKING:
     from autorubric.judges import JudgeLike
@@ -43,7 +40,6 @@ CacheDir = Annotated[
         show_default=False,
     ),
 ]
-_OWN = ("lexical", "supervised", "recorded")
 
 
 def parse_judges(
@@ -60,55 +56,7 @@ def parse_judges(
         ArgumentError: A text stands for no judge; it is named.
         FileError: A file named in one cannot be read, or has faults.
     """
-    return [_parse(text, api_base, cache_dir) for text in given]
+    # Late, since `--help` should not wait for it.
+    from autorubric.judges import named_judges
 
-
-def _parse(text: str, api_base: str | None, cache_dir: Path | None) -> JudgeLike:
-    kind, colon, rest = text.partition(":")
-    try:
-        if text == "lexical":
-            return autorubric.LexicalJudge()
-        if kind == "supervised" and rest:
-            return autorubric.SupervisedJudge.fit(autorubric.RubricDataset.from_file(rest))
-        if kind == "recorded" and rest:
-            path, rater = _split_rater(rest)
-            return autorubric.RecordedJudge.from_csv(path, rater)
-        if kind in _OWN:
-            raise ArgumentError("give lexical, supervised:TRAIN or recorded:CSV#RATER")
-        if not colon:
-            _refuse_slip(text)
-        return _model(text, api_base, cache_dir)
-    except FileError:
-        raise
-    # The models' specs are pydantic's, whose errors are plain ValueErrors.
-    except ValueError as error:
-        raise ArgumentError(f"--judge {text!r}: {_first_fault(error)}") from None
-
-
-def _split_rater(rest: str) -> tuple[str, str | None]:
-    path, mark, rater = rest.rpartition("#")
-    if not mark or Path(rest).exists():
-        return rest, None
-    return path, rater or None
-
-
-def _refuse_slip(text: str) -> None:
-    """Refuses a name that is nearly one of our own: no provider has such a model."""
-    # Late, since only a model's name needs it.
-    from difflib import get_close_matches
-
-    near = get_close_matches(text.lower(), _OWN, n=1, cutoff=0.8)
-    if near:
-        raise ArgumentError(f"no model is called so; did you mean {near[0]!r}?")
-
-
-def _model(name: str, api_base: str | None, cache_dir: Path | None) -> JudgeLike:
-    settings: dict[str, Any] = {"model": name, "api_base": api_base}
-    if cache_dir is not None:
-        settings |= {"cache_enabled": True, "cache_dir": cache_dir}
-    return autorubric.LLMConfig(**settings)
-
-
-def _first_fault(error: ValueError) -> str:
-    errors = getattr(error, "errors", None)
-    return str(errors()[0]["msg"]).removeprefix("Value error, ") if callable(errors) else str(error)
+    return named_judges(given, api_base=api_base, cache_dir=cache_dir)

@@ -255,11 +255,6 @@ def run_resumable(
         shard: Which part of the dataset, and of how many; None for all of it.
         options: As for `EvalConfig`, with a name.
     """
-    # Late, since `--help` should not wait for it.
-    import logging
-
-    # How to go on is said here, in the command line's own terms.
-    logging.getLogger("autorubric.eval").addHandler(logging.NullHandler())
     dataset, config = _sharded(dataset, autorubric.EvalConfig(**options), shard)
     try:
         return autorubric.EvalRunner(dataset, grader, config).run_sync()

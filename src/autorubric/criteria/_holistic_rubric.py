@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -44,11 +44,12 @@ class HolisticRubricCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "ordinal"
 
-    levels: tuple[RubricLevel, ...]
+    # Lists are what users give; what is kept is a tuple.
+    levels: Sequence[RubricLevel]
 
     @field_validator("levels")
     @classmethod
-    def _check_levels(cls, levels: tuple[RubricLevel, ...]) -> tuple[RubricLevel, ...]:
+    def _check_levels(cls, levels: Sequence[RubricLevel]) -> tuple[RubricLevel, ...]:
         if len(levels) < 2:
             raise ValueError(f"{len(levels)} levels are too few; give two or more")
         names = [level.name.strip().casefold() for level in levels]

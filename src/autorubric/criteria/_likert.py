@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self, cast
 
 from pydantic import (
@@ -51,13 +51,14 @@ class LikertCriterion(BaseCriterion):
 
     level: ClassVar[Level] = "ordinal"
 
-    scale: tuple[LikertItem, ...] = ()
+    # Lists are what users give; what is kept is a tuple.
+    scale: Sequence[LikertItem] = ()
     rating: BoundInt = Field(default=cast(BoundInt, None))
     explanation: TextField = TextField()
 
     @field_validator("scale")
     @classmethod
-    def _check_scale(cls, scale: tuple[LikertItem, ...]) -> tuple[LikertItem, ...]:
+    def _check_scale(cls, scale: Sequence[LikertItem]) -> tuple[LikertItem, ...]:
         values = [item.val for item in scale]
         repeated = sorted(val for val, count in Counter(values).items() if count > 1)
         if repeated:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -68,12 +68,13 @@ class Criterion(BaseCriterion):
     """
 
     requirement: str = Field(min_length=1)
-    options: tuple[CriterionOption, ...] | None = None
+    # Lists are what users give; what is kept is a tuple.
+    options: Sequence[CriterionOption] | None = None
     scale_type: ScaleType = "ordinal"
 
     @field_validator("options")
     @classmethod
-    def _check_options(cls, options: tuple[CriterionOption, ...] | None) -> Any:
+    def _check_options(cls, options: Sequence[CriterionOption] | None) -> Any:
         if options is None:
             return None
         folded = [option.label.strip().casefold() for option in options]
@@ -82,7 +83,7 @@ class Criterion(BaseCriterion):
             raise ValueError(f"options repeat the label {', '.join(map(repr, repeated))}; labels are unique")
         if sum(not option.na for option in options) < 2:
             raise ValueError("options need at least two that are not NA")
-        return options
+        return tuple(options)
 
     @property
     def level(self) -> Level:  # type: ignore[override]

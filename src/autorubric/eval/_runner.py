@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextlib import aclosing, nullcontext, suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric._logs import logger_of
 from autorubric._sync import loop_is_running, run_sync
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from autorubric.graders import Grader
     from autorubric.llm import SpendingLimit
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,9 @@ class EvalRunner:
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
             self._stopped(opened, "stopped" if is_stopped else "failed")
+            if is_stopped:
+                # Loggers are silent by default, and whoever interrupts wants to know.
+                error.add_note(self._how_to_resume(opened))
             await self._closed(opened)
             raise
         await self._closed(opened)

@@ -1,16 +1,73 @@
-"""What joins the library to other products; each needs a package of its own, loaded when it is used."""
+"""What joins the library to other products: tests, training, tracing, MCP, Ray; loaded when it is used."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from autorubric.errors import MissingDependencyError
-
 if TYPE_CHECKING:
+    from autorubric.graders import Grader
+    from autorubric.integrations._assertions import (
+        assert_rubric as assert_rubric,
+        assert_rubric_async as assert_rubric_async,
+    )
     from autorubric.integrations._mcp import HttpAddress
     from autorubric.integrations._mcp_tools import ToolServer
+    from autorubric.integrations._rewards import (
+        as_async_reward as as_async_reward,
+        as_reward as as_reward,
+        as_verifiers_reward as as_verifiers_reward,
+    )
 
-__all__ = ["build_mcp_server", "http_address", "serve_mcp"]
+_HOMES = {
+    "as_async_reward": "_rewards",
+    "as_reward": "_rewards",
+    "as_verifiers_reward": "_rewards",
+    "assert_rubric": "_assertions",
+    "assert_rubric_async": "_assertions",
+}
+
+__all__ = [
+    "as_async_reward",
+    "as_reward",
+    "as_verifiers_reward",
+    "assert_rubric",
+    "assert_rubric_async",
+    "build_mcp_server",
+    "http_address",
+    "serve_mcp",
+    "traced",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Every pytest run in the environment imports this package for the plugin in it.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'autorubric.integrations' has no attribute {name!r}")
+    return getattr(import_module(f"autorubric.integrations.{_HOMES[name]}"), name)
+
+
+def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None) -> Grader:
+    """The grader, with an OpenTelemetry span for each text that it grades and each vote that is cast.
+
+    Spans lie in whatever span is current where grading begins. That of a text (`grade`) has a
+    `gen_ai.evaluation.result` event for each criterion; below it stands one for each call of a judge, with
+    the attributes of the GenAI semantic conventions. Use it wherever a `Grader` is taken; what stands in run
+    folders is the same. Only functions that look into a `CriterionGrader` (`estimate`, `red_team`,
+    `RubricThreshold`) want the grader itself.
+
+    Args:
+        grader: Who grades.
+        content: Whether prompts, replies and reasons are put into spans. They hold what the texts hold.
+        tracer_provider: An `opentelemetry.trace.TracerProvider`; None for the global one, at the time that
+            something is graded.
+
+    Raises:
+        MissingDependencyError: The package `opentelemetry` is not installed.
+    """
+    module = _loaded("_otel", "tracing", "opentelemetry", "otel")
+    grader_with_spans: Grader = module.TracedGrader(grader, content, tracer_provider)
+    return grader_with_spans
 
 
 def build_mcp_server(tools: ToolServer) -> Any:
@@ -48,10 +105,16 @@ def http_address(host: str, port: int, token: str | None) -> HttpAddress:
 
 
 def _loaded_mcp() -> Any:
+    return _loaded("_mcp", "the MCP server", "mcp", "mcp")
+
+
+def _loaded(module: str, what: str, package: str, extra: str) -> Any:
     try:
-        from autorubric.integrations import _mcp
+        return import_module(f"autorubric.integrations.{module}")
     except ImportError as error:
+        # Late, as this package's own names are.
+        from autorubric.errors import MissingDependencyError
+
         raise MissingDependencyError(
-            f"the MCP server needs the package mcp ({error}); pip install 'autorubric[mcp]'"
+            f"{what} needs the package {package} ({error}); pip install 'autorubric[{extra}]'"
         ) from error
-    return _mcp

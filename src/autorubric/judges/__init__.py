@@ -18,6 +18,7 @@ from autorubric.judges._fitting import ask_fitting, demand_text
 from autorubric.judges._function import FunctionJudge
 from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._model import ModelJudge, asked_of
+from autorubric.judges._named import named_judges
 from autorubric.judges._recorded import RecordedJudge
 from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
 from autorubric.judges._supervised import SupervisedJudge
@@ -46,6 +47,7 @@ __all__ = [
     "asked_of",
     "demand_text",
     "is_blank",
+    "named_judges",
     "seat_judges",
     "shared_error",
 ]

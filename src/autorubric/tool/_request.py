@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -45,7 +45,8 @@ class CritiqueRequest(BaseModel):
 
     content: str = Field(description="The text, code or data to evaluate; data as a JSON string.")
     content_type: ContentType = Field(default="auto", description="What the content is; auto finds out.")
-    criteria: tuple[str, ...] = Field(
+    # One name, a list or a tuple; what is kept is a tuple.
+    criteria: Sequence[str] = Field(
         description=(
             "What to evaluate: correctness, completeness, quality, security, performance, style, safety, or "
             "names of your own; or the path of one rubric file."
@@ -109,7 +110,7 @@ class CritiqueRequest(BaseModel):
 
     @field_validator("criteria")
     @classmethod
-    def _check_criteria(cls, criteria: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_criteria(cls, criteria: Sequence[str]) -> tuple[str, ...]:
         names = tuple(dict.fromkeys(name.strip() for name in criteria))
         for name in names:
             if not name or len(name) > _LONGEST_NAME or not name.isprintable():
@@ -163,7 +164,7 @@ def _fault(found: Any) -> str:
             return f"{place}: it is missing"
         case "extra_forbidden":
             return f"{place}: unknown argument; {nearest_key(place, CritiqueRequest.model_fields)}"
-        case "tuple_type":
+        case "is_instance_of":
             return f"{place}: give a list of names; got {shortened(found['input'])}"
         case _:
             message = found["msg"].removeprefix("Value error, ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -92,7 +92,7 @@ def is_rubric_file(name: str) -> bool:
     return Path(name).suffix.lower() in FORMATS and FORMATS[Path(name).suffix.lower()] != "jsonl"
 
 
-def rubric_of(criteria: tuple[str, ...], *places: Workspace | None) -> Rubric:
+def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
     """The rubric that a request's criteria stand for.
 
     Args:

@@ -1,0 +1,13 @@
+"""The library's loggers: below `autorubric`, and silent until an application listens to them."""
+
+from __future__ import annotations
+
+import logging
+
+# Without a handler, warnings would go to stderr.
+logging.getLogger("autorubric").addHandler(logging.NullHandler())
+
+
+def logger_of(module: str) -> logging.Logger:
+    """The logger of one of the library's modules, by the module's name."""
+    return logging.getLogger(module)

@@ -1,0 +1,148 @@
+"""Asserting that a text meets a rubric: under pytest, under unittest, or anywhere else."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from autorubric._sync import run_sync
+from autorubric.errors import ArgumentError, NotJudgedError
+from autorubric.graders import CriterionGrader, Grader
+from autorubric.integrations._failure_message import failure_message, shown
+from autorubric.integrations._rubrics import RubricLike, rubric_from, why_not_judged
+from autorubric.integrations._test_in_progress import current_test
+from autorubric.judges import LexicalJudge
+from autorubric.reporting import GradingTask
+from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import Submission
+
+
+def assert_rubric(
+    text: Any,
+    rubric: RubricLike | Path | str,
+    min_score: float | None = None,
+    *,
+    grader: Grader | None = None,
+    query: str | None = None,
+    reference_submission: str | None = None,
+    item_id: str | None = None,
+) -> EnsembleEvaluationReport:
+    """The report on a text that scores at least `min_score`.
+
+    Works in any test, also inside a running event loop, which then waits: `await assert_rubric_async(…)`
+    lets it go on.
+
+    Args:
+        text: What is judged; whatever `Rubric.grade` takes.
+        rubric: A rubric, its file, a mapping or list as `Rubric.from_dict` reads it, or that as JSON.
+        min_score: The lowest score that passes; None for that of the test's `rubric` marker.
+        grader: Who judges; None for the pytest run's own grader (`--rubric-judge`), which is the offline
+            `LexicalJudge` by default, and outside of pytest always.
+        query: What the text answers.
+        reference_submission: A good answer to compare with.
+        item_id: The text's id, by which recorded votes are found.
+
+    Raises:
+        AssertionError: The score is lower; the message lists criteria, votes and reasons.
+        NotJudgedError: There is no score, or all judges of a criterion failed: an error of the test.
+        ArgumentError: There is no `min_score`, or it is no number; or `text` or `rubric` is none.
+    """
+    __tracebackhide__ = True
+    asked = _Asked.of(text, rubric, min_score, grader, query, reference_submission, item_id)
+    return asked.passed(run_sync(asked.report()))
+
+
+async def assert_rubric_async(
+    text: Any,
+    rubric: RubricLike | Path | str,
+    min_score: float | None = None,
+    *,
+    grader: Grader | None = None,
+    query: str | None = None,
+    reference_submission: str | None = None,
+    item_id: str | None = None,
+) -> EnsembleEvaluationReport:
+    """`assert_rubric`, for asynchronous tests."""
+    __tracebackhide__ = True
+    asked = _Asked.of(text, rubric, min_score, grader, query, reference_submission, item_id)
+    return asked.passed(await asked.report())
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    task: GradingTask
+    min_score: float
+    grader: Grader
+
+    @classmethod
+    def of(
+        cls,
+        text: Any,
+        rubric: RubricLike | Path | str,
+        min_score: float | None,
+        grader: Grader | None,
+        query: str | None,
+        reference_submission: str | None,
+        item_id: str | None,
+    ) -> _Asked:
+        test = current_test()
+        least = _least(min_score)
+        grader = _grader(grader)
+        task = GradingTask(
+            submission=Submission.parse(text),
+            rubric=rubric_from(rubric),
+            query=query,
+            reference_submission=reference_submission,
+            item_id=item_id or "",
+            first_sample=test.attempt * _samples(grader) if test is not None else 0,
+        )
+        return cls(task, least, grader)
+
+    async def report(self) -> EnsembleEvaluationReport:
+        report = self.grader.aggregate(self.task, await self.grader.judge(self.task))
+        test = current_test()
+        if test is not None:
+            test.graded(report)
+        return report
+
+    def passed(self, report: EnsembleEvaluationReport) -> EnsembleEvaluationReport:
+        __tracebackhide__ = True
+        why = why_not_judged(report)
+        if why is not None or report.score is None:
+            raise NotJudgedError(f"the text could not be judged: {shown(why or '', 2000)}")
+        if report.score < self.min_score:
+            raise AssertionError(failure_message(report, self.min_score, self.task.submission.text or ""))
+        return report
+
+
+def _least(min_score: float | None) -> float:
+    if min_score is None:
+        test = current_test()
+        min_score = None if test is None else test.marked.get("min_score")
+    if min_score is None:
+        raise ArgumentError(
+            "there is no min_score; give it to assert_rubric, or mark the test: "
+            "@pytest.mark.rubric(min_score=0.7)"
+        )
+    if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
+        raise ArgumentError(f"min_score={min_score!r} is no score; give a number, on [0, 1] where normalised")
+    return float(min_score)
+
+
+def _grader(given: Grader | None) -> Grader:
+    test = current_test()
+    if test is None:
+        return given or CriterionGrader(judges=[LexicalJudge()])
+    if given is None:
+        return test.panel().grader()
+    test.panel().demand_leave(given)
+    return given
+
+
+def _samples(grader: Grader) -> int:
+    """Samples after which a judge's next are fresh; 0 where nobody would say anything else."""
+    if not isinstance(grader, CriterionGrader):
+        return 1
+    return max((seat.samples for seat in grader.seats if not seat.is_offline), default=0)

@@ -1,0 +1,89 @@
+"""What a test says of a text that scores too low: bounded, and no text or model can steer the terminal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from autorubric._blocks import printable
+from autorubric.types import EnsembleCriterionReport, EvaluationReport, JudgeVote
+
+_LONGEST: Final = 6000
+_VOTES: Final = 7
+_REASON: Final = 240
+_NAME: Final = 80
+_TEXT: Final = 400
+
+
+def failure_message(report: EvaluationReport, min_score: float, text: str) -> str:
+    """The score and what it came of: criteria, those that cost most first, with votes and reasons.
+
+    Args:
+        report: What grading the text gave, with a score.
+        min_score: The score that it should have.
+        text: The text.
+    """
+    judges = dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes)
+    score, least = _two_apart(report.score or 0.0, min_score)
+    lines = [f"the text scores {score}, and at least {least} is wanted; judged by {_list(list(judges))}"]
+    if report.length_penalty:
+        lines.append(f"{report.length_penalty:.3f} is taken off for its length")
+    ordered = sorted(report.report, key=_lost, reverse=True)
+    for place, criterion in enumerate(ordered):
+        if sum(map(len, lines)) > _LONGEST:
+            lines.append(f"  … and {len(ordered) - place} more criteria, which cost no more than these")
+            break
+        lines += _criterion_lines(criterion)
+    lines.append(f"text: {shown(text, _TEXT)}")
+    return "\n".join(lines)
+
+
+def shown(text: str, most: int) -> str:
+    """A text on one line, at most so many characters, control characters written out."""
+    line = " ".join(text[: 4 * most].split())
+    safe = printable(line)
+    return safe if len(safe) <= most and len(text) <= 4 * most else f"{safe[: most - 1]}…"
+
+
+def _two_apart(score: float, least: float) -> tuple[str, str]:
+    """Both with as many decimals as it takes to tell them apart, three at least."""
+    for digits in range(3, 17):
+        if f"{score:.{digits}f}" != f"{least:.{digits}f}":
+            break
+    return f"{score:.{digits}f}", f"{least:.{digits}f}"
+
+
+def _lost(criterion: EnsembleCriterionReport) -> float:
+    """What the criterion takes off the weighted sum, at most."""
+    weight = criterion.criterion.weight
+    if criterion.score_value is None:
+        return 0.0
+    return weight * (1.0 - criterion.score_value) if weight > 0 else -weight * criterion.score_value
+
+
+def _criterion_lines(criterion: EnsembleCriterionReport) -> list[str]:
+    answer = criterion.decision.answer
+    said = criterion.status if answer is None else _answer(answer.label or answer.code)
+    weight = f"weight {criterion.criterion.weight:g}"
+    head = f"  {said}  {shown(criterion.name, _NAME)} ({weight}): "
+    lines = [head + shown(criterion.criterion.requirement or "", _REASON)]
+    lines += [f"      {_vote(vote)}" for vote in criterion.votes[:_VOTES]]
+    if len(criterion.votes) > _VOTES:
+        lines.append(f"      … and {len(criterion.votes) - _VOTES} more votes")
+    return lines
+
+
+def _vote(vote: JudgeVote) -> str:
+    who = shown(vote.judge_id, _NAME)
+    if vote.status in ("failed", "not_asked"):
+        return f"{who}: {vote.status}" + (f" – {shown(vote.error, _REASON)}" if vote.error else "")
+    said = f"{who}: {_answer(vote.answer if vote.answer is not None else vote.status)}"
+    return f"{said} – {shown(vote.reason, _REASON)}" if vote.reason else said
+
+
+def _answer(answer: object) -> str:
+    return shown(str(answer), _NAME)
+
+
+def _list(judges: list[str]) -> str:
+    named = ", ".join(shown(judge, _NAME) for judge in judges[:_VOTES])
+    return named if len(judges) <= _VOTES else f"{named} and {len(judges) - _VOTES} more"

@@ -1,0 +1,156 @@
+"""The pytest plugin: options, the `rubric` marker, the `rubric_grader` fixture, outcomes.
+
+Every pytest run in the environment loads this module, so it and what it imports load nothing of the library
+beyond themselves; what grades is loaded by the first test that grades.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from autorubric.integrations._test_in_progress import (
+    TestInProgress,
+    current_test,
+    enter_test,
+    leave_test,
+    pass_line,
+)
+
+if TYPE_CHECKING:
+    from autorubric.graders import Grader
+    from autorubric.integrations._pytest_runs import Panel
+
+_MARKER = "rubric(min_score, repeats=1, min_pass_rate=1.0): grades texts with assert_rubric"
+_PANEL: pytest.StashKey[Panel] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options; what they say may stand in the ini file too, without leave to ask models."""
+    group = parser.getgroup("autorubric", "texts graded against rubrics")
+    group.addoption(
+        "--rubric-judge",
+        action="append",
+        metavar="J",
+        help="who grades, and leave to ask models: a model's name, lexical, supervised:TRAIN, "
+        "recorded:CSV#RATER; repeat it for a panel (ini: rubric_judge, which gives no leave)",
+    )
+    group.addoption(
+        "--rubric-api-base", metavar="URL", help="where models are reached (ini: rubric_api_base)"
+    )
+    group.addoption(
+        "--rubric-cache-dir", metavar="DIR", help="folder that keeps models' replies (ini: rubric_cache_dir)"
+    )
+    parser.addini("rubric_judge", "who grades, one judge a line", type="linelist", default=["lexical"])
+    parser.addini("rubric_api_base", "where models are reached", default="")
+    parser.addini("rubric_cache_dir", "folder that keeps models' replies", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the marker."""
+    config.addinivalue_line("markers", _MARKER)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Closes what the run's grader holds."""
+    if _PANEL in config.stash:
+        config.stash[_PANEL].close()
+
+
+@pytest.fixture(scope="session")
+def rubric_grader(pytestconfig: pytest.Config) -> Grader:
+    """The run's grader: of `--rubric-judge`, or of `rubric_judge` in the ini file; offline by default."""
+    return _panel(pytestconfig).grader()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Tells assertions which test is running."""
+    marker = item.get_closest_marker("rubric")
+    enter_test(TestInProgress(partial(_panel, item.config), dict(marker.kwargs) if marker else {}))
+    try:
+        return (yield)
+    finally:
+        leave_test()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuses a marker that cannot work."""
+    marker = item.get_closest_marker("rubric")
+    if marker is not None:
+        _runs().check_marker(item, marker)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
+    """Runs the body of a test as often as its marker says."""
+    test = current_test()
+    if test is None or test.repeating or test.marked.get("repeats", 1) == 1:
+        return None
+    test.repeating = True
+    _runs().repeat(pyfuncitem, test)
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds figures to a test that graded, and makes a judge's failure an error."""
+    report = yield
+    test = current_test()
+    if call.when != "call" or test is None:
+        return report
+    is_unjudged = report.failed and call.excinfo is not None and _is_judge_error(call.excinfo.value)
+    if test.reports:
+        figures = _runs().properties(test, None if is_unjudged or report.skipped else report.passed)
+        item.user_properties += figures
+        report.user_properties += figures
+    if is_unjudged:
+        # Failed reports of the call are failures in JUnit files, whatever `pytest_report_teststatus` says.
+        report.when = "setup"
+    return report
+
+
+def _is_judge_error(error: BaseException) -> bool:
+    errors = sys.modules.get("autorubric.errors")
+    return errors is not None and isinstance(error, errors.JudgeError)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Lists the tests that were repeated, each once."""
+    told = [
+        (report.nodeid, dict(report.user_properties))
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.getreports(outcome)
+        if any(name == "rubric_repeats" for name, _ in report.user_properties)
+    ]
+    if told:
+        terminalreporter.section("rubric repeats")
+        for nodeid, figures in told:
+            terminalreporter.line(f"{nodeid}: {_told(figures)}")
+
+
+def _told(figures: dict[str, Any]) -> str:
+    repeats = int(figures["rubric_repeats"])
+    low, high = (float(figures[f"rubric_pass_rate_{end}"]) for end in ("low", "high"))
+    line = pass_line(round(float(figures["rubric_pass_rate"]) * repeats), repeats, low, high)
+    score = figures.get("rubric_score")
+    return line if score is None else f"{line}; mean score {float(score):.3f}"
+
+
+def _panel(config: pytest.Config) -> Panel:
+    """The run's own grader, made when it is first wanted."""
+    if _PANEL not in config.stash:
+        config.stash[_PANEL] = _runs().panel_of(config)
+    return config.stash[_PANEL]
+
+
+@cache
+def _runs() -> Any:
+    return import_module("autorubric.integrations._pytest_runs")

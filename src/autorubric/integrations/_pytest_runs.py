@@ -1,0 +1,158 @@
+"""What the pytest plugin does once a test grades: the run's grader, repeats, figures."""
+
+from __future__ import annotations
+
+import unittest
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from autorubric._sync import run_sync
+from autorubric.errors import ArgumentError
+from autorubric.graders import CriterionGrader, Grader
+from autorubric.integrations._failure_message import shown
+from autorubric.integrations._test_in_progress import TestInProgress, pass_line
+from autorubric.judges import named_judges
+
+_ARGUMENTS: Final = ("min_score", "repeats", "min_pass_rate")
+_PREFIX: Final = "rubric_"
+_SHOWN_FAILURES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """The run's own grader.
+
+    Attributes:
+        own: The grader.
+        named: The judges in it, as they were given.
+        has_leave: Whether models may be asked: the command line names one.
+    """
+
+    own: CriterionGrader
+    named: tuple[str, ...]
+    has_leave: bool
+
+    def grader(self) -> CriterionGrader:
+        """The grader; skips the test where it may not be asked."""
+        self.demand_leave(self.own)
+        return self.own
+
+    def demand_leave(self, grader: Grader) -> None:
+        """Skips the test where a grader asks models and the command line gives no leave."""
+        if grader.models and not self.has_leave:
+            models = ", ".join(dict.fromkeys(model.model for model in grader.models))
+            pytest.skip(f"it asks {models}, which may cost money; give --rubric-judge MODEL to allow it")
+
+    def close(self) -> None:
+        """Closes the grader's connections and files."""
+        run_sync(self.own.aclose())
+
+
+def panel_of(config: pytest.Config) -> Panel:
+    """The grader that the command line names, or else the ini file.
+
+    Raises:
+        UsageError: What is named is no judge.
+    """
+    given: list[str] | None = config.getoption("--rubric-judge")
+    named = config.getini("rubric_judge") if given is None else given
+    cache_dir = config.getoption("--rubric-cache-dir") or config.getini("rubric_cache_dir")
+    try:
+        judges = named_judges(
+            named,
+            api_base=config.getoption("--rubric-api-base") or config.getini("rubric_api_base") or None,
+            cache_dir=Path(config.rootpath, cache_dir) if cache_dir else None,
+            option="rubric_judge" if given is None else "--rubric-judge",
+        )
+        own = CriterionGrader(judges=judges)
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None
+    return Panel(own=own, named=tuple(named), has_leave=given is not None and bool(own.models))
+
+
+def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
+    """Refuses arguments of the marker that cannot work.
+
+    Raises:
+        ArgumentError: Saying which, and what is allowed.
+    """
+    where = f"@pytest.mark.rubric of {item.name}"
+    if marker.args or set(marker.kwargs) - set(_ARGUMENTS):
+        given = [*map(repr, marker.args), *(set(marker.kwargs) - set(_ARGUMENTS))]
+        raise ArgumentError(f"{where}: {', '.join(given)}; give {', '.join(_ARGUMENTS)}, all by name")
+    repeats, rate = marker.kwargs.get("repeats", 1), marker.kwargs.get("min_pass_rate", 1.0)
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
+        raise ArgumentError(f"{where}: repeats={repeats!r}; give a whole number from 1 up")
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0.0 < rate <= 1.0:
+        raise ArgumentError(f"{where}: min_pass_rate={rate!r}; give a share above 0, up to 1")
+    if repeats > 1 and _is_unittest(item):
+        raise ArgumentError(
+            f"{where}: repeats={repeats}, and a method of unittest.TestCase runs once; use a test function"
+        )
+
+
+def _is_unittest(item: pytest.Item) -> bool:
+    cls = item.cls if isinstance(item, pytest.Function) else None
+    return cls is not None and issubclass(cls, unittest.TestCase)
+
+
+def repeat(function: pytest.Function, test: TestInProgress) -> None:
+    """Runs the body of a test as often as its marker says; fixtures are those of the first time.
+
+    Raises:
+        Failed: Too few of the times passed.
+        BaseException: Whatever else the body raises, a `JudgeError` too, at once.
+    """
+    repeats: int = test.marked["repeats"]
+    rate: float = test.marked.get("min_pass_rate", 1.0)
+    failures: list[tuple[int, str]] = []
+    for attempt in range(repeats):
+        test.attempt = attempt
+        try:
+            function.ihook.pytest_pyfunc_call(pyfuncitem=function)
+        except (AssertionError, pytest.fail.Exception) as failure:
+            failures.append((attempt, str(failure)))
+    test.passed = (repeats - len(failures), repeats)
+    # As many as make the share, whatever the rounding of `rate * repeats`.
+    wanted = ceil(rate * repeats - 1e-9)
+    if repeats - len(failures) < wanted:
+        line = pass_line(*test.passed, *_interval(*test.passed))
+        told = [f"{line}; at least {wanted} of {repeats} are wanted"]
+        told += [f"repeat {attempt + 1}: {text}" for attempt, text in failures[:_SHOWN_FAILURES]]
+        if len(failures) > _SHOWN_FAILURES:
+            told.append(f"… and {len(failures) - _SHOWN_FAILURES} more that failed")
+        pytest.fail("\n".join(told), pytrace=False)
+
+
+def properties(test: TestInProgress, passed: bool | None) -> list[tuple[str, object]]:
+    """What is recorded of a test that graded, for JUnit files and other plugins.
+
+    Args:
+        test: The test.
+        passed: Whether it passed; None where it could not be judged, or was skipped.
+    """
+    scores = [report.score for report in test.reports if report.score is not None]
+    costs = [one.completion_cost for one in test.reports if one.completion_cost is not None]
+    times, repeats = test.passed or (int(bool(passed)), 1)
+    found: dict[str, object] = {
+        "score": round(sum(scores) / len(scores), 6) if scores else None,
+        "pass_rate": None if passed is None else round(times / repeats, 6),
+        "judge": ", ".join(shown(judge, 80) for judge in test.judges),
+        "cost": round(sum(costs), 9) if costs else None,
+    }
+    if test.passed is not None:
+        low, high = _interval(times, repeats)
+        found |= {"repeats": repeats, "pass_rate_low": round(low, 6), "pass_rate_high": round(high, 6)}
+    return [(_PREFIX + name, value) for name, value in found.items() if value is not None]
+
+
+def _interval(passed: int, repeats: int) -> tuple[float, float]:
+    # Late: it loads numpy and scipy, which only a test that is repeated needs.
+    from autorubric.metrics import wilson
+
+    rate = wilson(passed, repeats)
+    return float(rate.low or 0.0), float(1.0 if rate.high is None else rate.high)

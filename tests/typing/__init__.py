@@ -1,0 +1,1 @@
+"""The public names as type checkers see them."""
