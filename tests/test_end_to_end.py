@@ -24,7 +24,7 @@ from autorubric import (
     evaluate_sync,
 )
 from tests.criteria.kinds import KINDS
-from tests.servers.fixtures import OpenAIServer
+from tests.servers.fixtures import PASSING_FAULTS, OpenAIServer
 
 TRANSPORTS = ("openai_compatible", "litellm")
 KEY = "sk-sentinel-3f1c"
@@ -86,15 +86,9 @@ def test_a_model_grades_with_reasons_and_tokens(transport: str, openai_server: O
 
 
 FAULTS: list[dict[str, Any] | str] = [
-    {"do": "status", "status": 429, "headers": {"Retry-After": "0"}},
-    {"do": "status", "status": 429},
-    {"do": "status", "status": 500},
-    "reset",
-    "truncated",
+    *PASSING_FAULTS,
     {"do": "answer", "content": '{"reason": "cut of'},
-    {"do": "answer", "content": ""},
     {"do": "answer", "content": "I think MET."},
-    {"do": "raw", "body": "<html>busy</html>"},
 ]
 
 

@@ -173,6 +173,8 @@ def test_ten_megabytes_in_every_file(form: str, tmp_path: Path) -> None:
     with bounded(seconds=90, mebibytes=1200):
         RubricDataset(items=[DataItem(id="a", submission=text)]).to_file(path)
         assert RubricDataset.from_file(path)[0].submission == text
+        if form in ("jsonl", "parquet"):
+            assert RubricDataset.stream(path)[0].submission == text
 
 
 def test_ten_megabytes_are_too_long_for_the_tool() -> None:

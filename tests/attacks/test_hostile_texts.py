@@ -86,9 +86,12 @@ def test_dataset_files_lose_nothing(name: str, form: str, tmp_path: Path) -> Non
     items = [DataItem(id="a", submission=text, prompt=text, reference_submission=f"x{text}")]
     path = tmp_path / f"d.{form}"
     RubricDataset(items=items).to_file(path)
-    back = RubricDataset.from_file(path)
-    assert back[0].submission == text
-    assert (back.get_item_prompt(0), back.get_item_reference_submission(0)) == (text, f"x{text}")
+    backs = [RubricDataset.from_file(path)]
+    if form in ("jsonl", "parquet"):
+        backs.append(RubricDataset.stream(path))
+    for back in backs:
+        assert back[0].submission == text
+        assert (back.get_item_prompt(0), back.get_item_reference_submission(0)) == (text, f"x{text}")
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric.cli.eval import made_name
+from autorubric.cli._runs import made_name
 from tests.cli.conftest import LABELS, RUBRIC, TEXTS, Cli, write_votes
 from tests.servers.fixtures import OpenAIServer
 

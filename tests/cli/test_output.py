@@ -54,6 +54,7 @@ def failing(error: BaseException) -> int:
         (PermissionError(13, "Permission denied", "there"), 2, "Error: there: Permission denied\n"),
         (OSError("no space"), 2, "Error: no space\n"),
         (KeyboardInterrupt(), 130, "Stopped.\n"),
+        (KeyboardInterrupt("Go on so."), 130, "Stopped. Go on so.\n"),
     ],
 )
 def test_errors_become_a_line_and_a_code(

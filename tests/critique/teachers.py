@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from autorubric import TeacherPrompt
+from autorubric import TeacherPrompt, TeacherReply
+
+ROUTED_MODEL = "meta-llama/llama-3.3-70b-instruct:free"
 
 PAYLOAD = {"payload": {"trip_days": [{"activities": ["Walk", "Museum at 9:00"]}]}}
 
@@ -73,3 +75,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def good(prompt: TeacherPrompt) -> str:
     """A teacher that finds the same in every draft."""
     return json.dumps(critique(id=prompt.draft_id))
+
+
+def routed(text: str) -> TeacherReply:
+    """A reply of which a router says where it came from."""
+    return TeacherReply(
+        text=text,
+        provider="openrouter",
+        selected_model=ROUTED_MODEL,
+        attempted_models=(ROUTED_MODEL,),
+        request_id="req-abc123",
+        usage={"total_tokens": 450},
+        latency_s=2.1,
+    )

@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import LLMConfig, generate_critiques, refine
 from tests.critique.teachers import critique, draft, read_lines, scored, write_lines
-from tests.servers.fixtures import OpenAIServer
+from tests.servers.fixtures import PASSING_FAULTS, OpenAIServer
 
 KEY = "sk-sentinel-3f1c"
 TRANSPORTS = ("openai_compatible", "litellm")
@@ -52,14 +52,9 @@ def test_a_record_says_which_model_answered(
 
 
 FAULTS: list[dict[str, Any] | str] = [
-    {"do": "status", "status": 429, "headers": {"Retry-After": "0"}},
-    {"do": "status", "status": 500},
-    "reset",
-    "truncated",
+    *PASSING_FAULTS,
     {"do": "answer", "content": '{"id": "cut of'},
-    {"do": "answer", "content": ""},
     {"do": "answer", "payload": {"verdict": "pass"}},
-    {"do": "raw", "body": "<html>busy</html>"},
 ]
 
 

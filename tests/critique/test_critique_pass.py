@@ -13,12 +13,21 @@ import pytest
 
 from autorubric import (
     TeacherPrompt,
-    TeacherReply,
     generate_critiques,
     load_critique_schema,
 )
 from autorubric.critique._records import LONGEST_RAW
-from tests.critique.teachers import CRITIQUE, PAYLOAD, critique, draft, good, read_lines, write_lines
+from tests.critique.teachers import (
+    CRITIQUE,
+    PAYLOAD,
+    ROUTED_MODEL,
+    critique,
+    draft,
+    good,
+    read_lines,
+    routed,
+    write_lines,
+)
 
 
 @pytest.fixture
@@ -166,21 +175,11 @@ def test_any_evaluator_will_do(teacher: Any, drafts: Path, tmp_path: Path) -> No
 def test_a_teacher_may_say_where_its_reply_came_from(tmp_path: Path) -> None:
     """What a `TeacherReply` knows stands in the record."""
     drafts = write_lines(tmp_path / "drafts.jsonl", [draft(0)])
-    model = "meta-llama/llama-3.3-70b-instruct:free"
-    reply = TeacherReply(
-        text=json.dumps(CRITIQUE),
-        provider="openrouter",
-        selected_model=model,
-        attempted_models=(model,),
-        request_id="req-abc123",
-        usage={"total_tokens": 450},
-        latency_s=2.1,
-    )
-    stats = generate_critiques(drafts, tmp_path, lambda prompt: reply)
+    stats = generate_critiques(drafts, tmp_path, lambda prompt: routed(json.dumps(CRITIQUE)))
     expected = {
         "provider": "openrouter",
-        "selected_model": model,
-        "attempted_models": [model],
+        "selected_model": ROUTED_MODEL,
+        "attempted_models": [ROUTED_MODEL],
         "request_id": "req-abc123",
         "timing": {"latency_s": 2.1},
         "usage": {"total_tokens": 450},

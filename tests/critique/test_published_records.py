@@ -11,13 +11,12 @@ import pytest
 
 from autorubric import TeacherPrompt, TeacherReply, generate_critiques, load_critique_schema
 from autorubric.critique import load_critique_prompt_template
-from tests.critique.teachers import CRITIQUE, critique, draft, read_lines, write_lines
+from tests.critique.teachers import CRITIQUE, ROUTED_MODEL, critique, draft, read_lines, routed, write_lines
 
-MODEL = "meta-llama/llama-3.3-70b-instruct:free"
 TEACHER: dict[str, Any] = {
     "provider": "openrouter",
-    "selected_model": MODEL,
-    "attempted_models": [MODEL],
+    "selected_model": ROUTED_MODEL,
+    "attempted_models": [ROUTED_MODEL],
     "request_id": "req-abc123",
     "timing": {"latency_s": 2.1},
     "usage": {"total_tokens": 450},
@@ -50,7 +49,10 @@ MANIFEST: dict[str, Any] = {
     "generated_at": "2026-01-28T14:23:45.123456+00:00",
     "inputs": {"drafts_path": "data/interim/drafts_v1.jsonl", "drafts_hash": "abc123..."},
     "critique_schema": {"path": "critique.schema.json", "hash": "def456...", "version": "v1"},
-    "teacher_config": {"models": [MODEL, "..."], "generation": {"temperature": 0.2, "max_tokens": 1500}},
+    "teacher_config": {
+        "models": [ROUTED_MODEL, "..."],
+        "generation": {"temperature": 0.2, "max_tokens": 1500},
+    },
     "counts": {
         "total_drafts": 100,
         "processed": 100,
@@ -138,15 +140,7 @@ def teacher_of(given: list[str]) -> Any:
     """A teacher that says where its replies came from."""
 
     def teacher(prompt: TeacherPrompt) -> TeacherReply:
-        return TeacherReply(
-            text=given[int(prompt.draft_id.removeprefix("draft_"))],
-            provider="openrouter",
-            selected_model=MODEL,
-            attempted_models=(MODEL,),
-            request_id="req-abc123",
-            usage={"total_tokens": 450},
-            latency_s=2.1,
-        )
+        return routed(given[int(prompt.draft_id.removeprefix("draft_"))])
 
     return teacher
 

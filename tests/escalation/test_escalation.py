@@ -126,6 +126,13 @@ def test_thresholds_of_single_criteria(world: World, tmp_path: Path) -> None:
     assert one.escalated_share == 0.5
 
 
+def test_a_misspelt_criterion_of_a_replay_is_told(world: World, tmp_path: Path) -> None:
+    """Instead of a replay with the common threshold."""
+    config = EscalationConfig(["strong"], threshold=0.0, per_criterion={"c": 1.0})
+    with pytest.raises(ArgumentError, match="no criterion is called 'c'; there are 'a', 'b'"):
+        replay_escalation(full_run(world, tmp_path), config)
+
+
 def test_the_curve_runs_from_the_cheap_to_the_strong_judge(world: World, tmp_path: Path) -> None:
     """Nothing is escalated at 0, everything at 1 where nobody is certain; the ends are the two alone."""
     curve = calibrate_escalation(full_run(world, tmp_path), judges=["strong"])

@@ -13,6 +13,7 @@ from autorubric import Criterion, CriterionGrader, EvalResult, Rubric
 from autorubric.errors import ArgumentError
 from autorubric.judges import ModelJudge
 from autorubric.llm import LLMClient, LLMConfig, ModelRequest
+from autorubric.values import TokenUsage
 from tests.doubles import ScriptedTransport, model_reply
 from tests.eval.runs import run, small_dataset
 from tests.servers.fixtures import OpenAIServer
@@ -23,8 +24,10 @@ MET = {"reason": "r", "verdict": "MET"}
 
 def yes(cost: float = 0.01, **config: Any) -> tuple[CriterionGrader, ScriptedTransport]:
     """A grader whose model says yes for so many dollars."""
-    transport = ScriptedTransport(lambda _: model_reply(MET, cost=cost))
-    settings = LLMConfig(**{"model": "openai/double", "extra_params": PRICED, **config})
+    sent = round(cost / PRICED["input_cost_per_token"])
+    usage = TokenUsage(prompt_tokens=sent, completion_tokens=1, total_tokens=sent + 1)
+    transport = ScriptedTransport(lambda _: model_reply(MET, usage=usage))
+    settings = LLMConfig(**{"model": "openai/double", **PRICED, **config})
     judge = ModelJudge(judge_id="m", client=LLMClient(settings, transport=transport))
     return CriterionGrader(judges=[judge]), transport
 
@@ -75,8 +78,8 @@ def test_a_run_stops_at_its_cost(tmp_path: Path) -> None:
 
 def test_an_unknown_price_is_refused_before_anything_is_done(tmp_path: Path) -> None:
     """The model is named, a fallback too; there is no call and no folder."""
-    grader, transport = yes(extra_params={}, fallbacks=("groq/other",))
-    with pytest.raises(ArgumentError, match=r"openai/double \(.*groq/other \("):
+    grader, transport = yes(input_cost_per_token=None, output_cost_per_token=None, fallbacks=("groq/other",))
+    with pytest.raises(ArgumentError, match=r"openai/double \(.*groq/other \(.*give its LLMConfig input"):
         run(tmp_path, None, grader=grader, max_cost=1.0)
     assert transport.requests == []
     assert not (tmp_path / "run").exists()
@@ -100,6 +103,24 @@ def test_hundreds_in_flight_over_http_send_what_is_allowed(
     assert len(openai_server.log()) == 111
     lines = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 111
+
+
+def test_a_run_on_a_server_of_ones_own_stops_at_its_cost(openai_server: OpenAIServer, tmp_path: Path) -> None:
+    """A reply costs its 100 tokens at a tenth of a cent, and its vote says so; a new price voids no vote."""
+    priced = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.0}
+    config = LLMConfig(model="hosted_vllm/m", api_base=openai_server.api_base, max_tokens=50, **priced)
+    options: dict[str, Any] = {"grader": CriterionGrader(judges=[config]), "max_concurrent_items": 1}
+    stopped = run(tmp_path, None, max_cost=0.6, **options)
+    sent = len(openai_server.log())
+    assert stopped.stopped == "max_cost"
+    assert 0 < sent < 6
+    votes = (tmp_path / "run" / "votes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(vote)["vote"]["completion_cost"] for vote in votes] == pytest.approx([0.1] * sent)
+    dearer = config.model_copy(update={"input_cost_per_token": 0.002})
+    whole = run(tmp_path, None, max_cost=9, grader=CriterionGrader(judges=[dearer]))
+    assert whole.stopped is None
+    assert len(openai_server.log()) == 8
+    assert whole.total_completion_cost == pytest.approx(0.1 * sent + 0.2 * (8 - sent))
 
 
 def test_calls_saved_are_told_of_the_run(tmp_path: Path) -> None:

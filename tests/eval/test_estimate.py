@@ -22,10 +22,11 @@ from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubr
 from tests.servers.fixtures import OpenAIServer
 
 PRICED = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.01}
+UNPRICED = dict.fromkeys(PRICED)
 
 
 def model(**fields: Any) -> LLMConfig:
-    return LLMConfig(**{"model": "openai/none-such", "extra_params": PRICED, **fields})
+    return LLMConfig(**{"model": "openai/none-such", **PRICED, **fields})
 
 
 def of(*judges: Any, dataset: RubricDataset | None = None, **options: Any) -> RunEstimate:
@@ -51,7 +52,7 @@ def test_tokens_are_those_of_the_requests_that_would_be_sent(
     openai_server: OpenAIServer, tmp_path: Path
 ) -> None:
     """The run then sends the very prompts that were counted, in that number."""
-    config = model(api_base=openai_server.api_base, extra_params={})
+    config = model(api_base=openai_server.api_base)
     found = of(config)
     run(tmp_path, None, grader=CriterionGrader(judges=[config]))
     bodies = [request["body"] for request in openai_server.log()]
@@ -95,14 +96,23 @@ def test_a_judge_of_ones_own_is_not_guessed_at() -> None:
 
 def test_prices_come_from_the_list_or_are_missing_with_a_reason() -> None:
     """A listed model, one that nobody knows, and a server of one's own, whatever its model is called."""
-    models = [model(model="gpt-4.1-mini", extra_params={}), model(extra_params={})]
-    own = model(model="gpt-4.1", api_base="http://127.0.0.1:9/v1", extra_params={})
+    models = [model(model="gpt-4.1-mini", **UNPRICED), model(**UNPRICED)]
+    own = model(model="gpt-4.1", api_base="http://127.0.0.1:9/v1", **UNPRICED)
     listed, unlisted, here = of(*models, own).judges
     expected = ((listed.prompt_tokens or 0) * 0.4 + (listed.completion_tokens or 0) * 1.6) / 1e6
     assert listed.cost == pytest.approx(expected)
     assert (unlisted.cost, here.cost) == (None, None)
     assert "price list" in unlisted.reason
     assert "127.0.0.1" in here.reason
+
+
+@pytest.mark.parametrize("name", ["gpt-4.1", "openai/none-such"])
+@pytest.mark.parametrize("api_base", [None, "http://127.0.0.1:9/v1"])
+def test_a_price_of_ones_own_comes_before_the_list(name: str, api_base: str | None) -> None:
+    """Of a listed model, of one that nobody knows, and on a server of one's own."""
+    (found,) = of(model(model=name, api_base=api_base)).judges
+    expected = (found.prompt_tokens or 0) * 0.001 + (found.completion_tokens or 0) * 0.01
+    assert found.cost == pytest.approx(expected)
 
 
 def test_critics_that_ask_models_are_counted() -> None:
@@ -174,14 +184,16 @@ def test_other_graders_cannot_say() -> None:
 
 
 def test_litellm_is_loaded_only_for_a_price() -> None:
-    """Without a model that may have one, an estimate imports nothing heavy."""
+    """Without a model whose price is to be looked up, an estimate imports nothing heavy."""
     program = (
         "import sys\n"
         "from autorubric import CriterionGrader, LexicalJudge, LLMConfig, estimate\n"
         "from autorubric.demo import demo_dataset\n"
         "local = LLMConfig(model='m', api_base='http://127.0.0.1:9/v1')\n"
-        "found = estimate(demo_dataset(), CriterionGrader(judges=[local, LexicalJudge()]))\n"
-        "assert found.calls == 72 * 9\n"
+        "own = LLMConfig(model='n', input_cost_per_token=1e-6, output_cost_per_token=0)\n"
+        "found = estimate(demo_dataset(), CriterionGrader(judges=[local, own, LexicalJudge()]))\n"
+        "assert found.calls == 2 * 72 * 9\n"
+        "assert found.judges[1].cost == found.judges[1].prompt_tokens * 1e-6\n"
         "assert not {'litellm', 'aiohttp'} & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +33,7 @@ from autorubric.critique._drafts import read_drafts
 from autorubric.critique._ledger import Ledger
 from autorubric.critique._refine_jobs import Jobs, RiskRange
 from autorubric.errors import ArgumentError, AutorubricError, FileError
-from autorubric.llm import parse_json, parse_reply
+from autorubric.llm import ModelReply, ReplyCache, parse_json, parse_reply
 from autorubric.metrics._label_table import table_of
 from autorubric.redteam._attacks import attacks_of
 from autorubric.tool import ProviderTable
@@ -180,12 +181,19 @@ def _parquet() -> bytes:
 @cache
 def _run() -> Path:
     """A small finished run."""
-    items = [{"id": "a", "submission": "Paris it is."}, {"id": "b", "submission": "Lyon."}]
-    dataset = RubricDataset.from_dict({"rubric": {"criteria": RUBRIC["criteria"][:2]}, "items": items})
     folder = Path(mkdtemp(prefix="autorubric-fuzz-"))
-    grader = CriterionGrader(judges=[LexicalJudge()])
+    dataset, grader = _dataset_of_run(), _grader()
     evaluate_sync(dataset, grader, experiment_name="run", experiments_dir=folder, show_progress=False)
     return folder / "run"
+
+
+def _dataset_of_run() -> RubricDataset:
+    items = [{"id": "a", "submission": "Paris it is."}, {"id": "b", "submission": "Lyon."}]
+    return RubricDataset.from_dict({"rubric": {"criteria": RUBRIC["criteria"][:2]}, "items": items})
+
+
+def _grader() -> CriterionGrader:
+    return CriterionGrader(judges=[LexicalJudge()])
 
 
 def _reopened(path: Path) -> object:
@@ -194,6 +202,47 @@ def _reopened(path: Path) -> object:
             shutil.copyfile(other, path.parent / other.name)
     result = EvalResult.from_experiment(path.parent)
     return result.summary(), result.get_scores(), result.errors, result.total_token_usage
+
+
+def _resumed(path: Path) -> object:
+    """The run, gone on with from a copy of its folder."""
+    folder = path.parent / "resumed"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(_run(), folder)
+    shutil.copyfile(path, folder / path.name)
+    grader, dataset = _grader(), _dataset_of_run()
+    options: dict[str, Any] = {"experiments_dir": path.parent, "show_progress": False}
+    return evaluate_sync(dataset, grader, experiment_name="resumed", **options).get_scores()
+
+
+def _streamed(path: Path) -> object:
+    """The items twice: in order, and then each by its place, last first."""
+    dataset = RubricDataset.stream(path)
+    return list(dataset), [dataset.item_truth(at) for at in reversed(range(len(dataset)))]
+
+
+@cache
+def _cache() -> bytes:
+    """A reply cache with one reply."""
+    folder = Path(mkdtemp(prefix="autorubric-fuzz-"))
+    cache = ReplyCache(folder)
+    cache.put("key", ModelReply(text="yes", model="m"))
+    cache.close()
+    return cache.path.read_bytes()
+
+
+def _cached(path: Path) -> object:
+    """Never raises: a cache that cannot be used is a warning."""
+    cache = ReplyCache(path.parent)
+    assert cache.path == path
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = cache.get("key"), cache.stats()
+            cache.put("other", ModelReply(text="no", model="m"))
+            return *found, cache.get("other"), cache.clear()
+        finally:
+            cache.close()
 
 
 def _records(path: Path) -> object:
@@ -260,6 +309,8 @@ def loaders() -> dict[str, Loader]:
         Loader("dataset:d.yaml", RubricDataset.from_file, lambda: (_yaml(DATASET),)),
         Loader("dataset:d.csv", RubricDataset.from_file, lambda: (ITEMS_CSV.encode("utf-8"),)),
         Loader("dataset:d.parquet", RubricDataset.from_file, lambda: (_parquet(),)),
+        Loader("stream:d.jsonl", _streamed, lambda: (_lines({"format": 1, "rubric": RUBRIC}, *ITEMS),)),
+        Loader("stream:d.parquet", _streamed, lambda: (_parquet(),)),
         Loader("config:c.yaml", LLMConfig.from_yaml, lambda: (_yaml(CONFIG),)),
         Loader("providers:p.yaml", ProviderTable.from_file, lambda: (_yaml(PROVIDERS),)),
         Loader("providers:p.toml", ProviderTable.from_file, lambda: (b'[providers]\ngpt4 = "openai/m"\n',)),
@@ -267,6 +318,9 @@ def loaders() -> dict[str, Loader]:
         Loader("run:dataset.jsonl", _reopened, lambda: _run_seed("dataset.jsonl")),
         Loader("run:votes.jsonl", _reopened, lambda: _run_seed("votes.jsonl")),
         Loader("run:items.jsonl", _reopened, lambda: _run_seed("items.jsonl")),
+        Loader("resume:votes.jsonl", _resumed, lambda: _run_seed("votes.jsonl")),
+        Loader("resume:items.jsonl", _resumed, lambda: _run_seed("items.jsonl")),
+        Loader("cache:replies.v1.sqlite3", _cached, lambda: (_cache(),), ()),
         Loader("recorded:v.csv", RecordedJudge.panel_from_csv, lambda: (VOTES_CSV.encode("utf-8"),)),
         Loader("labels:l.json", _labels, lambda: (_json(rows),)),
         Loader("ratings:v.csv", _rated, lambda: (VOTES_CSV.encode("utf-8"),)),

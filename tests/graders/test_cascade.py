@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from autorubric import (
+    DataItem,
+    EvalRunner,
+    LLMConfig,
+    RubricDataset,
+    RubricThreshold,
+    SupervisedJudge,
+    estimate,
+    evaluate_sync,
+    fill_ground_truth_sync,
+    red_team_sync,
+    run_shard,
+)
+from autorubric.demo import demo_dataset
 from autorubric.errors import ArgumentError, ServerError
 from autorubric.graders import CriterionGrader, EscalationConfig, GradingTask, JudgeSpec
 from autorubric.judges import JudgeReply, JudgeRequest
@@ -15,6 +31,7 @@ from autorubric.rubric import Rubric
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import Submission
 from tests.doubles import TableJudge, binary
+from tests.servers.fixtures import OpenAIServer
 
 RUBRIC = Rubric([binary("sure"), binary("unsure")])
 CHEAP = {"sure": JudgeReply(answer="MET", confidence=0.9), "unsure": JudgeReply(answer="MET", confidence=0.6)}
@@ -80,6 +97,51 @@ def test_samples_that_agree_are_a_confidence() -> None:
     report = graded(cascade(JudgeSpec(TableJudge(said, "cheap"), samples=3), threshold=0.8))
     assert [one.confidence for one in report.report] == [1.0, pytest.approx(2 / 3)]
     assert report.escalated == ("unsure",)
+
+
+def test_a_trained_classifier_grades_first() -> None:
+    """What it gives less than the threshold goes up, criterion by criterion, and nothing else does."""
+    names = ("apology", "concrete_action")
+    rubric = Rubric([demo_dataset().get_item_rubric(0).by_name(name) for name in names])
+    items = [
+        item.model_copy(update={"ground_truth": {name: item_truth[name] for name in names}})
+        for item in demo_dataset().items
+        if isinstance(item_truth := item.ground_truth, dict)
+    ]
+    train = RubricDataset(rubric=rubric, items=items[:40])
+    strong = Panelist("strong", "MET")
+    grader = CriterionGrader(
+        judges=[SupervisedJudge.fit(train)], escalation=EscalationConfig([strong], threshold=0.8)
+    )
+    escalated = 0
+    for item in items[40:48]:
+        report = rubric.grade_sync(item.submission, grader)
+        for one in report.report:
+            cheap, dear = one.votes
+            assert cheap.confidence is not None
+            assert (one.name in report.escalated) == (cheap.confidence < 0.8) == (not dear.skipped)
+            assert one.final_answer == (cheap if dear.skipped else dear).answer
+        escalated += len(report.escalated)
+    assert 0 < escalated == len(strong.asked) < 8 * len(rubric)
+
+
+def test_probabilities_of_tokens_are_a_confidence(openai_server: OpenAIServer) -> None:
+    """A model whose verdict was one of several likely ones is not sure, whatever its reason was."""
+    rubric = Rubric([binary("clear"), binary("vague")])
+    for name, logprob in (("clear", -0.05), ("vague", -0.7)):
+        reason = ('{"reason": "It says so.", "verdict":', -9.0)
+        tokens = [reason, (' "', 0.0), ("MET", logprob), ('"}', 0.0)]
+        content = [{"token": text, "logprob": one, "top_logprobs": []} for text, one in tokens]
+        text = "".join(text for text, _ in tokens)
+        step = {"do": "answer", "content": text, "logprobs": {"content": content}}
+        openai_server.script(step, contains=f"{name}: ", repeat="last")
+    cheap = LLMConfig(
+        model="openai/m", api_base=openai_server.api_base, extra_params={"logprobs": True}, max_retries=0
+    )
+    report = rubric.grade_sync("A text.", cascade(cheap, {"vague": "UNMET"}))
+    assert report.escalated == ("vague",)
+    assert [round(one.confidence or 0, 2) for one in report.report] == [0.95, 0.5]
+    assert [one.final_answer for one in report.report] == ["MET", "UNMET"]
 
 
 def test_the_panels_failure_is_not_papered_over() -> None:
@@ -172,6 +234,66 @@ def test_configs_that_cannot_work(fields: dict[str, Any], told: str) -> None:
     """They are told at once."""
     with pytest.raises(ArgumentError, match=told):
         EscalationConfig(**fields)
+
+
+MISSPELT = {"sure": 0.5, "unsrue": 0.5, "other": 0.5}
+TOLD = "no criterion is called 'unsrue', 'other'; there are 'sure', 'unsure'"
+
+
+def test_a_misspelt_criterion_is_told_before_anybody_is_asked() -> None:
+    """The names that are wrong, and those that there are."""
+    judge = Panelist("cheap", "MET")
+    with pytest.raises(ArgumentError, match=TOLD):
+        graded(cascade(judge, per_criterion=MISSPELT))
+    assert judge.asked == []
+
+
+@pytest.mark.parametrize(
+    "begin", [EvalRunner, estimate, fill_ground_truth_sync, red_team_sync, lambda d, g: run_shard(d, g, 0, 1)]
+)
+def test_whatever_grades_a_dataset_tells_a_misspelt_criterion_first(
+    begin: Callable[[RubricDataset, CriterionGrader], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run, an estimate, labels, attacks and a shard: nobody is asked and nothing written."""
+    monkeypatch.chdir(tmp_path)
+    judge = Panelist("cheap", "MET")
+    dataset = RubricDataset(rubric=RUBRIC, items=[DataItem(submission="A text.")])
+    with pytest.raises(ArgumentError, match=TOLD):
+        begin(dataset, cascade(judge, per_criterion=MISSPELT))
+    assert judge.asked == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_strategy_tells_a_misspelt_criterion_at_once() -> None:
+    """Before there is a candidate."""
+    with pytest.raises(ArgumentError, match=TOLD):
+        RubricThreshold(RUBRIC, cascade(per_criterion=MISSPELT), min_score=0.5)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_criteria_of_single_items_have_thresholds_too(streamed: bool, tmp_path: Path) -> None:
+    """A name need only be in one of the rubrics, and so in the whole dataset and not in each shard."""
+    own = DataItem(id="own", submission="A text.", rubric=Rubric([binary("unsure")]))
+    shared = DataItem(id="shared", submission="Another.")
+    dataset = RubricDataset(rubric=Rubric([binary("sure")]), items=[shared, own])
+    if streamed:
+        dataset.to_file(tmp_path / "items.jsonl")
+        dataset = RubricDataset.stream(tmp_path / "items.jsonl")
+    grader = cascade(threshold=0.5, per_criterion={"unsure": 0.7})
+    options: dict[str, Any] = {"experiments_dir": tmp_path / "runs", "show_progress": False}
+    reports = evaluate_sync(dataset, grader, experiment_name="all", **options).get_reports()
+    assert [report.escalated for report in reports if report] == [(), ("unsure",)]
+    for shard in range(2):
+        assert run_shard(dataset, grader, shard, 2, **options).total_items == 1
+    with pytest.raises(ArgumentError, match="no criterion is called 'unsrue'; there are 'sure', 'unsure'"):
+        EvalRunner(dataset, cascade(per_criterion={"unsrue": 0.7, "unsure": 0.7}))
+
+
+def test_only_some_of_many_criteria_are_listed() -> None:
+    """The message stays short."""
+    many = Rubric([binary(f"c{number}") for number in range(30)])
+    with pytest.raises(ArgumentError, match=r"called 'x'; there are 'c0', .*'c19' and 10 more$"):
+        many.grade_sync("A text.", cascade(per_criterion={"x": 0.5}))
 
 
 def test_the_same_judge_cannot_sit_in_both_panels() -> None:

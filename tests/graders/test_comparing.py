@@ -231,7 +231,7 @@ def answers(winner: Callable[[str], str]) -> Callable[[ModelRequest], dict[str, 
 
     def answer(request: ModelRequest) -> dict[str, Any]:
         prompt = request.messages[-1].content
-        if "better candidate" in prompt:
+        if "winner, the letter" in prompt:
             return {"explanation": "because", "winner": winner(prompt), "cannot_assess": False}
         return {"reason": "it has", "verdict": "MET"}
 
@@ -272,7 +272,7 @@ async def test_requests_per_item_keep_the_orders_apart() -> None:
     def script(request: ModelRequest) -> dict[str, Any]:
         prompt = request.messages[-1].content
         ids = [line.split("]")[0][1:] for line in prompt.splitlines() if line.startswith("[c")]
-        comparing = "better candidate" in prompt
+        comparing = "winner, the letter" in prompt
         said: dict[str, Any] = {"winner": "A"} if comparing else {"verdict": "MET"}
         return {"evaluations": [{"id": key, "explanation": "e", "reason": "r", **said} for key in ids]}
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
+from autorubric.criteria import BaseCriterion
 from autorubric.demo import demo_dataset
 from autorubric.graders import CriterionGrader, GradingTask, JudgeCall, JudgeSpec
 from autorubric.judges import ModelAsker
 from autorubric.llm import LLMConfig
 from autorubric.prompts import Prompt
 from autorubric.rubric import Rubric
-from autorubric.values import Submission
+from autorubric.values import Json, Submission
+from tests.criteria.kinds import ESSAY, KINDS
 from tests.doubles import binary
 from tests.servers.fixtures import OpenAIServer
 
@@ -135,25 +140,89 @@ def size(text: str | None) -> int:
     return len((text or "").encode("utf-8"))
 
 
-def own_words(calls: list[JudgeCall]) -> int:
-    criterion = calls[0].request.criterion
-    options = getattr(criterion, "options", None) or ()
-    return size(criterion.requirement) + sum(size(option.label) for option in options)
+WRITTEN = {"requirement", "options", "items", "sections", "dimensions", "levels", "scale", "passing_criteria"}
+"""Where criteria of all kinds hold the words of whoever wrote them: the requirement, and their options."""
+PARTS = {"label", "value", "na", "val", "description", "min_score", "max_score", "levels", "name", "index"}
+"""Names of fields in these, which nobody sees."""
+
+
+def words_in(value: Json) -> int:
+    if isinstance(value, dict):
+        return sum((0 if key in PARTS else size(key)) + words_in(one) for key, one in value.items())
+    if isinstance(value, list):
+        return sum(map(words_in, value))
+    return size(value) if isinstance(value, str) else 0
+
+
+def own_words(criterion: BaseCriterion) -> int:
+    return words_in(list(criterion.model_dump(mode="json", include=WRITTEN).values()))
+
+
+def demand_small(grader: CriterionGrader, task: GradingTask) -> None:
+    """At most 1,800 bytes a call beyond texts and criterion; at most 300 of them in the criterion's block."""
+    submission, guidelines = task.submission, task.rubric.guidelines
+    judged = [*submission.candidates.values()] or [submission.text or ""]
+    texts = sum(map(size, [*judged, task.query, task.reference_submission, guidelines]))
+    for calls in grader.requests(task):
+        prompt = prompt_of(calls)
+        user, own = prompt.messages[-1], own_words(calls[0].request.criterion)
+        whole = sum(size(message.content) for message in prompt.messages)
+        assert whole - texts - own <= 1800
+        assert size(user.content[user.cache_prefix :]) - own <= 300
 
 
 def test_demo_requests_are_small() -> None:
-    """At most 1,800 bytes a call beyond texts and requirement; the criterion's block at most 300 of them."""
+    """Those of the demonstration itself, beyond its texts, requirements and options."""
     grader = CriterionGrader(llm_config="gpt-4.1-mini")
     for task in demo_tasks():
-        texts = sum(
-            map(size, [task.submission.text, task.query, task.reference_submission, task.rubric.guidelines])
+        demand_small(grader, task)
+
+
+def test_demo_requests_are_small_on_the_wire(openai_server: OpenAIServer) -> None:
+    """The whole body of a request, the reply's schema included, has at most 1,800 bytes beyond them."""
+    task = demo_tasks()[0]
+    texts = size(task.submission.text or "") + size(task.query or "") + size(task.rubric.guidelines or "")
+    grader = CriterionGrader(llm_config=model(openai_server))
+    task.rubric.grade_sync(task.submission.text, grader, query=task.query)
+    written = {
+        f"\n{criterion.name}: {criterion.requirement}": own_words(criterion) for criterion in task.rubric
+    }
+    first = [request for request in openai_server.log() if len(request["body"]["messages"]) == 2]
+    for request in first:
+        asked = request["body"]["messages"][1]["content"]
+        own = next(own for requirement, own in written.items() if requirement in asked)
+        assert int(request["headers"]["Content-Length"]) - texts - own <= 1800
+    assert len(first) == len(task.rubric)
+
+
+SIZED: dict[str, Callable[..., BaseCriterion]] = {
+    **KINDS,
+    "pass_fail, target": partial(KINDS["pass_fail"], mode="target"),
+    "pass_fail, exemplar": partial(KINDS["pass_fail"], mode="exemplar"),
+    "numerical_rating, target": partial(KINDS["numerical_rating"], mode="relative_to_target"),
+    "numerical_rating, exemplar": partial(KINDS["numerical_rating"], mode="relative_to_exemplar"),
+    "long checklist": partial(
+        KINDS["checklist"], items={f"has_{n}": f"There is a part {n}" for n in range(12)}
+    ),
+    "many sections": partial(KINDS["narrative"], sections={f"part_{n}": f"Part {n}" for n in range(12)}),
+    "many dimensions": partial(
+        KINDS["analytic_rubric"], dimensions={f"d{n}": ESSAY["style"] for n in range(5)}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SIZED)
+def test_requests_of_every_kind_are_small_on_the_demo_texts(kind: str) -> None:
+    """However many parts a criterion has, what is said of them is said once."""
+    grader = CriterionGrader(llm_config="gpt-4.1-mini")
+    rubric = Rubric([SIZED[kind](requirement="How well is the customer served?")], guidelines="Be strict.")
+    for task in demo_tasks()[::9]:
+        text = task.submission.text or ""
+        shown = {"first": text, "second": text[::-1]} if "comparative" in kind else text
+        submission = Submission.parse(shown)
+        demand_small(
+            grader, replace(task, submission=submission, rubric=rubric, reference_submission="We are sorry.")
         )
-        for calls in grader.requests(task):
-            prompt = prompt_of(calls)
-            user = prompt.messages[-1]
-            whole = sum(size(message.content) for message in prompt.messages)
-            assert whole - texts - own_words(calls) <= 1800
-            assert size(user.content[user.cache_prefix :]) - own_words(calls) <= 300
 
 
 def test_demo_criteria_of_an_item_share_their_start() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import pickle
 from typing import Any
 
 import pytest
@@ -14,7 +16,16 @@ from autorubric.errors import (
     RateLimitError,
     ReplyError,
 )
-from autorubric.llm import LLMClient, LLMConfig, Message, ModelRequest, SpendingLimit, spending_within
+from autorubric.llm import (
+    LLMClient,
+    LLMConfig,
+    Message,
+    ModelReply,
+    ModelRequest,
+    SpendingLimit,
+    spending_within,
+)
+from autorubric.values import TokenUsage
 from tests.doubles import Line, ScriptedTransport, in_loop, model_reply
 from tests.servers.fixtures import OpenAIServer
 
@@ -22,6 +33,14 @@ QUESTION = [Message(role="user", content="x" * 400)]
 GOOD = {"verdict": "MET"}
 PRICED = {"input_cost_per_token": 0.001, "output_cost_per_token": 0.0}
 """A request of 400 characters is estimated at ten cents."""
+UNPRICED = dict.fromkeys(PRICED)
+
+
+def costing(dollars: float) -> ModelReply:
+    """A reply whose tokens cost so much, and which its provider takes to cost something else."""
+    sent = round(dollars / PRICED["input_cost_per_token"])
+    usage = TokenUsage(prompt_tokens=sent, completion_tokens=5, total_tokens=sent + 5)
+    return model_reply(GOOD, usage=usage, cost=7.0)
 
 
 class Slow(ScriptedTransport):
@@ -35,7 +54,7 @@ class Slow(ScriptedTransport):
 
 def client(script: Any, **config: Any) -> tuple[LLMClient, ScriptedTransport]:
     transport = Slow(script)
-    given: dict[str, Any] = {"model": "openai/double", "max_retries": 0, "extra_params": PRICED, **config}
+    given: dict[str, Any] = {"model": "openai/double", "max_retries": 0, **PRICED, **config}
     return LLMClient(LLMConfig(**given), transport=transport), transport
 
 
@@ -87,7 +106,7 @@ async def test_kept_replies_are_free(tmp_path: Any) -> None:
 @in_loop
 async def test_cost_stays_within_the_limit_where_estimates_are_high() -> None:
     """Requests that wait for room go on as others turn out cheaper; the sum never passes the limit."""
-    asked, transport = client(lambda _: model_reply(GOOD, cost=0.02))
+    asked, transport = client(lambda _: costing(0.02))
     budget = SpendingLimit(max_cost=0.51)
     with spending_within(budget):
         outcomes = await ask_many(asked, 100)
@@ -101,7 +120,7 @@ async def test_cost_stays_within_the_limit_where_estimates_are_high() -> None:
 @in_loop
 async def test_cost_passes_the_limit_only_by_what_is_in_flight() -> None:
     """Replies dearer than estimated overshoot by their own number's surplus and stop the rest."""
-    asked, transport = client(lambda _: model_reply(GOOD, cost=0.3))
+    asked, transport = client(lambda _: costing(0.3))
     budget = SpendingLimit(max_cost=1.0)
     with spending_within(budget):
         await ask_many(asked, 100)
@@ -116,7 +135,7 @@ def test_what_was_refused_costs_nothing(error: Exception, left: int) -> None:
     @in_loop
     async def run() -> None:
         def script(request: ModelRequest) -> Line:
-            return error if request.sample == 0 else model_reply(GOOD, cost=0.1)
+            return error if request.sample == 0 else costing(0.1)
 
         asked, transport = client(script)
         budget = SpendingLimit(max_cost=1.0)
@@ -133,23 +152,69 @@ def test_what_was_refused_costs_nothing(error: Exception, left: int) -> None:
 @in_loop
 async def test_a_price_that_is_not_known_sends_nothing() -> None:
     """A limit on cost cannot be kept for such a model, and its name is told."""
-    asked, transport = client([GOOD], extra_params={})
+    asked, transport = client([GOOD], **UNPRICED)
     with (
         spending_within(SpendingLimit(max_cost=1.0)),
-        pytest.raises(BudgetError, match="openai/double has no"),
+        pytest.raises(BudgetError, match=r"openai/double has no .* give its LLMConfig input_cost_per_token"),
     ):
         await asked.ask(QUESTION, read=lambda payload: payload)
     assert transport.requests == []
 
 
 @in_loop
-async def test_usage_prices_a_reply_without_a_cost() -> None:
-    """Ten prompt tokens at a tenth of a cent are a cent."""
-    asked, _ = client(lambda _: model_reply(GOOD, cost=None))
+async def test_a_given_price_says_what_replies_cost() -> None:
+    """Ten prompt tokens at a tenth of a cent are a cent, whatever the provider takes them to cost."""
+    for stated in (None, 7.0):
+        asked, _ = client(lambda _, stated=stated: model_reply(GOOD, cost=stated))
+        budget = SpendingLimit(max_cost=1.0)
+        with spending_within(budget):
+            exchange = await asked.ask(QUESTION, read=lambda payload: payload)
+        assert budget.cost == exchange.cost == pytest.approx(0.01)
+
+
+@in_loop
+async def test_tokens_that_were_not_counted_have_no_price() -> None:
+    """The reply's cost stays unknown; the budget keeps what was set aside for it."""
+    asked, _ = client(lambda _: model_reply(GOOD, usage=None, cost=None))
+    budget = SpendingLimit(max_cost=1.0)
+    with spending_within(budget):
+        exchange = await asked.ask(QUESTION, read=lambda payload: payload)
+    assert exchange.cost is None
+    assert budget.cost == pytest.approx(0.1)
+
+
+@in_loop
+async def test_a_listed_price_counts_a_reply_without_a_cost() -> None:
+    """Ten tokens sent and two received, by litellm's list."""
+    asked, _ = client(lambda _: model_reply(GOOD, cost=None), model="gpt-4.1-mini", **UNPRICED)
     budget = SpendingLimit(max_cost=1.0)
     with spending_within(budget):
         await asked.ask(QUESTION, read=lambda payload: payload)
-    assert budget.cost == pytest.approx(0.01)
+    assert budget.cost == pytest.approx((10 * 0.4 + 2 * 1.6) / 1e6)
+
+
+def test_a_server_of_ones_own_has_the_price_that_its_config_gives(openai_server: OpenAIServer) -> None:
+    """By both transports a reply costs its 100 and 20 tokens; a client that went to a worker knows it too."""
+    openai_server.script({"do": "answer", "payload": GOOD}, repeat="cycle")
+
+    async def cost(asked: LLMClient) -> float | None:
+        async with asked:
+            return (await asked.ask(QUESTION, read=lambda payload: payload)).cost
+
+    for transport in ("openai_compatible", "litellm"):
+        config = LLMConfig(
+            model="openai/gpt-4.1",
+            api_base=openai_server.api_base,
+            api_key="k",
+            transport=transport,
+            input_cost_per_token=1e-3,
+            output_cost_per_token=1e-2,
+        )
+        asked = LLMClient(config)
+        assert asyncio.run(cost(asked)) == pytest.approx(0.3)
+        unpickled = pickle.loads(pickle.dumps(asked))  # noqa: S301 — our own bytes
+        assert asyncio.run(cost(unpickled)) == pytest.approx(0.3)
+    assert all("cost" not in json.dumps(request["body"]) for request in openai_server.log())
 
 
 @pytest.mark.parametrize("limits", [{"max_calls": 0}, {"max_cost": 0.0}, {"max_cost": -1.0}])

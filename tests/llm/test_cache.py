@@ -175,6 +175,28 @@ def test_damage_that_comes_later_is_set_aside_too(tmp_path: Path) -> None:
     assert cache.get("k") is not None
 
 
+@pytest.mark.parametrize(
+    "damage", ["UPDATE total SET size = NULL", "DELETE FROM total", "UPDATE replies SET used = 'x'"]
+)
+def test_a_number_that_is_none_is_damage(tmp_path: Path, damage: str) -> None:
+    """Where the file's pages are damaged, a column may hold anything; the cache goes on without it."""
+    cache = ReplyCache(tmp_path)
+    cache.put("k", REPLY)
+    cache.close()
+    other = sqlite3.connect(cache.path)
+    other.execute(damage)
+    if "DELETE" in damage:
+        # So that it is not put back at the next opening.
+        other.execute("CREATE TRIGGER gone AFTER INSERT ON total BEGIN DELETE FROM total; END")
+    other.commit()
+    other.close()
+    with pytest.warns(RuntimeWarning, match="a number in it is none.*set aside"):
+        found = cache.get("k"), cache.stats().entries
+    assert None in found or 0 in found
+    cache.put("k", REPLY)
+    assert (cache.get("k") is not None, cache.stats().entries) == (True, 1)
+
+
 def test_a_row_that_makes_no_sense_is_a_miss(tmp_path: Path) -> None:
     """A body that is not a kept reply is not trusted."""
     cache = ReplyCache(tmp_path)
@@ -184,6 +206,7 @@ def test_a_row_that_makes_no_sense_is_a_miss(tmp_path: Path) -> None:
         "{}",
         '{"usage": null, "dropped_params": []}',
         '{"usage": 3, "dropped_params": []}',
+        "[" * 100_000,
     ):
         cache.put("k", REPLY)
         other = sqlite3.connect(cache.path)

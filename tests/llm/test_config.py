@@ -53,6 +53,8 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "seed": None,
         "extra_params": {},
         "truncate": None,
+        "input_cost_per_token": None,
+        "output_cost_per_token": None,
     }
 
 
@@ -87,6 +89,14 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"model": "m", "extra_headers": {"X": "sha256:1a2b3c4d"}}, "header 'X' is a manifest's digest"),
         ({"model": "m", "extra_params": {"my_key": "sha256:1a2b3c4d"}}, "manifests' digests as my_key"),
         ({"model": "m", "extra_params": {"n": 2}}, "extra_params has n, which the library sets itself"),
+        ({"model": "m", "extra_params": {"input_cost_per_token": 1}}, "has input_cost_per_token, which the"),
+        (
+            {"model": "m", "input_cost_per_token": 1},
+            "output_cost_per_token None; give both, 0 for what is free",
+        ),
+        ({"model": "m", "input_cost_per_token": -1, "output_cost_per_token": 0}, "equal to 0; got -1"),
+        ({"model": "m", "output_cost_per_token": float("inf")}, "finite number; got inf"),
+        ({"model": "m", "input_cost_per_token": "dear"}, "valid number"),
         ({"model": "m", "extra_params": {"x": {1}}}, "extra_params must be plain JSON"),
         ({"model": "m", "fallbacks": [{"model": "f", "fallbacks": ["g"]}]}, "'f' has fallbacks of its own"),
         ({"model": "m", "fallbacks": [3]}, "valid dictionary or instance of LLMConfig"),
@@ -181,7 +191,7 @@ def test_public_headers_keep_names_and_harmless_values() -> None:
 
 
 def test_a_fallback_by_name_takes_the_settings() -> None:
-    """The same provider keeps address and key; another gets neither, nor any other secret."""
+    """The same provider keeps address and key; another gets neither, nor a secret; no price is handed on."""
     config = LLMConfig(
         model="hosted_vllm/a",
         api_base="http://h/v1",
@@ -189,6 +199,8 @@ def test_a_fallback_by_name_takes_the_settings() -> None:
         transport="openai_compatible",
         temperature=0.5,
         extra_params={"x_token": SECRET, "user": "u"},
+        input_cost_per_token=1e-6,
+        output_cost_per_token=2e-6,
         fallbacks=("hosted_vllm/b", "anthropic/c", LLMConfig(model="d", seed=1)),
     )
     same, other, own = config.fallback_configs()
@@ -197,6 +209,8 @@ def test_a_fallback_by_name_takes_the_settings() -> None:
     assert other.extra_params == {"user": "u"}
     assert own == LLMConfig(model="d", seed=1)
     assert same.fallbacks == other.fallbacks == ()
+    assert {one.input_cost_per_token for one in (same, other)} == {None}
+    assert {one.output_cost_per_token for one in (same, other)} == {None}
 
 
 def test_a_file_keeps_everything_but_secrets(tmp_path: Path) -> None:
@@ -207,10 +221,12 @@ def test_a_file_keeps_everything_but_secrets(tmp_path: Path) -> None:
         fallbacks=("x", LLMConfig(model="ü", top_p=0.5)),
         cache_ttl=5.0,
         seed=3,
+        input_cost_per_token=1e-7,
+        output_cost_per_token=0,
     )
     path = tmp_path / "model.yaml"
     config.to_yaml(path)
-    assert LLMConfig.from_yaml(path) == config
+    assert LLMConfig.from_yaml(path) == LLMConfig.model_validate(config.to_dict()) == config
     secretive().to_yaml(path)
     assert "sha256" not in path.read_text(encoding="utf-8")
     read = LLMConfig.from_yaml(path)

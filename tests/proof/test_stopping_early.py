@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from autorubric import Criterion, CriterionGrader, RecordedJudge, Rubric
+from autorubric import Criterion, CriterionGrader, JudgeSpec, RecordedJudge, Rubric
 from autorubric.graders import GradingTask
 from autorubric.values import Submission
 from tests.conftest import SHARED_DATA
@@ -19,11 +21,8 @@ pytestmark = pytest.mark.shared_data
 @pytest.mark.parametrize("aggregation", ["majority", "unanimous", "any"])
 def test_recorded_panels_decide_the_same(aggregation: Any) -> None:
     """Every cell that the judges of TTCW voted on, whichever aggregation."""
-    path = SHARED_DATA / "ttcw" / "labels.csv"
-    judges: Any = RecordedJudge.panel_from_csv(path, labels={"Yes": "MET", "No": "UNMET"})
-    labels = [cell for rater in cells("ttcw").values() for cell in rater]
-    items = sorted({item for item, _ in labels})
-    rubric = Rubric([Criterion(name=name, requirement=name) for name in sorted({name for _, name in labels})])
+    recorded, items, rubric = _ttcw()
+    judges: Any = recorded
     full = CriterionGrader(judges=judges, aggregation=aggregation)
     early = CriterionGrader(judges=judges, aggregation=aggregation, stop_when_decided=True)
 
@@ -41,3 +40,38 @@ def test_recorded_panels_decide_the_same(aggregation: Any) -> None:
         return saved
 
     assert asyncio.run(compare()) > 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.data())
+def test_any_panel_of_recorded_judges_decides_the_same(data: st.DataObject) -> None:
+    """Some judges of TTCW, in any order, with any weights and under any aggregation that counts votes."""
+    recorded, items, rubric = _ttcw()
+    drawn = data.draw(st.lists(st.sampled_from(recorded), min_size=1, unique_by=id))
+    weights = st.sampled_from([0.0, 0.1, 0.3, 1.0, 2.5])
+    judges: Any = [JudgeSpec(judge, weight=data.draw(weights)) for judge in drawn]
+    aggregation: Any = data.draw(st.sampled_from(["majority", "weighted", "unanimous", "any"]))
+    item = data.draw(st.sampled_from(items))
+    full, early = (
+        rubric.grade_sync(
+            "-",
+            CriterionGrader(judges=judges, aggregation=aggregation, stop_when_decided=stops),
+            item_id=item,
+        )
+        for stops in (False, True)
+    )
+    assert [(r.status, r.final_answer) for r in early.report] == [
+        (r.status, r.final_answer) for r in full.report
+    ]
+    assert early.score == full.score
+
+
+@cache
+def _ttcw() -> tuple[list[RecordedJudge], list[str], Rubric]:
+    """The judges, the items, and the criteria."""
+    path = SHARED_DATA / "ttcw" / "labels.csv"
+    judges = RecordedJudge.panel_from_csv(path, labels={"Yes": "MET", "No": "UNMET"})
+    labels = [cell for rater in cells("ttcw").values() for cell in rater]
+    names = sorted({name for _, name in labels})
+    rubric = Rubric([Criterion(name=name, requirement=name) for name in names])
+    return judges, sorted({item for item, _ in labels}), rubric

@@ -14,6 +14,18 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[2]
 
+PASSING_FAULTS: list[dict[str, Any] | str] = [
+    {"do": "status", "status": 429, "headers": {"Retry-After": "0"}},
+    {"do": "status", "status": 429},
+    {"do": "status", "status": 500},
+    "reset",
+    "truncated",
+    {"do": "raw", "body": "<html>busy</html>"},
+    {"do": "answer", "content": ""},
+    {"do": "hang", "seconds": 30},
+]
+"""Steps of a server that fails in every way which another try mends, whatever was asked."""
+
 
 class OpenAIServer:
     """A running test server.

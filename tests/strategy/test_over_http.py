@@ -25,7 +25,7 @@ from autorubric import (
 )
 from tests.critic.test_models import closed_down_to, needs_proc, open_sockets, open_sockets_at_first
 from tests.doubles import ScriptedTransport, in_loop
-from tests.servers.fixtures import OpenAIServer
+from tests.servers.fixtures import PASSING_FAULTS, OpenAIServer
 
 TRANSPORTS = ("openai_compatible", "litellm")
 
@@ -148,15 +148,9 @@ async def test_other_criteria_still_want_an_object(openai_server: OpenAIServer) 
 
 
 FAULTS: list[dict[str, Any] | str] = [
-    {"do": "status", "status": 429, "headers": {"Retry-After": "0"}},
-    {"do": "status", "status": 429},
-    {"do": "status", "status": 503},
-    "reset",
-    "truncated",
+    *PASSING_FAULTS,
     said('{"reason": "cut of'),
-    said(""),
     said("Well, it depends."),
-    {"do": "raw", "body": "<html>busy</html>"},
 ]
 
 

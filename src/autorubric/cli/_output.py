@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TextIO
 
 import typer
@@ -106,12 +108,31 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
             except OSError as error:
                 notice(f"Error: {told_of_file(error)}")
                 code = Exit.USAGE
-            except KeyboardInterrupt:
-                notice("Stopped.")
+            except KeyboardInterrupt as stop:
+                notice(" ".join(["Stopped.", *map(str, stop.args)]))
                 code = Exit.STOPPED
         raise typer.Exit(code)
 
     return run
+
+
+@contextmanager
+def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
+    """Has a command that the user stops within the block end with where its work is and how to go on.
+
+    Args:
+        folder: Where the work is.
+        done: What was done to it, as `judged`.
+        how_to_go_on: What to give on the command line.
+
+    Raises:
+        KeyboardInterrupt: The user stopped it; with what `guarded` is to say.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        told = f"What was {done} is in {shlex.quote(str(folder))}; to go on, give {how_to_go_on}."
+        raise KeyboardInterrupt(told) from None
 
 
 def told_of_file(error: OSError) -> str:

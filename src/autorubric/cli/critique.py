@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -13,9 +12,19 @@ import typer
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock
 from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, guarded, print_json, stoppable
+from autorubric.cli._pass_options import (
+    CritiqueRubric,
+    Limit,
+    OutDir,
+    Resume,
+    RetryErrors,
+    SchemaFile,
+    TemplateFile,
+    Threshold,
+    demand_resume,
+)
 from autorubric.cli._tables import print_blocks
-from autorubric.errors import ArgumentError
 
 
 class FailOn(StrEnum):
@@ -33,7 +42,6 @@ DraftsFile = Annotated[
         show_default=False,
     ),
 ]
-OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Where the files go.")]
 TeacherName = Annotated[
     str,
     typer.Option(
@@ -43,46 +51,6 @@ TeacherName = Annotated[
         "recorded:CSV#RATER.",
         show_default=False,
     ),
-]
-SchemaFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--schema", metavar="S", help="A JSON schema of critiques, in place of ours.", show_default=False
-    ),
-]
-TemplateFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--template", metavar="T", help="A template of prompts, in place of ours.", show_default=False
-    ),
-]
-CritiqueRubric = Annotated[
-    Path | None,
-    typer.Option(
-        "--rubric",
-        metavar="R",
-        help="A rubric file; its criteria become the scores, its score the verdict.",
-        show_default=False,
-    ),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(
-        "--threshold",
-        metavar="X",
-        help="With --rubric: the score from which the verdict is pass.  [default: 0.7]",
-        show_default=False,
-    ),
-]
-Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="Take N drafts at most.", show_default=False)
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the records that are there.", show_default=False)
-]
-RetryErrors = Annotated[
-    bool,
-    typer.Option("--retry-errors", help="With --resume: try again what failed.", show_default=False),
 ]
 DryRun = Annotated[
     bool,
@@ -97,19 +65,6 @@ FailOnVerdict = Annotated[
         show_default=False,
     ),
 ]
-
-
-def demand_resume(resume: bool, retry_errors: bool) -> None:
-    """Refuses flags that go with --resume alone.
-
-    Raises:
-        ArgumentError: There is one, and no --resume.
-    """
-    if retry_errors and not resume:
-        raise ArgumentError(
-            "--retry-errors tries again what failed before, and without --resume everything is asked anew; "
-            "give --resume with it, or leave it out"
-        )
 
 
 @guarded
@@ -150,7 +105,7 @@ def critique(  # noqa: PLR0913
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
-    try:
+    with stoppable(out_dir, done="judged", how_to_go_on="the command with --resume"):
         stats = autorubric.generate_critiques(
             drafts,
             out_dir,
@@ -164,10 +119,6 @@ def critique(  # noqa: PLR0913
             retry_errors=retry_errors,
             dry_run=dry_run,
         )
-    except KeyboardInterrupt:
-        told = f"What was judged is in {shlex.quote(str(out_dir))}; to go on, give the command with --resume."
-        notice(f"Stopped. {told}")
-        return Exit.STOPPED
     if as_json:
         print_json(stats)
     else:

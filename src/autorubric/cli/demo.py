@@ -12,8 +12,9 @@ import autorubric
 from autorubric.cli._demo_blocks import demo_blocks, label_score
 from autorubric.cli._judges import ApiBase, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, print_json
+from autorubric.cli._run_options import RunsDir
+from autorubric.cli._runs import mean_score, run_resumable
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.eval import RunsDir, mean_score, run_resumable
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
@@ -86,8 +87,6 @@ def demo(
         experiments_dir=runs_dir,
         on_mismatch="rejudge",
     )
-    if result is None:
-        return Exit.STOPPED
     if mean_score(result) is None:
         notice(f"No reply could be judged: {result.errors[0][1]}")
         return Exit.UNJUDGED

@@ -9,8 +9,8 @@ import typer
 import autorubric
 from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._run_options import DatasetFile, RubricFile
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.eval import DatasetFile, RubricFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -13,9 +12,8 @@ import typer
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock
 from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
-from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, print_json
-from autorubric.cli._tables import print_blocks
-from autorubric.cli.critique import (
+from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, print_json, stoppable
+from autorubric.cli._pass_options import (
     CritiqueRubric,
     Limit,
     OutDir,
@@ -26,6 +24,7 @@ from autorubric.cli.critique import (
     Threshold,
     demand_resume,
 )
+from autorubric.cli._tables import print_blocks
 
 
 class RiskLevel(StrEnum):
@@ -129,7 +128,7 @@ def refine(  # noqa: PLR0913
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
-    try:
+    with stoppable(out_dir, done="refined", how_to_go_on="the command with --resume"):
         stats = autorubric.refine(
             critiques,
             drafts,
@@ -146,12 +145,6 @@ def refine(  # noqa: PLR0913
             resume=resume,
             retry_errors=retry_errors,
         )
-    except KeyboardInterrupt:
-        told = (
-            f"What was refined is in {shlex.quote(str(out_dir))}; to go on, give the command with --resume."
-        )
-        notice(f"Stopped. {told}")
-        return Exit.STOPPED
     if as_json:
         print_json(stats)
     else:

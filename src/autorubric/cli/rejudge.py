@@ -10,8 +10,9 @@ import typer
 import autorubric
 from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._run_options import MaxCalls, MaxCost, NoProgress
+from autorubric.cli._runs import made_name, run_resumable
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.eval import MaxCalls, MaxCost, NoProgress, made_name, run_resumable
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import RunFolder
 
@@ -69,8 +70,6 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
         max_calls=max_calls,
         max_cost=max_cost,
     )
-    if after is None:
-        return Exit.STOPPED
     for text in after.notices:
         notice(text)
     found = autorubric.run_difference(before, after, rng=seed)

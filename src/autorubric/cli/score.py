@@ -11,8 +11,8 @@ import typer
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
 from autorubric.cli._output import Exit, JsonFlag, MeanFailUnder, exit_code, guarded, notice, print_json
+from autorubric.cli._runs import mean_score
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.eval import mean_score
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
 

@@ -14,8 +14,8 @@ import autorubric
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._reports import answer_text, report_blocks, report_json
+from autorubric.cli._runs import mean_score
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.eval import mean_score
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
 

@@ -117,6 +117,12 @@ class AnalyticRubricCriterion(BaseCriterion):
         names = (name for key in self.dimensions for name in reversed(_fields_of(key)))
         return {name: self.eval_fields[name] for name in names}
 
+    def _asks(self) -> list[str]:
+        key = next(iter(self.dimensions))
+        score, explanation = _fields_of(key)
+        each = f"for each dimension, as for {key}: {explanation}; {score} (whole, in its range)"
+        return [each, super()._asks()[-1]]
+
     def _complete(self, evaluation: Any) -> None:
         evaluation.overall_score = self._mean({key: float(score) for key, score in self._scores(evaluation)})
 

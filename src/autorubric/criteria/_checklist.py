@@ -60,6 +60,10 @@ class ChecklistCriterion(BaseCriterion):
         evidence = TextField(description="the evidence for each item, in a few words")
         return {"reason": evidence, **super()._asked_fields()}
 
+    def _asks(self) -> list[str]:
+        reason, *_, last = super()._asks()
+        return [reason, "the key of each item (true or false)", last]
+
     def _complete(self, evaluation: Any) -> None:
         missing = [key for key in self.items if not getattr(evaluation, key)]
         if _MISSING in evaluation.model_fields_set and set(evaluation.missing_items) != set(missing):

@@ -26,14 +26,14 @@ ComparisonMode = Literal["pairwise", "ranking", "best_of"]
 TIE = "tie"
 _KEYS: dict[ComparisonMode, str] = {"pairwise": "winner", "ranking": "ranking", "best_of": "best"}
 _QUESTIONS: dict[ComparisonMode, str] = {
-    "pairwise": "Which of the two candidates is better?",
-    "ranking": "In what order do the candidates stand, from the best to the worst?",
-    "best_of": "Which of the candidates is best?",
+    "pairwise": "Which candidate is better?",
+    "ranking": "In what order do the candidates stand, best first?",
+    "best_of": "Which candidate is best?",
 }
 _ANSWERS: dict[ComparisonMode, str] = {
-    "pairwise": 'winner, the letter of the better candidate, or "tie" if neither is better',
-    "ranking": "ranking, the letters of all candidates from the best to the worst",
-    "best_of": "best, the letter of the best candidate",
+    "pairwise": 'winner, the letter of the better one, or "tie"',
+    "ranking": "ranking, the letters of all candidates, best first",
+    "best_of": "best, the letter of the best one",
 }
 _ABSTENTIONS = ("cannot_assess", "cannot assess")
 
@@ -98,11 +98,11 @@ class ComparativeCriterion(BaseCriterion):
 
     def instruction(self) -> str:
         """One line on how to answer."""
-        margin = f"; margin, by how much: 1 (slightly) to {self.margin} (far), 0 for a tie"
+        margin = f"; margin, 1 (slightly) to {self.margin} (far), 0 for a tie"
         return (
-            "Compare the candidates by this criterion; their letters and their order mean nothing. Give a "
-            f"short explanation that names the evidence, then {_ANSWERS[self.mode]}"
-            f"{margin if self.margin else ''}. If it cannot be told, set cannot_assess to true."
+            "The candidates' letters and order mean nothing. Give a short explanation that names the "
+            f"evidence, then {_ANSWERS[self.mode]}{margin if self.margin else ''}. If it cannot be told, set "
+            "cannot_assess to true."
         )
 
     def misfit(self, submission: Submission) -> str | None:

@@ -203,8 +203,11 @@ class Declaration(BaseModel):
 
     def instruction(self) -> str:
         """One line on how to answer, for the prompt."""
-        wanted = "; ".join(self._wanted(name) for name in self.wire_schema["properties"])
-        return f"Answer with: {wanted} (true only if the text gives no basis to judge)."
+        return f"Answer with: {'; '.join(self._asks())} (true only if the text gives no basis to judge)."
+
+    def _asks(self) -> list[str]:
+        """The fields of the reply in order, `cannot_assess` last; those that are many and alike as one."""
+        return [self._wanted(name) for name in self.wire_schema["properties"]]
 
     def _wanted(self, name: str) -> str:
         """A field of the reply, what may stand there and what it means; not every server shows the schema."""

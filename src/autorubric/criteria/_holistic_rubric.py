@@ -85,6 +85,10 @@ class HolisticRubricCriterion(BaseCriterion):
         # The index follows from the level: a model asked for both could only contradict itself.
         return {name: field for name, field in super()._asked_fields().items() if name != "level_index"}
 
+    def _wanted(self, name: str) -> str:
+        # The levels stand above it.
+        return "level (the name of one level)" if name == "level" else super()._wanted(name)
+
     def _complete(self, evaluation: Any) -> None:
         meant = self._index_of(evaluation.level)
         if evaluation.level_index != meant:

@@ -44,6 +44,10 @@ class NarrativeCriterion(BaseCriterion):
         """A text for each section, or `narrative`."""
         return {key: TextField() for key in self.sections or (_WHOLE,)}
 
+    def _asks(self) -> list[str]:
+        asks = super()._asks()
+        return asks if self.sections is None else ["the key of each section (its text)", asks[-1]]
+
     def _code(self, fields: Mapping[str, Json]) -> Json:
         return fields[_WHOLE] if self.sections is None else dict(fields)
 

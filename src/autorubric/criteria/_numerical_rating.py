@@ -18,12 +18,10 @@ RatingMode = Literal["absolute", "relative_to_target", "relative_to_exemplar"]
 _AGAINST: Final[Mapping[RatingMode, str]] = {
     "absolute": "",
     "relative_to_target": (
-        "The reference is the target: {high:g} is a submission that reaches it, {low:g} one that misses it "
-        "altogether. "
+        "The reference is the target: {high:g} is for reaching it, {low:g} for missing it altogether. "
     ),
     "relative_to_exemplar": (
-        "The reference is an exemplar that would score {high:g}: score how near in quality the submission "
-        "comes to it, however different it is. "
+        "The reference would score {high:g}: score how near in quality the submission is, however different. "
     ),
 }
 

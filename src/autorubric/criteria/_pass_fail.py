@@ -16,10 +16,7 @@ PassFailMode = Literal["absolute", "target", "exemplar"]
 _AGAINST: Final[Mapping[PassFailMode, str]] = {
     "absolute": "",
     "target": "The reference is the target: the submission passes if it does what the reference does. ",
-    "exemplar": (
-        "The reference is an example of a submission that passes: another one passes if it is as good, "
-        "however different it is. "
-    ),
+    "exemplar": "The reference is an example that passes: what is as good passes too, however different. ",
 }
 
 

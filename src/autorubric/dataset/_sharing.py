@@ -124,6 +124,12 @@ class SharingItems:
             )
         return rubric
 
+    def rubrics(self) -> Iterator[Rubric]:
+        """The rubric that items share, then, item by item, those that items bring."""
+        if self.rubric is not None:
+            yield self.rubric
+        yield from (item.rubric for item in self._items if item.rubric is not None)
+
     def _rubric_of(self, i: int) -> Rubric | None:
         own = self._items[i].rubric
         return self.rubric if own is None else own
@@ -168,8 +174,8 @@ class SharingItems:
     @property
     def criterion_names(self) -> tuple[str, ...]:
         """Names of the rubric's criteria; without one, of the items' rubrics, in order of appearance."""
-        rubrics = [self.rubric] if self.rubric is not None else [item.rubric for item in self._items]
-        return tuple(dict.fromkeys(name for rubric in rubrics if rubric is not None for name in rubric.names))
+        rubrics = [self.rubric] if self.rubric is not None else self.rubrics()
+        return tuple(dict.fromkeys(name for rubric in rubrics for name in rubric.names))
 
     @property
     def num_criteria(self) -> int:

@@ -15,7 +15,7 @@ from autorubric.dataset._earlier import EarlierCopy
 from autorubric.dataset._item import DataItem
 from autorubric.dataset._lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
 from autorubric.dataset._read import Contents, DatasetReader, check_labels
-from autorubric.dataset._tables import TableReader, open_parquet, parquet_columns
+from autorubric.dataset._tables import TableReader, no_parquet, open_parquet, parquet_columns, reading_parquet
 from autorubric.errors import DatasetError, Fault
 from autorubric.rubric import Rubric
 from autorubric.values import Json
@@ -169,17 +169,27 @@ class _ParquetRows:
         return self._count
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for batch in open_parquet(self.source).iter_batches(_BATCH):
-            yield from batch.to_pylist()
+        batches, read = open_parquet(self.source).iter_batches(_BATCH), 0
+        while True:
+            with reading_parquet(self.source):
+                batch = next(batches, None)
+                rows = batch.to_pylist() if batch is not None else []
+            read += len(rows)
+            if read > self._count or (batch is None and read < self._count):
+                raise no_parquet(self.source, f"it holds other than the {self._count} rows that it tells of")
+            if batch is None:
+                return
+            yield from rows
 
     def __getitem__(self, position: int) -> dict[str, Any]:
-        if position < self._next:
+        if position < self._next or not self._next:
             self._cursor, self._next = self.__iter__(), 0
-        elif not self._next:
-            self._cursor = self.__iter__()
         skipped = position - self._next
+        # A look that fails ends the cursor, and the next one begins again.
+        self._next = 0
+        row = next(islice(self._cursor, skipped, None))
         self._next = position + 1
-        return next(islice(self._cursor, skipped, None))
+        return row
 
     def place(self, position: int) -> FilePath:
         """Where the row stands, for errors."""
@@ -194,7 +204,10 @@ def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
     faults = Faults(str(path))
     tables = TableReader(faults, rubric, texts=True)
     tables.check_columns(parquet_columns(file, faults))
-    rows, reader = _ParquetRows(path, file.metadata.num_rows), DatasetReader(faults)
+    count = file.metadata.num_rows
+    if count < 0:
+        raise no_parquet(path, f"it tells of {count} rows")
+    rows, reader = _ParquetRows(path, count), DatasetReader(faults)
 
     def read(row: dict[str, Any], position: int, faults: Faults) -> DataItem | None:
         tables.faults = reader.faults = faults

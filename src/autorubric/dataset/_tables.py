@@ -15,7 +15,8 @@ from __future__ import annotations
 import io
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -59,12 +60,19 @@ def contents_of_parquet(path: str | Path, rubric: Rubric | None) -> Contents:
     file = open_parquet(path)
     reader = TableReader(Faults(str(path)), rubric, texts=True)
     columns = parquet_columns(file, reader.faults)
-    try:
+    with reading_parquet(path):
         rows = file.read().to_pylist()
+    return reader.read(columns, rows)
+
+
+@contextmanager
+def reading_parquet(path: str | Path) -> Iterator[None]:
+    """Turns what goes wrong in reading a Parquet file's rows into a `DatasetError`."""
+    try:
+        yield
     # Damaged texts and dates in it are ValueErrors, as pyarrow's own errors are.
     except (OSError, ValueError, OverflowError) as error:
-        raise _no_parquet(path, error) from None
-    return reader.read(columns, rows)
+        raise no_parquet(path, error) from None
 
 
 def open_parquet(path: str | Path) -> Any:
@@ -78,7 +86,7 @@ def open_parquet(path: str | Path) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(str(path))
     except (OSError, ValueError, pyarrow.ArrowException) as error:
-        raise _no_parquet(path, error) from None
+        raise no_parquet(path, error) from None
 
 
 def parquet_columns(file: Any, faults: Faults) -> list[str]:
@@ -89,8 +97,9 @@ def parquet_columns(file: Any, faults: Faults) -> list[str]:
     return columns
 
 
-def _no_parquet(path: str | Path, error: Exception) -> DatasetError:
-    return DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {error}")])
+def no_parquet(path: str | Path, why: object) -> DatasetError:
+    """The error of a Parquet file that cannot be read."""
+    return DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {why}")])
 
 
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None) -> Contents:

@@ -9,7 +9,7 @@ from autorubric._blocks import Block, ScalarBlock, render_text
 from autorubric.dataset import RubricDataset
 from autorubric.escalation._cells import Cell, cells_of
 from autorubric.eval import EvalResult
-from autorubric.graders import EscalationConfig
+from autorubric.graders import EscalationConfig, check_per_criterion
 from autorubric.judges import seat_judges
 from autorubric.metrics import Estimate, accuracy
 
@@ -78,8 +78,10 @@ def replay_escalation(
         dataset: Where the truth stands; the graded dataset by default.
 
     Raises:
-        ArgumentError: The run lacks a judge, or has none that grades first, or left out votes.
+        ArgumentError: The run lacks a judge or a criterion of the cascade, or has no judge that grades first,
+            or left out votes.
     """
+    check_per_criterion(config.per_criterion, result.dataset.rubrics())
     strong = {seat.judge_id for seat in seat_judges(config.judges)}
     cells = cells_of(result, strong, dataset)
     own = config.per_criterion

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from autorubric.errors import ArgumentError
 from autorubric.eval._config import EvalConfig
 from autorubric.graders import Grader
-from autorubric.llm import LLMConfig, SpendingLimit, pricings_of
+from autorubric.llm import PRICE_IT, LLMConfig, SpendingLimit, pricings_of
 
 
 def budget_of(config: EvalConfig, grader: Grader) -> SpendingLimit:
@@ -27,5 +27,5 @@ def _demand_prices(models: Sequence[LLMConfig]) -> None:
     if unknown:
         told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
         raise ArgumentError(
-            f"max_cost cannot be kept, since the price is not known of {told}; set max_calls instead"
+            f"max_cost cannot be kept, since the price is not known of {told}; {PRICE_IT}, or set max_calls"
         )

@@ -22,8 +22,8 @@ def estimate(
     """What grading a dataset would take in calls, tokens and US dollars; nothing is sent.
 
     The calls are planned and their prompts rendered as in the run itself, item by item. Tokens are a rule of
-    thumb: four characters of prompt and schema each, and 80 a criterion in a reply. Prices come from the list
-    that litellm ships with.
+    thumb: four characters of prompt and schema each, and 80 a criterion in a reply. Prices are those of the
+    models' configs, else of the list that litellm ships with.
 
     Args:
         dataset: What would be graded.
@@ -32,7 +32,8 @@ def estimate(
         experiments_dir: The folder of runs.
 
     Raises:
-        ArgumentError: The grader is no `CriterionGrader`, or an item cannot be graded as asked.
+        ArgumentError: The grader is no `CriterionGrader`, or names criteria that no rubric has; or an item
+            cannot be graded as asked.
         RunError: There is a run of that name, and it cannot be read.
     """
     # Late, since whoever only reads a run needs nothing that makes requests.

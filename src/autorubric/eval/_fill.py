@@ -30,7 +30,11 @@ async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bo
         dataset: The items to label.
         grader: Who labels.
         force: Whether labels that are there are replaced.
+
+    Raises:
+        ArgumentError: An item has no rubric, or the grader names criteria that no rubric has.
     """
+    grader.check_rubrics(dataset.rubrics())
 
     async def work(position: int) -> tuple[int, dict[str, Json]]:
         task = grading_task(dataset, position)

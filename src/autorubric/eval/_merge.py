@@ -20,7 +20,7 @@ from autorubric.eval._folder import PROMPTS, read_manifest
 from autorubric.eval._index import RunIndex
 from autorubric.eval._lines import StoredVote
 from autorubric.eval._notices import FEW, Notices
-from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
+from autorubric.eval._reopen import read_index, stand_of, stored_dataset
 from autorubric.eval._result import EvalResult
 from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import RunStore
@@ -65,7 +65,7 @@ class _Part:
         manifest: dict[str, Any] = read_manifest(path)
         dataset = stored_dataset(path)
         stand = stand_of(manifest, dataset)
-        index = RunIndex.load(path, len(dataset), stand, placed_in(dataset, stand))
+        index = read_index(path, dataset, stand)
         return cls(
             path=path,
             manifest=manifest,

@@ -32,7 +32,7 @@ from autorubric.eval._folder import (
 )
 from autorubric.eval._index import RunIndex, Stand
 from autorubric.eval._notices import Notices
-from autorubric.eval._reopen import placed_in, stand_of, stored_dataset
+from autorubric.eval._reopen import read_index, stand_of, stored_dataset
 from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import RunStore
 from autorubric.reporting import GraderDescription
@@ -209,7 +209,7 @@ class _Given:
         if dataset.is_streamed:
             dataset = dataset.reading_items_of(copy or RubricDataset.from_copy(store.path / DATASET))
         stand = stand_of(now, dataset)
-        index = RunIndex.load(store.path, len(dataset), stand, placed_in(dataset, stand))
+        index = read_index(store.path, dataset, stand)
         if copy is None or index.settled.count(0):
             # Where nothing is left to do, the manifest that is written at the end says as much.
             store.write_manifest(now)

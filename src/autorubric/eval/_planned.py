@@ -105,6 +105,7 @@ def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Pa
     """
     if not isinstance(grader, CriterionGrader):
         raise ArgumentError(f"{type(grader).__name__} cannot say what it will ask; give a CriterionGrader")
+    grader.check_rubrics(dataset.rubrics())
     stored_for = _stored_votes(dataset, grader, name, folder)
     plan = _Plan(grader)
     for position in range(len(dataset)):

@@ -84,7 +84,7 @@ def reopen(
         manifest["deciding"] = {**(manifest.get("deciding") or {}), **deciding}
     policy = _policy(path, manifest)
     stand = stand_of(manifest, dataset)
-    index = RunIndex.load(path, len(dataset), stand, placed_in(dataset, stand))
+    index = read_index(path, dataset, stand)
     results = StoredResults(
         index, dataset, StandingVotes(dataset, manifest), _ByPolicy(policy), unfinished=True
     )
@@ -110,7 +110,16 @@ def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
     return Stand(basis=basis, dataset=str(entry.get("sha256"))[:16], earlier=earlier)
 
 
-def placed_in(dataset: RubricDataset, stand: Stand) -> Place:
+def read_index(path: Path, dataset: RubricDataset, stand: Stand) -> RunIndex:
+    """Where the lines and votes of each item of a dataset stand in a run folder.
+
+    Raises:
+        RunFormatError: A newer version wrote them, or they are damaged.
+    """
+    return RunIndex.load(path, len(dataset), stand, _placed_in(dataset, stand))
+
+
+def _placed_in(dataset: RubricDataset, stand: Stand) -> Place:
     """Says where in a dataset a line's item stands; by its id, where the line was written for another."""
     ids: dict[str, int] | None = None
 

@@ -54,7 +54,8 @@ class EvalRunner:
         config: Options of the run.
 
     Raises:
-        ArgumentError: The dataset is empty, or an item has no rubric.
+        ArgumentError: The dataset is empty, or an item has no rubric; or the grader names criteria that no
+            rubric has.
     """
 
     def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig | None = None) -> None:
@@ -66,6 +67,9 @@ class EvalRunner:
         self.dataset = dataset
         self.grader = grader
         self.config = config or EvalConfig()
+        # A shard may lack what other items of its dataset bring; whoever cut it has looked at the whole.
+        if self.config.shard is None:
+            grader.check_rubrics(dataset.rubrics())
 
     def run_sync(self) -> EvalResult:
         """`run`, for synchronous code; safe inside a running event loop."""
@@ -190,8 +194,9 @@ async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its opti
     """Grades a dataset into a run folder; the options are those of `EvalConfig`.
 
     Raises:
-        ArgumentError: The dataset is empty, or an item has no rubric; `max_cost` is set and a model's price
-            is not known; or no executor of that name is installed.
+        ArgumentError: The dataset is empty, or an item has no rubric; the grader names criteria that no
+            rubric has; `max_cost` is set and a model's price is not known; or no executor of that name is
+            installed.
         RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on
                 (`ItemFailedError`).
     """

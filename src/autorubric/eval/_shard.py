@@ -30,10 +30,11 @@ def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options:
             `-i-of-n` added.
 
     Raises:
-        ArgumentError: There is no such shard, or no item for it.
+        ArgumentError: There is no such shard, or no item for it; or as for `evaluate`.
         RunError: The run folder cannot be used as asked.
     """
     part, config = shard_of(dataset, EvalConfig(**options), i, n)
+    grader.check_rubrics(dataset.rubrics())
     return EvalRunner(part, grader, config).run_sync()
 
 

@@ -2,7 +2,7 @@
 
 from autorubric.graders._base import Grader
 from autorubric.graders._casting import cast_all
-from autorubric.graders._escalation import EscalationConfig
+from autorubric.graders._escalation import EscalationConfig, check_per_criterion
 from autorubric.graders._few_shot import FewShotConfig
 from autorubric.graders._planning import JudgeCall
 from autorubric.graders._seeds import derive_seed
@@ -34,6 +34,7 @@ __all__ = [
     "Votes",
     "build_report",
     "cast_all",
+    "check_per_criterion",
     "confidence_of",
     "criterion_report",
     "derive_seed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 from autorubric._events import Listener
@@ -41,6 +42,16 @@ class Grader(ABC):
         """The models that it may ask; empty where it asks none, or does not say."""
         return ()
 
+    def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:  # noqa: B027 - most graders take any
+        """Refuses rubrics that it cannot grade by as asked, before anything is sent.
+
+        Args:
+            rubrics: All that it is to grade by; read only as far as needed.
+
+        Raises:
+            ArgumentError: It names criteria that none of them has.
+        """
+
     async def aclose(self) -> None:  # noqa: B027 - most graders hold nothing
         """Releases what the judges hold; grading afterwards opens it anew."""
 
@@ -62,8 +73,9 @@ class Grader(ABC):
             item_id: The item's id, for recorded votes, seeds and few-shot examples.
 
         Raises:
-            ArgumentError: `to_grade` is none of these.
+            ArgumentError: `to_grade` is none of these; or the grader names criteria that the rubric lacks.
         """
+        self.check_rubrics([rubric])
         task = GradingTask(
             submission=Submission.parse(to_grade),
             rubric=rubric,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from autorubric.errors import ArgumentError
 from autorubric.judges import JudgeLike
+from autorubric.rubric import Rubric
+
+_MOST_TOLD: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,7 @@ class EscalationConfig:
         judges: The panel that decides on them; what `CriterionGrader(judges=…)` takes.
         threshold: Confidence on [0, 1] below which a criterion goes there. One without a confidence, or
             without an answer, always goes.
-        per_criterion: Thresholds of single criteria, by name.
+        per_criterion: Thresholds of single criteria, by name; all of them names in the rubrics graded by.
 
     Raises:
         ArgumentError: There is no judge, or a threshold is not on [0, 1].
@@ -35,6 +39,31 @@ class EscalationConfig:
         _check_threshold("threshold", self.threshold)
         for name, threshold in self.per_criterion.items():
             _check_threshold(f"per_criterion[{name!r}]", threshold)
+
+
+def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Rubric]) -> None:
+    """Checks that every criterion with a threshold of its own is there.
+
+    Args:
+        per_criterion: The thresholds, by name.
+        rubrics: What is graded by; gone through only until all names are found.
+
+    Raises:
+        ArgumentError: No rubric has a criterion of that name.
+    """
+    unknown, known = dict.fromkeys(per_criterion), dict[str, None]()
+    remaining = iter(rubrics)
+    while unknown and (rubric := next(remaining, None)) is not None:
+        for name in rubric.names:
+            known[name] = None
+            unknown.pop(name, None)
+    if not unknown:
+        return
+    more = f" and {len(known) - _MOST_TOLD} more" if len(known) > _MOST_TOLD else ""
+    raise ArgumentError(
+        f"per_criterion: no criterion is called {', '.join(map(repr, unknown))}; "
+        f"there are {', '.join(map(repr, list(known)[:_MOST_TOLD]))}{more}"
+    )
 
 
 def _check_threshold(name: str, threshold: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from autorubric._events import Listener
@@ -20,7 +20,7 @@ from autorubric.errors import ArgumentError
 from autorubric.graders._base import Grader
 from autorubric.graders._casting import PrefixGate, batches_of, find_checks, known_votes, skipped_votes
 from autorubric.graders._digest import prompt_digest
-from autorubric.graders._escalation import EscalationConfig
+from autorubric.graders._escalation import EscalationConfig, check_per_criterion
 from autorubric.graders._few_shot import ExamplePool, FewShotConfig
 from autorubric.graders._planning import JudgeCall, Planner, VoteKey
 from autorubric.graders._stages import Stages
@@ -34,6 +34,7 @@ from autorubric.reporting import (
     Votes,
     build_report,
 )
+from autorubric.rubric import Rubric
 from autorubric.types import CannotAssessConfig, EnsembleEvaluationReport, JudgeVote, LengthPenalty
 from autorubric.values import Json
 
@@ -180,6 +181,15 @@ class CriterionGrader(Grader):
     def models(self) -> tuple[LLMConfig, ...]:
         """The models in the panel."""
         return tuple(model for seat in self.seats for model in seat.models)
+
+    def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
+        """Refuses rubrics that lack a criterion for which the cascade has a threshold.
+
+        Raises:
+            ArgumentError: None of them has it; the names are told.
+        """
+        if self.policy.escalation is not None:
+            check_per_criterion(self.policy.escalation.per_criterion, rubrics)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
         """The requests that grading a task takes at most, each as the calls that share it.

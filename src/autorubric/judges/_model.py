@@ -209,14 +209,15 @@ _PACE = frozenset(
     {
         *("timeout", "max_retries", "retry_min_wait", "retry_max_wait", "max_parallel_requests"),
         *("requests_per_minute", "tokens_per_minute", "cache_enabled", "cache_dir", "cache_ttl"),
-        "prompt_caching",
+        *("prompt_caching", "input_cost_per_token", "output_cost_per_token"),
     }
 )
-"""Parameters of a model's config that say how fast and how often it is asked, not what it answers."""
+"""Parameters of a model's config that say how fast, how often and at what price it is asked, not what it
+answers."""
 
 
 def asked_of(config: LLMConfig) -> dict[str, Json]:
-    """What answers depend on in a model's config; pace, retries and caching may change under way."""
+    """What answers depend on in a model's config; pace, retries, caching and price may change under way."""
     said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     said["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
     return said

@@ -14,13 +14,14 @@ from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, Tra
 from autorubric.llm._exchange import Exchange
 from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
 from autorubric.llm._names import prefix_of
-from autorubric.llm._prices import CHARACTERS_PER_TOKEN, Price, Pricing, prompt_tokens
+from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
 from autorubric.llm._route import pricings_of
 from autorubric.llm._secrets import holds_secret
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Role, Transport
 
 __all__ = [
     "CHARACTERS_PER_TOKEN",
+    "PRICE_IT",
     "Budget",
     "CacheStats",
     "Exchange",

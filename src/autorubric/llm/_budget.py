@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, Protocol
 
 from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
-from autorubric.llm._prices import REPLY_TOKENS, Pricing, prompt_tokens
+from autorubric.llm._prices import PRICE_IT, REPLY_TOKENS, Pricing, prompt_tokens
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 
 
@@ -213,7 +213,7 @@ class Spend:
         if price is None:
             raise BudgetError(
                 f"max_cost cannot be kept: {self._known.model} has no known price ({self._known.reason}); "
-                "use max_calls",
+                f"{PRICE_IT}, or use max_calls",
                 limit="max_cost",
             )
         allowed = request.params.get("max_tokens")

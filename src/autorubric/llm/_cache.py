@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from autorubric.llm._transport import ModelReply, ModelRequest
 from autorubric.values import Json, TokenUsage
@@ -132,7 +132,10 @@ class ReplyCache:
         with self._database() as database:
             if database is not None:
                 found = database.execute("SELECT body, created, used FROM replies WHERE key = ?", (key,))
-                row = found.fetchone()
+                kept = found.fetchone()
+                if kept is not None:
+                    _demand_numbers(*kept[1:])
+                    row = kept
                 now = self._clock()
                 if row and now - row[2] > _TOUCH_SECONDS and not self._stopped_writing:
                     database.execute("UPDATE replies SET used = ? WHERE key = ?", (now, key))
@@ -170,7 +173,7 @@ class ReplyCache:
         entries = size = 0
         with self._database() as database:
             if database is not None:
-                entries, size = database.execute("SELECT entries, size FROM total").fetchone()
+                entries, size = _total_of(database)
         return CacheStats(
             path=str(self.path),
             entries=entries,
@@ -189,7 +192,7 @@ class ReplyCache:
         return self._ttl is not None and self._clock() - created > self._ttl
 
     def _evict(self, database: sqlite3.Connection) -> None:
-        size = _size_of(database)
+        _, size = _total_of(database)
         if size <= self._max_bytes:
             return
         # A little below the bound, so that not every further reply drops one.
@@ -202,7 +205,7 @@ class ReplyCache:
             for row in oldest:
                 if size > wanted:
                     database.execute("DELETE FROM replies WHERE key = ?", row)
-                    size = _size_of(database)
+                    _, size = _total_of(database)
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection | None]:
@@ -312,9 +315,21 @@ def _identity_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _size_of(database: sqlite3.Connection) -> int:
-    size: int = database.execute("SELECT size FROM total").fetchone()[0]
-    return size
+def _total_of(database: sqlite3.Connection) -> tuple[int, int]:
+    """How many replies are kept, and the bytes that they take."""
+    found: Any = database.execute("SELECT entries, size FROM total").fetchone() or (None, None)
+    _demand_numbers(*found)
+    return found[0], found[1]
+
+
+def _demand_numbers(*values: object) -> None:
+    """SQLite checks no types: what was damaged may hold anything.
+
+    Raises:
+        sqlite3.DatabaseError: A value is no number.
+    """
+    if not all(isinstance(value, int | float) for value in values):
+        raise sqlite3.DatabaseError("a number in it is none")
 
 
 def _warn(message: str) -> None:
@@ -334,5 +349,5 @@ def _from_json(body: str) -> ModelReply | None:
         fields |= {"cost": 0.0, "cached": True, "dropped_params": tuple(fields["dropped_params"])}
         fields["tokens"] = tuple((token, logprob) for token, logprob in fields["tokens"])
         return ModelReply(**fields, usage=TokenUsage(**usage) if usage else None)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -39,6 +39,7 @@ _RESERVED_PARAMS: Final = frozenset(
         *("model", "messages", "response_format", "stream", "n", "num_retries", "headers"),
         *("temperature", "max_tokens", "top_p", "seed", "timeout", "max_retries"),
         *("api_key", "api_base", "base_url", "fallbacks", "extra_headers"),
+        *("input_cost_per_token", "output_cost_per_token"),
     }
 )
 
@@ -102,7 +103,8 @@ class LLMConfig(Spec):
         transport: `litellm`, `openai_compatible` (direct; needs `api_base`), or `auto`: the direct one when
             `api_base` is set and the model's prefix is an OpenAI-compatible one or absent.
         fallbacks: Models to ask, in order, when this one fails for good. A plain name takes the settings of
-            this config; address, key and headers only if it has the same provider's prefix.
+            this config but for its prices; address, key and headers only if it has the same provider's
+            prefix.
         thinking: How much the model reasons; a level by its name will do.
         prompt_caching: Mark the shared start of prompts for the providers that want it marked.
         seed: Sampling seed for the providers that take one.
@@ -111,6 +113,9 @@ class LLMConfig(Spec):
             hold a secret (`accessToken`, `x_key`, `password`) are treated like headers, and never cached.
         truncate: What is left out of a submission that is too long for the model: its `end` or its
             `middle`; None: such a request is a `ContextLengthError`. Applied by the judge, and marked.
+        input_cost_per_token: What a token sent costs, in US dollars from 0 up, as 0.15e-6 for 15 cents a
+            million; in the place of litellm's list, and given together with the next.
+        output_cost_per_token: What a token received costs, likewise, reasoning included.
     """
 
     model: str
@@ -143,11 +148,14 @@ class LLMConfig(Spec):
     extra_headers: dict[str, SecretStr] = Field(default_factory=dict, exclude=True, repr=False)
     extra_params: dict[str, Any] = Field(default_factory=dict)
     truncate: TruncatePolicy | None = None
+    input_cost_per_token: float | None = Field(default=None, ge=0)
+    output_cost_per_token: float | None = Field(default=None, ge=0)
 
     @field_validator(
         *("temperature", "max_tokens", "top_p", "timeout", "max_retries", "retry_min_wait", "retry_max_wait"),
         *("max_parallel_requests", "requests_per_minute", "tokens_per_minute", "cache_ttl", "seed"),
         *("transport", "truncate", "cache_enabled", "prompt_caching"),
+        *("input_cost_per_token", "output_cost_per_token"),
         mode="wrap",
     )
     @classmethod
@@ -239,6 +247,11 @@ class LLMConfig(Spec):
             )
         if self.transport == "openai_compatible" and self.api_base is None:
             raise ValueError("transport 'openai_compatible' needs api_base, as 'https://api.openai.com/v1'")
+        if (self.input_cost_per_token is None) != (self.output_cost_per_token is None):
+            raise ValueError(
+                f"input_cost_per_token is {self.input_cost_per_token} and output_cost_per_token "
+                f"{self.output_cost_per_token}; give both, 0 for what is free, or neither"
+            )
         nested = [f.model for f in self.fallbacks if isinstance(f, LLMConfig) and f.fallbacks]
         if nested:
             raise ValueError(
@@ -321,6 +334,8 @@ class LLMConfig(Spec):
 
     def _fallback(self, model: str) -> LLMConfig:
         update: dict[str, Any] = {"model": model, "fallbacks": ()}
+        # Another model has another price.
+        update |= {"input_cost_per_token": None, "output_cost_per_token": None}
         if prefix_of(model) != prefix_of(self.model):
             update |= {"api_base": None, "api_key": None, "extra_headers": {}, "transport": "auto"}
             update["extra_params"] = self._public_params(self.extra_params)

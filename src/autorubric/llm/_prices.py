@@ -1,21 +1,23 @@
-"""What models cost: prices from the list that litellm ships with, looked up once a model."""
+"""What models cost: by the prices of their configs, or by the list that litellm ships with."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from autorubric.llm._config import LLMConfig
 from autorubric.llm._litellm import listed_price
 from autorubric.llm._names import is_openai_itself
-from autorubric.llm._transport import Message, ReplySchema
+from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Transport
 from autorubric.values import TokenUsage
 
 CHARACTERS_PER_TOKEN: Final = 4
 """Rule of thumb for English text; the models' own tokenisers differ by a quarter or so either way."""
 REPLY_TOKENS: Final = 200
 """Tokens that a reply is taken to have where nothing is known of it."""
+PRICE_IT: Final = "give its LLMConfig input_cost_per_token and output_cost_per_token"
+"""What to do where a price is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +56,59 @@ class Pricing:
     reason: str = ""
 
 
+def own_price(config: LLMConfig) -> Price | None:
+    """The price that the config gives; None where it gives none."""
+    sent, received = config.input_cost_per_token, config.output_cost_per_token
+    return None if sent is None or received is None else Price(sent=sent, received=received)
+
+
 def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
-    """A model's price by litellm's own list; loads litellm, and nothing over the network.
+    """A model's price by its config, else by litellm's own list; asks nothing over the network.
 
     Args:
         config: The model's config.
         direct: Whether it is reached by the direct transport: a server of one's own has no listed price,
             whatever its models are called.
+
+    Raises:
+        MissingDependencyError: The list is wanted, and litellm is not installed, or in a version that must
+            not be run.
     """
+    own = own_price(config)
+    if own is not None:
+        return Pricing(model=config.model, price=own)
     if direct and config.api_base is not None and not is_openai_itself(config.api_base):
         return Pricing(model=config.model, reason=f"what the server at {config.api_base} costs is not known")
-    # litellm's own way to say what a model costs that it does not list.
-    sent, received = (config.extra_params.get(f"{side}_cost_per_token") for side in ("input", "output"))
-    if isinstance(sent, int | float) and isinstance(received, int | float):
-        return Pricing(model=config.model, price=Price(sent=sent, received=received))
     listed = listed_price(config.model)
     if listed is None:
-        reason = "litellm's price list does not have it, and extra_params has no input_cost_per_token and "
-        return Pricing(model=config.model, reason=reason + "output_cost_per_token")
+        return Pricing(model=config.model, reason="litellm's price list does not have it")
     return Pricing(model=config.model, price=Price(sent=listed[0], received=listed[1]))
+
+
+class Priced:
+    """The transport that tells what replies cost by a given price, wherever their tokens are counted.
+
+    Args:
+        inner: What sends.
+        price: What its model costs, whatever the inner transport takes it to cost.
+    """
+
+    def __init__(self, inner: Transport, price: Price) -> None:
+        self._inner = inner
+        self._price = price
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        """The inner transport's reply, with its cost.
+
+        Raises:
+            ProviderError: The inner transport got none.
+        """
+        reply = await self._inner.send(request)
+        return reply if reply.usage is None else replace(reply, cost=self._price.of_usage(reply.usage))
+
+    async def aclose(self) -> None:
+        """Releases the connections of the inner transport."""
+        await self._inner.aclose()
 
 
 def prompt_tokens(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:

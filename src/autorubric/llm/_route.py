@@ -16,7 +16,7 @@ from autorubric.llm._limit import Limit
 from autorubric.llm._litellm import LiteLLMTransport
 from autorubric.llm._names import provider_of, speaks_openai
 from autorubric.llm._openai import OpenAITransport
-from autorubric.llm._prices import Pricing, pricing_of
+from autorubric.llm._prices import Priced, Pricing, own_price, pricing_of
 from autorubric.llm._retry import Retry, RetryPolicy
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 from autorubric.rate_limit import Limits
@@ -44,10 +44,11 @@ def provider_transport(config: LLMConfig) -> Transport:
 
 
 def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
-    """The price of the config's model, and those of its fallbacks, in order; loads litellm.
+    """The price of the config's model, and those of its fallbacks, in order.
 
     Raises:
-        MissingDependencyError: litellm is not installed, or in a version that must not be run.
+        MissingDependencyError: A price is to be looked up, and litellm is not installed, or in a version that
+            must not be run.
     """
     configs = (config, *config.fallback_configs())
     return tuple(pricing_of(one, direct=is_direct(one)) for one in configs)
@@ -126,6 +127,8 @@ def _composed(config: LLMConfig, provider: Transport) -> Transport:
     policy = RetryPolicy(
         max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
     )
-    limited = Limit(provider, provider_of(config.model, config.api_base), limits)
+    price = own_price(config)
+    priced = provider if price is None else Priced(provider, price)
+    limited = Limit(priced, provider_of(config.model, config.api_base), limits)
     # Outside the limits: a request that waits for room in a budget holds no slot.
     return Retry(Spend(limited, partial(pricing_of, config, direct=is_direct(config))), policy)

@@ -52,14 +52,15 @@ async def red_team(
         max_concurrent: Gradings at a time. Requests are limited by `LLMConfig`.
 
     Raises:
-        ArgumentError: There is nothing to attack, an attack's id stands twice, an item has no rubric, or a
-            judge only repeats recorded votes.
+        ArgumentError: There is nothing to attack, an attack's id stands twice, an item has no rubric, a judge
+            only repeats recorded votes, or the grader names criteria that no rubric has.
     """
     chosen = _checked(builtin_attacks() if attacks is None else attacks)
     if (limit is not None and limit < 1) or max_concurrent < 1:
         raise ArgumentError(
             f"limit={limit!r}, max_concurrent={max_concurrent!r}: give whole numbers from 1 up"
         )
+    grader.check_rubrics(dataset.rubrics())
     fresh = _first_fresh_sample(grader)
     tasks = list(_tasks(dataset, limit))
     if not tasks:

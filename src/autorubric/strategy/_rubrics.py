@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError, JudgeError
-from autorubric.graders import CriterionGrader, GradingTask
+from autorubric.graders import CriterionGrader, Grader, GradingTask
 from autorubric.rubric import Rubric, SupportsGrade
 from autorubric.strategy._hints import Hint
 from autorubric.strategy._ledger import current_ledger
@@ -85,7 +85,8 @@ class RubricThreshold:
         min_score: The least score that passes.
 
     Raises:
-        ArgumentError: There is no rubric or grader, or the score is none that can be reached.
+        ArgumentError: There is no rubric or grader, the score is none that can be reached, or the grader
+            names criteria that the rubric lacks.
     """
 
     rubric: Rubric
@@ -97,6 +98,8 @@ class RubricThreshold:
             raise ArgumentError(f"rubric is {shortened(self.rubric)}; give a Rubric")
         if not callable(getattr(self.grader, "grade", None)):
             raise ArgumentError(f"grader is {shortened(self.grader)}; give a CriterionGrader")
+        if isinstance(self.grader, Grader):
+            self.grader.check_rubrics([self.rubric])
         score = self.min_score
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
             raise ArgumentError(f"min_score is {score!r}; give a number")

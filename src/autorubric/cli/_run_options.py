@@ -1,0 +1,131 @@
+"""What runs over a dataset take on the command line."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
+
+
+def _shard(given: str) -> tuple[int, int]:
+    found = _SHARD.fullmatch(given)
+    if found is None:
+        raise typer.BadParameter(f"{given!r} is no shard; give two numbers, as 0/8 for the first of eight")
+    return int(found[1]), int(found[2])
+
+
+def _positive(given: float | None) -> float | None:
+    if given is not None and not 0 < given < float("inf"):
+        raise typer.BadParameter(f"{given} is no amount; give US dollars above 0")
+    return given
+
+
+class OnMismatch(StrEnum):
+    """What to do where a stored run depends on something that has changed."""
+
+    refuse = "refuse"
+    rejudge = "rejudge"
+    fork = "fork"
+
+
+DatasetFile = Annotated[
+    Path,
+    typer.Argument(metavar="DATASET", help="A JSON, JSONL, YAML, CSV or Parquet file.", show_default=False),
+]
+RubricFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--rubric",
+        metavar="R",
+        help="A rubric file, in place of the dataset's rubric.",
+        show_default=False,
+    ),
+]
+RunName = Annotated[
+    str | None,
+    typer.Option(
+        "--name",
+        metavar="NAME",
+        help="The run's name; a run of that name is gone on with. Left out, it is made from the "
+        "dataset's name and the time.",
+        show_default=False,
+    ),
+]
+RunsDir = Annotated[
+    Path,
+    typer.Option(
+        "--runs-dir",
+        metavar="DIR",
+        help="The folder of runs.  [default: experiments]",
+        show_default=False,
+    ),
+]
+Mismatch = Annotated[
+    OnMismatch,
+    typer.Option(
+        "--on-mismatch",
+        metavar="HOW",
+        help="Where the run of that name was made with something else: refuse and say what; rejudge what "
+        "changed; or fork, which goes on in a new folder.  [default: refuse]",
+        show_default=False,
+    ),
+]
+FailFast = Annotated[
+    bool, typer.Option("--fail-fast", help="End with the first item that fails.", show_default=False)
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option(
+        "--max-calls",
+        metavar="N",
+        min=1,
+        help="Stop once N requests were sent to models; the run can be gone on with.",
+        show_default=False,
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-cost",
+        metavar="USD",
+        help="Stop before requests cost more than this; every model's price has to be known.",
+        show_default=False,
+        callback=_positive,
+    ),
+]
+ShardOf = Annotated[
+    Any,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Grade only every N-th item from item I on, counted from 0, as a run called NAME-I-of-N; for "
+        "schedulers. `merge` makes one run of all N.",
+        show_default=False,
+        parser=_shard,
+    ),
+]
+ExecutorName = Annotated[
+    str,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Who grades: local is this process; ray is a cluster.  [default: local]",
+        show_default=False,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Print what the run would take in calls, tokens and US dollars, and send nothing.",
+        show_default=False,
+    ),
+]
+NoProgress = Annotated[
+    bool, typer.Option("--no-progress", help="Show no progress on stderr.", show_default=False)
+]

@@ -1,0 +1,64 @@
+"""Runs that the user may stop and go on with."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import autorubric
+from autorubric.cli._output import stoppable
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset
+    from autorubric.eval import EvalConfig, EvalResult
+    from autorubric.graders import Grader
+
+
+def run_resumable(
+    dataset: RubricDataset,
+    grader: Grader,
+    *,
+    how_to_go_on: str,
+    shard: tuple[int, int] | None = None,
+    **options: Any,
+) -> EvalResult:
+    """The run's result; where the user stops it, the command ends and says how to go on.
+
+    Args:
+        dataset: What is graded.
+        grader: By whom.
+        how_to_go_on: What to give on the command line to go on with the run.
+        shard: Which part of the dataset, and of how many; None for all of it.
+        options: As for `EvalConfig`, with a name.
+
+    Raises:
+        KeyboardInterrupt: The user stopped it.
+    """
+    dataset, config = sharded(dataset, autorubric.EvalConfig(**options), shard)
+    folder = config.experiments_dir / str(config.experiment_name)
+    with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
+        return autorubric.EvalRunner(dataset, grader, config).run_sync()
+
+
+def sharded(
+    dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
+) -> tuple[RubricDataset, EvalConfig]:
+    """The part of the dataset that is graded, with the options of its run."""
+    if shard is None:
+        return dataset, config
+    # Late, since `--help` should not wait for it.
+    from autorubric.eval import shard_of
+
+    return shard_of(dataset, config, *shard)
+
+
+def made_name(stem: str) -> str:
+    """A run's name: what a file is called, without what no folder may be called, and the time."""
+    kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
+    return f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def mean_score(result: EvalResult) -> float | None:
+    """Mean score of the items that have one; None where none has."""
+    return result.item_results.tally.mean_score
