@@ -255,7 +255,7 @@ def test_labels_of_all_kinds_survive_files(tmp_path: Path, name: str) -> None:
     """Labels written to a file mean the same when they are read."""
     _, dataset = run(tmp_path)
     dataset.to_file(tmp_path / name)
-    back = RubricDataset.from_file(tmp_path / name, **({"rubric": RUBRIC} if name == "d.csv" else {}))
+    back = RubricDataset.from_file(tmp_path / name, rubric=RUBRIC if name == "d.csv" else None)
     for i in range(3):
         old, new = dataset.item_truth(i) or {}, back.item_truth(i) or {}
         assert old.keys() == new.keys()

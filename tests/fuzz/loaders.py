@@ -26,7 +26,11 @@ from autorubric import (
     RubricDataset,
     critique_evaluate_sync,
     evaluate_sync,
+    from_healthbench,
+    from_paperbench,
+    from_promptfoo,
     load_critique_schema,
+    merge_labels,
 )
 from autorubric._files import read_structured
 from autorubric.critique._drafts import read_drafts
@@ -106,6 +110,54 @@ ATTACKS: Final[dict[str, Any]] = {
     "format": 1,
     "attacks": [{"id": "a", "family": "f", "text": "x {payload}", "payload": "y", "encoding": "hex"}],
 }
+HEALTHBENCH: Final[dict[str, Any]] = {
+    "prompt_id": "p",
+    "prompt": [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes?"}],
+    "rubrics": [{"criterion": "It greets.", "points": 3, "tags": ["axis:tone"]}],
+    "ideal_completions_data": {"ideal_completion": "Good day."},
+}
+PAPERBENCH: Final[dict[str, Any]] = {
+    "id": "a",
+    "requirements": "All.",
+    "weight": 1,
+    "sub_tasks": [
+        {"id": "b", "requirements": "Some.", "weight": 2, "sub_tasks": [], "task_category": "Code"},
+        {"id": "c", "requirements": "More.", "weight": 1.5, "sub_tasks": []},
+    ],
+}
+PROMPTFOO: Final[dict[str, Any]] = {
+    "prompts": ["Say {{word}}."],
+    "defaultTest": {"assert": [{"type": "llm-rubric", "value": "Is kind"}]},
+    "tests": [
+        {
+            "description": "one",
+            "vars": {"word": "hello"},
+            "assert": [
+                {
+                    "type": "llm-rubric",
+                    "value": "Says {{word}}",
+                    "weight": 2,
+                    "threshold": 0.5,
+                    "metric": "m",
+                },
+                {"type": "assert-set", "assert": [{"type": "contains", "value": "x"}]},
+            ],
+        }
+    ],
+}
+TABLES: Final = (
+    '[judge]\nmodel = "m"\n\n[[criterion]]\nname = "a"\ndescription = "x"\ntype = "likert"\npoints = 5\n\n'
+    '[[criterion]]\ndescription = "y"\ntype = "numeric"\nmin = 0\nmax = 2\nweight = 3\n'
+)
+CHOICES: Final[list[dict[str, Any]]] = [
+    {"name": "a", "text": "How?", "weight": 2, "choices": ["bad", "good"]},
+    {"name": "b", "text": "So?", "choices": {"no": 0, "yes": 1}},
+]
+LABELS: Final[list[dict[str, Any]]] = [
+    {"format": 1, "kind": "labels", "rater": "r"},
+    {"item_id": "a", "criterion": "capital", "rater": "r", "value": "MET", "time": "2026-01-01T00:00:00Z"},
+    {"item_id": "b", "criterion": "tone", "rater": "r", "value": 4, "sha256": "", "reason": "so"},
+]
 VOTES_CSV: Final = (
     "item_id,criterion,rater,rater_type,value,sample,confidence\n"
     "a,capital,r1,llm,MET,0,0.5\n"
@@ -286,6 +338,32 @@ def _rated(path: Path) -> object:
     return RubricDataset.from_dict(DATASET).with_ratings(path)
 
 
+def _mapped(path: Path) -> object:
+    """Rows of other people's making, by their own names."""
+    return RubricDataset.from_file(
+        path, rubric=Rubric.from_dict(RUBRIC), submission="text", id="key", truth={"capital": "gold"}
+    )
+
+
+def _quietly(read: Callable[[Path], object]) -> Callable[[Path], object]:
+    """The importer without its warnings of what is left out."""
+
+    def quiet(path: Path) -> object:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return read(path)
+
+    return quiet
+
+
+def _merged(path: Path) -> object:
+    dataset = RubricDataset.from_dict(DATASET)
+    said = {"capital": {"people": {"x": "MET"}}, "tone": {}}
+    items = [{**ITEMS[0], "metadata": {"disputed": said}}, {**ITEMS[1], "metadata": {"disputed": said}}]
+    disputed = RubricDataset.from_dict({**DATASET, "items": items})
+    return merge_labels(dataset, [path]), merge_labels(dataset, [path], disputed=disputed)
+
+
 def _run_seed(name: str) -> tuple[bytes, ...]:
     return ((_run() / name).read_bytes(),)
 
@@ -311,6 +389,16 @@ def loaders() -> dict[str, Loader]:
         Loader("dataset:d.parquet", RubricDataset.from_file, lambda: (_parquet(),)),
         Loader("stream:d.jsonl", _streamed, lambda: (_lines({"format": 1, "rubric": RUBRIC}, *ITEMS),)),
         Loader("stream:d.parquet", _streamed, lambda: (_parquet(),)),
+        Loader(
+            "mapped:m.jsonl", _mapped, lambda: (_lines({"key": 1, "text": "a", "gold": "MET", "k": [1]}),)
+        ),
+        Loader("mapped:m.csv", _mapped, lambda: (b"key,text,gold,k\n1,Paris.,MET,2\n2,Lyon.,,\n",)),
+        Loader("healthbench:h.jsonl", from_healthbench, lambda: (_lines(HEALTHBENCH),)),
+        Loader("paperbench:p.json", from_paperbench, lambda: (_json(PAPERBENCH),)),
+        Loader("promptfoo:p.yaml", _quietly(from_promptfoo), lambda: (_yaml(PROMPTFOO),)),
+        Loader("tables:t.toml", _quietly(Rubric.from_file), lambda: (TABLES.encode("utf-8"),)),
+        Loader("choices:c.json", Rubric.from_file, lambda: (_json(CHOICES),)),
+        Loader("merged:l.jsonl", _merged, lambda: (_lines(*LABELS),)),
         Loader("config:c.yaml", LLMConfig.from_yaml, lambda: (_yaml(CONFIG),)),
         Loader("providers:p.yaml", ProviderTable.from_file, lambda: (_yaml(PROVIDERS),)),
         Loader("providers:p.toml", ProviderTable.from_file, lambda: (b'[providers]\ngpt4 = "openai/m"\n',)),

@@ -4,6 +4,7 @@ from autorubric._files._compact import compact_json, read_compact
 from autorubric._files._faults import Faults, nearest_key, retyped, shortened
 from autorubric._files._json import parse_json
 from autorubric._files._paths import FilePath, SyntaxFault, path_text
+from autorubric._files._pyarrow import load_pyarrow
 from autorubric._files._read import (
     FORMATS,
     Document,
@@ -34,6 +35,7 @@ __all__ = [
     "dump_structured",
     "format_fault",
     "format_of",
+    "load_pyarrow",
     "nearest_key",
     "parse_json",
     "parse_line",

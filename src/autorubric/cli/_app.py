@@ -7,14 +7,17 @@ from typing import Annotated
 import typer
 
 from autorubric.cli._output import tolerate_narrow_encodings
+from autorubric.cli.annotate import annotate
 from autorubric.cli.cache import cache_app
 from autorubric.cli.compare import compare
 from autorubric.cli.critique import critique
 from autorubric.cli.critique_text import critique_text
 from autorubric.cli.demo import demo
 from autorubric.cli.eval import evaluate
+from autorubric.cli.export import export
 from autorubric.cli.grade import grade
 from autorubric.cli.judges import judges_app
+from autorubric.cli.labels import labels_app
 from autorubric.cli.mcp import mcp
 from autorubric.cli.merge import merge
 from autorubric.cli.metrics import metrics
@@ -25,6 +28,7 @@ from autorubric.cli.schema import schema
 from autorubric.cli.score import score
 from autorubric.cli.show import show
 from autorubric.cli.tools import tools
+from autorubric.cli.validate import validate
 
 # Without markup, Typer leaves rich aside, which takes longer to load than all the rest of `--help`.
 app = typer.Typer(
@@ -74,6 +78,8 @@ app.command("metrics")(metrics)
 app.command("compare")(compare)
 app.command("score")(score)
 app.command("rejudge")(rejudge)
+app.command("export")(export)
+app.command("annotate")(annotate)
 app.add_typer(judges_app, name="judges", help="Compare the judges of a run with each other, and audit them.")
 app.command("redteam")(redteam)
 app.command("critique")(critique)
@@ -81,8 +87,12 @@ app.command("refine")(refine)
 app.command("critique-text")(critique_text)
 app.command("tools")(tools)
 app.command("mcp")(mcp)
+app.command("validate")(validate)
 app.command("schema")(schema)
 app.command("demo")(demo)
+app.add_typer(
+    labels_app, name="labels", help="Bring people's labels into a dataset, and hand out what is in dispute."
+)
 app.add_typer(cache_app, name="cache", help="Look after the replies of models that are kept.")
 
 

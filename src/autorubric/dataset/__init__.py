@@ -2,8 +2,28 @@
 
 from autorubric.dataset._dataset import RubricDataset
 from autorubric.dataset._earlier import EarlierCopy
+from autorubric.dataset._fields import FieldMap
+from autorubric.dataset._ids import IdIndex
+from autorubric.dataset._importers import from_healthbench, from_paperbench, from_promptfoo
 from autorubric.dataset._item import DataItem
+from autorubric.dataset._labels import DISPUTED, MergedLabels, merge_labels
 from autorubric.dataset._ratings import LongRow, label_of, read_long_table
 from autorubric.dataset._stream import line_of
 
-__all__ = ["DataItem", "EarlierCopy", "LongRow", "RubricDataset", "label_of", "line_of", "read_long_table"]
+__all__ = [
+    "DISPUTED",
+    "DataItem",
+    "EarlierCopy",
+    "FieldMap",
+    "IdIndex",
+    "LongRow",
+    "MergedLabels",
+    "RubricDataset",
+    "from_healthbench",
+    "from_paperbench",
+    "from_promptfoo",
+    "label_of",
+    "line_of",
+    "merge_labels",
+    "read_long_table",
+]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from autorubric._files import Faults, dump_structured
 from autorubric.dataset import _store, _tables
 from autorubric.dataset._earlier import EarlierCopy
+from autorubric.dataset._fields import FieldMap
 from autorubric.dataset._item import DataItem, canonical_sha256
 from autorubric.dataset._lazy import LazyItems
 from autorubric.dataset._ratings import attach_ratings
@@ -218,7 +219,9 @@ class RubricDataset(SharingItems):
         _store.write(path, self._contents(), [self.item_id(i) for i in range(len(self))])
 
     @classmethod
-    def from_file(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:
+    def from_file(
+        cls, path: str | Path, *, rubric: Rubric | str | Path | None = None, **fields: Unpack[FieldMap]
+    ) -> Self:
         """The dataset in a JSON, JSON lines, YAML, CSV or Parquet file; the suffix says which.
 
         A file's `rubric` may be the name of a rubric file in its folder or below. In JSON lines the first
@@ -226,9 +229,13 @@ class RubricDataset(SharingItems):
         `id, submission, description, prompt, reference_submission`, `truth.<criterion>` and `meta.<key>`; an
         empty cell is nothing, and `submission_json` holds what is no plain text.
 
+        A file of your own, whose columns or keys are called otherwise, is read as it is where `fields` say
+        which is which; what they do not name and has no field of that name becomes metadata.
+
         Args:
             path: The file.
             rubric: A rubric, or its file, in place of the one in the dataset file; a table has none.
+            **fields: See `FieldMap`: `submission="response"`, `truth={"clear": "is_clear"}`.
 
         Raises:
             DatasetError: The file cannot be read, or has faults; all are reported.
@@ -236,7 +243,7 @@ class RubricDataset(SharingItems):
             MissingDependencyError: Parquet without pyarrow.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
-        return cls._of(_store.contents_of_file(path, given))
+        return cls._of(_store.contents_of_file(path, given, fields))
 
     @classmethod
     def stream(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:
@@ -269,10 +276,39 @@ class RubricDataset(SharingItems):
         return _tables.frame_of(_tables.table_of(self._contents(), ids, texts=False))
 
     @classmethod
-    def from_dataframe(cls, frame: pd.DataFrame, *, rubric: Rubric | None = None) -> Self:
+    def from_dataframe(
+        cls, frame: pd.DataFrame, *, rubric: Rubric | None = None, **fields: Unpack[FieldMap]
+    ) -> Self:
         """The dataset of a DataFrame with the columns of `from_file`; None and NaN are empty cells.
 
+        Args:
+            frame: The table, an item a row.
+            rubric: The dataset's rubric.
+            **fields: Which columns of a frame of your own are which, see `FieldMap`:
+                `submission="response"`, `truth={"clear": "is_clear"}`, `truth="label_"`. Columns that they do
+                not name and that have no field of that name become metadata. Without any, a column that is
+                none of those of `from_file` is a fault.
+
         Raises:
-            DatasetError: Columns are unknown, or rows have faults; all are reported.
+            ArgumentError: A field is none.
+            DatasetError: Columns are unknown or missing, or rows have faults; all are reported.
         """
-        return cls._of(_tables.contents_of_frame(frame, rubric))
+        return cls._of(_tables.contents_of_frame(frame, rubric, fields))
+
+    @classmethod
+    def from_hf(cls, dataset: Any, *, rubric: Rubric | None = None, **fields: Unpack[FieldMap]) -> Self:
+        """The dataset of a Hugging Face `datasets.Dataset` or `IterableDataset`, as it is.
+
+        Class labels are taken by their names. Columns that `fields` do not name and that are no field of
+        `DataItem` become metadata.
+
+        Args:
+            dataset: The dataset; one split of a `DatasetDict`.
+            rubric: The dataset's rubric.
+            **fields: Which columns are which, see `FieldMap`.
+
+        Raises:
+            ArgumentError: It is no such dataset, or a field is none.
+            DatasetError: Columns are missing, or rows have faults; all are reported.
+        """
+        return cls._of(_store.contents_of_hf(dataset, rubric, fields))

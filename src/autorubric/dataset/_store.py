@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from autorubric._files import (
     Document,
+    Faults,
     FilePath,
     dump_structured,
     format_of,
@@ -19,6 +20,8 @@ from autorubric._files import (
     write_text_atomic,
 )
 from autorubric.dataset._csv import write_csv
+from autorubric.dataset._fields import FieldMap, mapped_rows
+from autorubric.dataset._hf import hf_rows
 from autorubric.dataset._read import FORMAT, HEADER_KEYS, Contents, DatasetReader
 from autorubric.dataset._tables import contents_of_csv, contents_of_parquet, parquet_of, table_of
 from autorubric.errors import ArgumentError, DatasetError, Fault
@@ -45,16 +48,22 @@ def contents_of_text(given: str | Path) -> Contents:
     return _contents(document, None, None)
 
 
-def contents_of_file(path: str | Path, rubric: Rubric | None) -> Contents:
-    """The dataset in a file; its suffix says the format, and `rubric` takes the place of the file's."""
+def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
+    """The dataset in a file; its suffix says the format.
+
+    Args:
+        path: The file.
+        rubric: Takes the place of the file's.
+        fields: Which column or key is which, where they are not named as the house names them.
+    """
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     if form == "csv":
-        return contents_of_csv(path, rubric)
+        return contents_of_csv(path, rubric, fields)
     if form == "parquet":
-        return contents_of_parquet(path, rubric)
+        return contents_of_parquet(path, rubric, fields)
     document = read_structured(path, error=DatasetError)
     read = _contents_of_lines if form == "jsonl" else _contents
-    return read(document, Path(path).parent, rubric)
+    return read(document, Path(path).parent, rubric, fields)
 
 
 def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
@@ -85,7 +94,9 @@ def contents_of_mapping(given: Mapping[str, Any]) -> Contents:
     return _contents(Document(data=given, source="RubricDataset.from_dict"), None, None)
 
 
-def _contents(document: Document, folder: Path | None, rubric: Rubric | None) -> Contents:
+def _contents(
+    document: Document, folder: Path | None, rubric: Rubric | None, fields: FieldMap | None = None
+) -> Contents:
     data = document.data
     at: FilePath = ("items",)
     if isinstance(data, list):
@@ -95,17 +106,39 @@ def _contents(document: Document, folder: Path | None, rubric: Rubric | None) ->
         message = f"a dataset is a list of items, or a mapping with a list 'items'; keys are {keys}"
         raise DatasetError(document.source, [Fault(path="", message=message)])
     header = {key: value for key, value in data.items() if key != "items"}
-    placed = (((*at, position), item) for position, item in enumerate(data["items"]))
-    return DatasetReader(document.faults(), folder).contents(header, placed, rubric=rubric)
+    placed: Iterable[tuple[FilePath, Json]] = (
+        ((*at, position), item) for position, item in enumerate(data["items"])
+    )
+    reader = DatasetReader(document.faults(), folder)
+    if fields:
+        placed = mapped_rows(placed, fields, rubric, reader.faults)
+    return reader.contents(header, placed, rubric=rubric)
 
 
-def _contents_of_lines(document: Document, folder: Path, rubric: Rubric | None) -> Contents:
+def _contents_of_lines(
+    document: Document, folder: Path, rubric: Rubric | None, fields: FieldMap | None = None
+) -> Contents:
     rows = list(enumerate(document.data))
     header: Json = {}
     if isinstance(rows[0][1], Mapping) and "format" in rows[0][1]:
         header = rows.pop(0)[1]
     placed: Iterable[tuple[FilePath, Json]] = (((line,), item) for line, item in rows)
-    return DatasetReader(document.faults(), folder).contents(header, placed, header_at=(0,), rubric=rubric)
+    reader = DatasetReader(document.faults(), folder)
+    if fields:
+        placed = mapped_rows(placed, fields, rubric, reader.faults)
+    return reader.contents(header, placed, header_at=(0,), rubric=rubric)
+
+
+def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:
+    """The dataset of a Hugging Face `datasets.Dataset`, told by what it can do.
+
+    Raises:
+        ArgumentError: It is none.
+        DatasetError: Columns are missing, or rows have faults; all are reported.
+    """
+    faults = Faults("RubricDataset.from_hf")
+    placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
+    return DatasetReader(faults).contents({}, mapped_rows(placed, fields, rubric, faults), rubric=rubric)
 
 
 def header_of(contents: Contents) -> dict[str, Json]:

@@ -17,16 +17,18 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from autorubric._files import Faults, FilePath, SyntaxFault, nearest_key, parse_json
+from autorubric._files import Faults, FilePath, SyntaxFault, load_pyarrow, nearest_key, parse_json
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import demand_columns, read_csv
+from autorubric.dataset._fields import META, TRUTH, FieldMap, renaming
 from autorubric.dataset._item import DataItem
 from autorubric.dataset._read import Contents, DatasetReader
 from autorubric.dataset._truth import by_name
-from autorubric.errors import ArgumentError, DatasetError, Fault, MissingDependencyError, ReplyError
+from autorubric.errors import ArgumentError, DatasetError, Fault, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
@@ -39,11 +41,9 @@ _COLUMNS: Final = (
     *("id", "submission", "submission_json", "description", "prompt", "prompt_json"),
     *("reference_submission", "reference_submission_json"),
 )
-_TRUTH: Final = "truth."
-_META: Final = "meta."
 
 
-def contents_of_csv(path: str | Path, rubric: Rubric | None) -> Contents:
+def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """The dataset in a CSV file."""
     table = read_csv(path)
     lines = [row.line for row in table.rows]
@@ -52,17 +52,17 @@ def contents_of_csv(path: str | Path, rubric: Rubric | None) -> Contents:
         return lines[at[1]] if len(at) > 1 and isinstance(at[1], int) else 1
 
     rows = [row.cells for row in table.rows]
-    return TableReader(Faults(str(path), line_of), rubric, texts=True).read(table.columns, rows)
+    return TableReader(Faults(str(path), line_of), rubric, texts=True).read(table.columns, rows, fields)
 
 
-def contents_of_parquet(path: str | Path, rubric: Rubric | None) -> Contents:
+def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """The dataset in a Parquet file."""
     file = open_parquet(path)
     reader = TableReader(Faults(str(path)), rubric, texts=True)
     columns = parquet_columns(file, reader.faults)
     with reading_parquet(path):
         rows = file.read().to_pylist()
-    return reader.read(columns, rows)
+    return reader.read(columns, rows, fields)
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def open_parquet(path: str | Path) -> Any:
         DatasetError: There is none, or it is damaged.
         MissingDependencyError: pyarrow is not installed.
     """
-    pyarrow = _pyarrow()
+    pyarrow = load_pyarrow()
     try:
         return pyarrow.parquet.ParquetFile(str(path))
     except (OSError, ValueError, pyarrow.ArrowException) as error:
@@ -102,13 +102,15 @@ def no_parquet(path: str | Path, why: object) -> DatasetError:
     return DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {why}")])
 
 
-def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None) -> Contents:
+def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """The dataset in a DataFrame."""
     columns = [str(column) for column in frame.columns]
     held = frame.astype(object).where(frame.notna(), None)
     cells = held.itertuples(index=False, name=None)
-    rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in cells]
-    return TableReader(Faults("RubricDataset.from_dataframe"), rubric, texts=False).read(columns, rows)
+    plain = _plain_or_date if fields else _plain
+    rows = [dict(zip(columns, map(plain, row), strict=True)) for row in cells]
+    faults = Faults("RubricDataset.from_dataframe")
+    return TableReader(faults, rubric, texts=False).read(columns, rows, fields)
 
 
 def _plain(cell: Any) -> Any:
@@ -117,15 +119,9 @@ def _plain(cell: Any) -> Any:
     return cell.tolist() if isinstance(cell, (np.generic, np.ndarray)) else cell
 
 
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-        import pyarrow.parquet  # noqa: F401
-    except ImportError:
-        raise MissingDependencyError(
-            "Parquet files need pyarrow, which is not installed: pip install 'autorubric[parquet]'"
-        ) from None
-    return pyarrow
+def _plain_or_date(cell: Any) -> Any:
+    """A cell of a frame of somebody's own, where a date that nobody asked for is no fault."""
+    return cell.isoformat() if isinstance(cell, (date, time)) else _plain(cell)
 
 
 class TableReader:
@@ -142,7 +138,23 @@ class TableReader:
         self._rubric = rubric
         self._texts = texts
 
-    def read(self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Contents:
+    def read(
+        self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], fields: FieldMap | None = None
+    ) -> Contents:
+        """The dataset of a table.
+
+        Args:
+            columns: Its columns.
+            rows: Its rows; each has all columns.
+            fields: Which column is which, where they are not named as the house names them.
+
+        Raises:
+            DatasetError: There are faults; all are reported.
+        """
+        if fields:
+            named = renaming(fields, columns, _COLUMNS, self._rubric, self.faults)
+            self.faults.raise_as(DatasetError)
+            columns, rows = named.columns, map(named.row, rows)
         self.check_columns(columns)
         places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
         placed = ((place, self.item(cells, place)) for place, cells in zip(places, rows, strict=False))
@@ -153,11 +165,11 @@ class TableReader:
         demand_columns(columns, ("submission",), self.faults)
         known = list(_COLUMNS)
         if self._rubric is not None:
-            known += [f"{_TRUTH}{name}" for name in self._rubric.names]
+            known += [f"{TRUTH}{name}" for name in self._rubric.names]
         for column in columns:
-            free = column.startswith(_META) or (column.startswith(_TRUTH) and self._rubric is None)
+            free = column.startswith(META) or (column.startswith(TRUTH) and self._rubric is None)
             if not free and column not in known:
-                hint = f"{nearest_key(column, known)}; what is your own goes to {_META}<key>"
+                hint = f"{nearest_key(column, known)}; what is your own goes to {META}<key>"
                 self.faults.add((), f"unknown column {column!r}; {hint}")
         # Every row would repeat these.
         self.faults.raise_as(DatasetError)
@@ -170,10 +182,10 @@ class TableReader:
         for column, cell in cells.items():
             if cell is None or (self._texts and cell == ""):
                 continue
-            if column.startswith(_TRUTH):
-                labels[column.removeprefix(_TRUTH)] = self._label(column.removeprefix(_TRUTH), cell)
-            elif column.startswith(_META):
-                metadata[column.removeprefix(_META)] = _from_text(cell) if self._texts else cell
+            if column.startswith(TRUTH):
+                labels[column.removeprefix(TRUTH)] = self._label(column.removeprefix(TRUTH), cell)
+            elif column.startswith(META):
+                metadata[column.removeprefix(META)] = _from_text(cell) if self._texts else cell
             elif column.endswith(_TWIN):
                 fields[column.removesuffix(_TWIN)] = self._twin(column, cells, (*at, column))
             else:
@@ -238,9 +250,9 @@ def table_of(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
     used = dict.fromkeys(column for row in rows for column in row)
     twins = [column for column in _COLUMNS if column in _FIXED or column in used]
     names = contents.rubric.names if contents.rubric is not None else ()
-    in_order = [column for name in names if (column := f"{_TRUTH}{name}") in used]
-    truth = dict.fromkeys([*in_order, *(column for column in used if column.startswith(_TRUTH))])
-    meta = [column for column in used if column.startswith(_META)]
+    in_order = [column for name in names if (column := f"{TRUTH}{name}") in used]
+    truth = dict.fromkeys([*in_order, *(column for column in used if column.startswith(TRUTH))])
+    meta = [column for column in used if column.startswith(META)]
     return Table([*twins, *truth, *meta], rows)
 
 
@@ -260,9 +272,9 @@ def _row(item: DataItem, item_id: str, contents: Contents, texts: bool) -> dict[
             row[column] = text
     rubric = contents.rubric if item.rubric is None else item.rubric
     for name, label in by_name(item.ground_truth or {}, rubric).items():
-        row[_TRUTH + name] = _label_text(label, rubric.by_name(name) if rubric else None) if texts else label
+        row[TRUTH + name] = _label_text(label, rubric.by_name(name) if rubric else None) if texts else label
     for key, value in item.metadata.items():
-        row[_META + key] = _to_text(value) if texts else value
+        row[META + key] = _to_text(value) if texts else value
     return row
 
 
@@ -281,7 +293,7 @@ def parquet_of(table: Table) -> bytes:
         ArgumentError: A text holds half a character.
         MissingDependencyError: pyarrow is not installed.
     """
-    pyarrow = _pyarrow()
+    pyarrow = load_pyarrow()
     try:
         arrays = {
             column: pyarrow.array([row.get(column) for row in table.rows], type=pyarrow.string())

@@ -6,9 +6,11 @@ from autorubric._late import loading
 
 if TYPE_CHECKING:
     from autorubric.eval._config import EvalConfig
+    from autorubric.eval._disputed import disputed_items
     from autorubric.eval._estimate import estimate
     from autorubric.eval._executor import Executor, ItemWork, grade_item, run_bounded
     from autorubric.eval._fill import fill_ground_truth, fill_ground_truth_sync
+    from autorubric.eval._healthbench import HealthBenchScore, healthbench_score
     from autorubric.eval._items import EvalTimingStats, GradedItem, ItemResult
     from autorubric.eval._lock import FileLock
     from autorubric.eval._merge import merge_runs
@@ -26,16 +28,19 @@ __all__ = [
     "Executor",
     "FileLock",
     "GradedItem",
+    "HealthBenchScore",
     "ItemResult",
     "ItemWork",
     "JudgeEstimate",
     "RunEstimate",
+    "disputed_items",
     "estimate",
     "evaluate",
     "evaluate_sync",
     "fill_ground_truth",
     "fill_ground_truth_sync",
     "grade_item",
+    "healthbench_score",
     "merge_runs",
     "run_bounded",
     "run_shard",
@@ -54,14 +59,17 @@ _HOMES = {
     "GradedItem": "_items",
     "ItemResult": "_items",
     "ItemWork": "_executor",
+    "HealthBenchScore": "_healthbench",
     "JudgeEstimate": "_run_estimate",
     "RunEstimate": "_run_estimate",
+    "disputed_items": "_disputed",
     "estimate": "_estimate",
     "evaluate": "_runner",
     "evaluate_sync": "_runner",
     "fill_ground_truth": "_fill",
     "fill_ground_truth_sync": "_fill",
     "grade_item": "_executor",
+    "healthbench_score": "_healthbench",
     "merge_runs": "_merge",
     "run_bounded": "_executor",
     "run_shard": "_shard",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from autorubric._blocks import Block
     from autorubric.eval._exchanges import StoredExchange
+    from autorubric.eval._export import ExportFormat, ExportTable
     from autorubric.eval._rescore import Policies
     from autorubric.metrics import MetricsResult
     from autorubric.rubric import Rubric
@@ -128,6 +129,47 @@ class EvalResult:
         from autorubric.metrics import votes_table
 
         return votes_table(self, dataset if dataset is not None else self.dataset)
+
+    def scores_table(self) -> pd.DataFrame:
+        """One row an item, in the dataset's order.
+
+        Columns: `item` (its position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score that a
+        judge's votes give alone), `group.<name>` (the score of a group), `answer.<criterion>` and
+        `value.<criterion>` (the answer decided on, in words, and on [0, 1] as it enters the score),
+        `mean_agreement`, `cannot_assess_count`, `tokens`, `cost` (US dollars), `seconds` and `error`. What an
+        item lacks is missing.
+        """
+        # Late, here and below: few runs are made into files, and the formats take their time to load.
+        from autorubric.eval._export import scores_table
+
+        return scores_table(self)
+
+    def export(
+        self,
+        format: ExportFormat,
+        *,
+        table: ExportTable = "scores",
+        fail_under: float | None = None,
+    ) -> bytes:
+        """The content of a file with the run, for other programs.
+
+        `csv`, `parquet` and `jsonl` hold `scores_table`, or `votes_table` if `table="votes"`. In CSV, which
+        spreadsheets open, texts that would be formulas are marked (see `spreadsheet_safe`); answers that
+        are no texts are JSON there and in Parquet. `markdown` is a page with the figures, the criteria and
+        the items; `junit` a test suite with an item a case, an error where it has no score.
+
+        Args:
+            format: The format.
+            table: Which table, where the format holds one.
+            fail_under: In `junit`, a case whose score is below is a failure.
+
+        Raises:
+            ArgumentError: There is no such format or table.
+            MissingDependencyError: Parquet without pyarrow.
+        """
+        from autorubric.eval._export import exported
+
+        return exported(self, format, table, fail_under)
 
     def summary(self) -> str:
         """The run in a few lines of plain text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -12,6 +13,7 @@ from autorubric._files import Faults, FilePath, format_fault, nearest_key, retyp
 from autorubric.criteria import BaseCriterion, criterion_to_dict, find_check, kind_of
 from autorubric.errors import ArgumentError
 from autorubric.rubric._conditions import Placed, check_bonuses, check_conditions
+from autorubric.rubric._foreign import SETTINGS, TABLES, in_house_words
 from autorubric.types import RubricGroup, is_group
 from autorubric.values import Json
 
@@ -91,6 +93,7 @@ class _Reader:
         self._sections: list[Section] = []
         self._taken: dict[str, str] = {}
         self._complete = True
+        self._tables = False
 
     def read(self, given: Json, at: FilePath) -> Parts | None:
         before = len(self._faults)
@@ -116,6 +119,8 @@ class _Reader:
         if not isinstance(given, Mapping):
             self._members = self._read_members(given, at)
             return None
+        if TABLES in given:
+            return self._read_tables(given, at)
         bodies = ("criteria", "sections", "rubric") if outer else ("criteria", "sections")
         if not self._check_format(given, at):
             return None
@@ -138,6 +143,17 @@ class _Reader:
                     self._faults.add((*at, "guidelines"), message)
                 guidelines = inner if guidelines is None else guidelines
         return guidelines
+
+    def _read_tables(self, given: Mapping[str, Json], at: FilePath) -> str | None:
+        """Criteria as `[[criterion]]` tables; the settings beside them are passed over, with a warning."""
+        self._check_keys(given, (TABLES, "guidelines", *SETTINGS), at)
+        self._tables = True
+        self._members = self._read_members(given[TABLES], (*at, TABLES))
+        for key in SETTINGS:
+            if key in given:
+                told = f"{self._faults.source}: [{key}] is left out; a rubric holds criteria alone"
+                warnings.warn(f"{told}. Judges and aggregation are the grader's", stacklevel=2)
+        return self._guidelines(given, at)
 
     def _check_format(self, given: Mapping[str, Json], at: FilePath) -> bool:
         fault = format_fault(given.get("format", 1), FORMAT)
@@ -245,6 +261,7 @@ class _Reader:
             hint = "a criterion is a mapping with 'requirement', and 'weight' where it is not 10"
             self._faults.add(path, f"{hint}; got {shortened(given)}")
             return None
+        given = in_house_words(given, self._tables, self._faults, path)
         try:
             # An explicit null is not the same as leaving the key out: no kind is called null.
             kind = kind_of(given["type"] or repr(given["type"])) if "type" in given else kind_of(None)

@@ -152,6 +152,11 @@ class Rubric(Sequence[BaseCriterion]):
     def from_file(cls, path: str | Path) -> Self:
         """The rubric in a YAML, JSON or TOML file; the suffix says which.
 
+        Beside the forms of `from_dict` two of other tools are read: `[[criterion]]` tables with a `type` of
+        `binary`, `likert` (`points`) or `numeric` (`min`, `max`), and criteria of `name`, `text`, `weight`
+        and `choices`: labels from the worst to the best, or labels with values. A criterion without a
+        weight weighs 1 there.
+
         Raises:
             RubricError: The file cannot be read, or has faults; all are reported, with lines where the
                 format gives them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autorubric.metrics._judge_report._agreement import agreement
 from autorubric.metrics._judge_report._agreement_result import Abstentions, Agreement, OptionAgreement
+from autorubric.metrics._judge_report._human_agreement import HumanAgreement, human_agreement
 from autorubric.metrics._judge_report._judge_report import judge_report
 from autorubric.metrics._judge_report._rater_report import (
     HeadlineFigures,
@@ -21,6 +22,7 @@ __all__ = [
     "Abstentions",
     "Agreement",
     "HeadlineFigures",
+    "HumanAgreement",
     "HumanCeilings",
     "JudgePair",
     "JudgeReport",
@@ -35,6 +37,7 @@ __all__ = [
     "RunDifference",
     "agreement",
     "compare_run",
+    "human_agreement",
     "judge_report",
     "reliability",
     "run_difference",

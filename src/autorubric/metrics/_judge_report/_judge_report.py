@@ -164,7 +164,7 @@ def _rater_report(given: _Given, one: Contestant, at: int) -> RaterReport:
 def _per_criterion(given: _Given, one: Contestant) -> dict[str, Agreement]:
     found: dict[str, Agreement] = {}
     for place, name in enumerate(given.names):
-        scale = _scale_at(given.cells, place)
+        scale = scale_at(given.cells, place)
         if scale is None:
             continue
         sides = _sides(given, one, place, scale)
@@ -189,7 +189,7 @@ def _key(sides: Sides) -> object:
     )
 
 
-def _scale_at(cells: Cells, place: int) -> Scale | None:
+def scale_at(cells: Cells, place: int) -> Scale | None:
     """The scale of the criterion at `place`; None where its answers have no figures."""
     criterion = cells.criteria[place]
     match criterion.level:
@@ -298,7 +298,7 @@ def _reliability(given: _Given, judges: Sequence[Contestant]) -> dict[str, Relia
         return {}
     found = {}
     for place, name in enumerate(given.names):
-        scale = _scale_at(given.cells, place)
+        scale = scale_at(given.cells, place)
         if scale is None:
             continue
         columns = [one.column.take(given.cells.spans[place]) for one in judges]

@@ -1,0 +1,23 @@
+"""The one way to pyarrow, which is an extra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from autorubric.errors import MissingDependencyError
+
+
+def load_pyarrow() -> Any:
+    """The module `pyarrow`, with `pyarrow.parquet`.
+
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise MissingDependencyError(
+            "Parquet files need pyarrow, which is not installed: pip install 'autorubric[parquet]'"
+        ) from None
+    return pyarrow

@@ -1,0 +1,84 @@
+"""`autorubric export`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+import autorubric
+from autorubric.cli._output import Exit, guarded, notice
+from autorubric.cli.metrics import RunFolder
+from autorubric.errors import ArgumentError
+
+Format = Annotated[
+    Literal["csv", "parquet", "jsonl", "markdown", "junit"],
+    typer.Option("--format", help="The format of the file.", show_default=False),
+]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-o", "--out", metavar="FILE", help="The file; standard output if left out.", show_default=False
+    ),
+]
+Table = Annotated[
+    Literal["scores", "votes"],
+    typer.Option(
+        "--table", help="An item a row, or a vote, decision and label a row; for csv, parquet and jsonl."
+    ),
+]
+CaseFailUnder = Annotated[
+    float | None,
+    typer.Option(
+        "--fail-under",
+        metavar="X",
+        help="In junit, an item whose score is below X is a failure.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def export(
+    run: RunFolder,
+    format: Format,
+    out: OutFile = None,
+    table: Table = "scores",
+    fail_under: CaseFailUnder = None,
+) -> Exit:
+    """Write a run for other programs: as a table, a page, or a report for build servers.
+
+    In CSV, texts that a spreadsheet would run as formulas have a ' before them. In JUnit an item is a test
+    case, and one without a score an error.
+
+    \b
+    Examples:
+      autorubric export experiments/essays-1 --format csv -o essays.csv
+      autorubric export experiments/essays-1 --format jsonl --table votes
+      autorubric export experiments/essays-1 --format junit \\
+          --fail-under 0.7 -o essays.xml
+
+    Exit codes: 0 done, 2 faulty command line or run folder.
+    """
+    if fail_under is not None and format != "junit":
+        raise ArgumentError(f"--fail-under is for junit; {format} holds the scores themselves")
+    if table == "votes" and format in ("markdown", "junit"):
+        raise ArgumentError(f"--table votes is for csv, parquet and jsonl; {format} is of the items")
+    if out is None and format == "parquet":
+        raise ArgumentError("Parquet is no text; name the file with --out")
+    result = autorubric.EvalResult.from_experiment(run)
+    for text in result.notices:
+        notice(text)
+    content = result.export(format, table=table, fail_under=fail_under)
+    if out is None:
+        # Not by bytes: what stands in for stdout need not take them.
+        sys.stdout.write(content.decode("utf-8"))
+    else:
+        # Late, since it loads pydantic, and `--help` should not wait for that.
+        from autorubric._files import write_bytes_atomic
+
+        write_bytes_atomic(out, content)
+        notice(f"Wrote {out}.")
+    return Exit.DONE

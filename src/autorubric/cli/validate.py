@@ -1,0 +1,91 @@
+"""`autorubric validate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+import autorubric
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.errors import FileError
+
+if TYPE_CHECKING:
+    from autorubric.errors import Fault
+
+CheckedFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A rubric or a dataset.", show_default=False)
+]
+Kind = Annotated[
+    Literal["rubric", "dataset"] | None,
+    typer.Option("--as", help="What it is; told by its content if left out.", show_default=False),
+]
+DatasetRubric = Annotated[
+    Path | None,
+    typer.Option(
+        "--rubric",
+        metavar="R",
+        help="The rubric that a dataset's labels are to fit; its own if left out.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def validate(
+    file: CheckedFile, kind: Kind = None, rubric: DatasetRubric = None, as_json: JsonFlag = False
+) -> Exit:
+    """Check a rubric or dataset file, and tell all its faults at once with their lines.
+
+    With --json the object has: file, kind, valid, criteria, items, and faults, a list with: path, line,
+    message.
+
+    \b
+    Examples:
+      autorubric validate rubric.yaml
+      autorubric validate essays.jsonl --rubric rubric.yaml
+
+    Exit codes: 0 no fault, 2 faults or faulty command line.
+    """
+    found = kind or _kind_of(file, rubric)
+    criteria: int | None = None
+    items: int | None = None
+    faults: tuple[Fault, ...] = ()
+    try:
+        if found == "rubric":
+            criteria = len(autorubric.Rubric.from_file(file))
+        else:
+            dataset = autorubric.RubricDataset.from_file(file, rubric=rubric)
+            criteria, items = dataset.num_criteria, len(dataset)
+    except FileError as error:
+        # Faults of another file, as of the rubric beside a dataset, are told of that one.
+        if not as_json or error.source != str(file):
+            raise
+        faults = error.faults
+    if as_json:
+        told = [{"path": one.path, "line": one.line, "message": one.message} for one in faults]
+        head = {"file": str(file), "kind": found, "valid": not faults, "criteria": criteria, "items": items}
+        print_json({**head, "faults": told})
+    else:
+        holds = f"{criteria} criteria" if items is None else f"{items} items, {criteria} criteria"
+        notice(f"{file}: no fault; a {found} with {holds}.")
+    return Exit.USAGE if faults else Exit.DONE
+
+
+def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset"]:
+    """What a file is meant to be: tables, lines and whatever has items or submissions are datasets."""
+    # Late, since only this command reads files without knowing what they are.
+    from autorubric._files import FORMATS, read_structured
+
+    if rubric is not None or file.suffix.lower() not in FORMATS or file.suffix.lower() == ".jsonl":
+        return "dataset"
+    try:
+        data = read_structured(file).data
+    except FileError:
+        # Whoever reads the rubric tells what is wrong.
+        return "rubric"
+    if isinstance(data, dict):
+        return "dataset" if "items" in data else "rubric"
+    first = data[0] if isinstance(data, list) and data else None
+    return "dataset" if isinstance(first, dict) and "submission" in first else "rubric"

@@ -1,0 +1,46 @@
+"""Datasets of Hugging Face's library, which is never imported: they are known by what they can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, time
+from typing import Any
+
+from autorubric._files import shortened
+from autorubric.errors import ArgumentError
+
+
+def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a `datasets.Dataset` or `datasets.IterableDataset`, class labels by their names.
+
+    Raises:
+        ArgumentError: It is neither; of a `datasets.DatasetDict` the splits are named.
+    """
+    if isinstance(given, Mapping) and given and all(map(_is_dataset, given.values())):
+        splits, first = ", ".join(map(repr, given)), next(iter(given))
+        raise ArgumentError(
+            f"this is a {type(given).__name__} of the splits {splits}; give one, as dataset[{first!r}]"
+        )
+    if not _is_dataset(given):
+        raise ArgumentError(
+            f"{shortened(given)} is no Hugging Face dataset; give a datasets.Dataset or IterableDataset. For "
+            "a DataFrame use RubricDataset.from_dataframe, for a file RubricDataset.from_file"
+        )
+    named = {
+        column: feature.names
+        for column, feature in (given.features or {}).items()
+        if isinstance(getattr(feature, "names", None), list)
+    }
+    for row in given:
+        yield {column: _cell(cell, named.get(column)) for column, cell in row.items()}
+
+
+def _is_dataset(given: Any) -> bool:
+    rows = hasattr(given, "__iter__") and not isinstance(given, Mapping)
+    return rows and hasattr(given, "features") and hasattr(given, "column_names")
+
+
+def _cell(cell: Any, names: list[str] | None) -> Any:
+    if names is not None and isinstance(cell, int) and 0 <= cell < len(names):
+        return names[cell]
+    return cell.isoformat() if isinstance(cell, (date, time)) else cell

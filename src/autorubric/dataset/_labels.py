@@ -1,0 +1,307 @@
+"""Labels that people gave on an annotation page: read from their files, and brought into a dataset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from autorubric._files import Faults, FilePath, format_fault, nearest_key, read_structured, shortened
+from autorubric.dataset._item import DataItem
+from autorubric.dataset._truth import facing
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
+from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric.dataset._dataset import RubricDataset
+
+LABELS_FORMAT: Final = 1
+"""The newest format of label files that this version reads."""
+
+DISPUTED: Final = "disputed"
+"""Key of the metadata of an item for adjudication: what was said, by criterion."""
+
+_SOURCES: Final = "label_sources"
+_ADJUDICATED: Final = "adjudicated"
+
+_NEEDED: Final = ("item_id", "criterion", "rater", "value")
+_KEYS: Final = (*_NEEDED, "time", "sha256", "reason")
+
+
+class Label(NamedTuple):
+    """One label of a file.
+
+    Attributes:
+        item_id: The item.
+        criterion: The criterion's name.
+        rater: Who gave it.
+        value: The label.
+        time: When, as ISO 8601 in UTC; empty where the file does not say.
+        sha256: Of the text that the rater saw; empty where the file does not say.
+        reason: Why, in the rater's words.
+        source: The file's name and the line, as `ada.jsonl:3`.
+    """
+
+    item_id: str
+    criterion: str
+    rater: str
+    value: Json
+    time: str
+    sha256: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedLabels:
+    """A dataset with the labels of files.
+
+    Attributes:
+        dataset: The dataset with them.
+        n_labels: Labels that were brought in.
+        raters: Who gave them, in order of appearance.
+        notices: What was left out or replaced, and why.
+    """
+
+    dataset: RubricDataset
+    n_labels: int
+    raters: tuple[str, ...]
+    notices: tuple[str, ...]
+
+
+def read_labels(paths: Iterable[str | Path]) -> list[Label]:
+    """The labels of JSON lines files, as annotation pages save them; heads of files are passed over.
+
+    Raises:
+        DatasetError: A file cannot be read, or has faults; all of that file are reported, with lines.
+    """
+    return [label for path in paths for label in _of_file(path)]
+
+
+def _of_file(path: str | Path) -> Iterator[Label]:
+    document = read_structured(path, suffixes={".jsonl": "jsonl"}, error=DatasetError)
+    faults = document.faults()
+    labels = []
+    for position, row in enumerate(document.data):
+        at: FilePath = (position,)
+        if isinstance(row, Mapping) and "format" in row:
+            if fault := format_fault(row["format"], LABELS_FORMAT):
+                faults.add(at, fault)
+        elif (label := _label(row, at, f"{Path(path).name}:{document.line_of(at)}", faults)) is not None:
+            labels.append(label)
+    faults.raise_as(DatasetError)
+    yield from labels
+
+
+def _label(row: Json, at: FilePath, source: str, faults: Faults) -> Label | None:
+    if not isinstance(row, Mapping):
+        faults.add(at, f"a label is a mapping with {', '.join(_NEEDED)}; got {shortened(row)}")
+        return None
+    before = len(faults)
+    for key in _NEEDED:
+        if key not in row:
+            faults.add(at, f"the key {key!r} is missing")
+    for key, given in row.items():
+        if key not in _KEYS:
+            faults.add((*at, key), f"unknown key {key!r}; {nearest_key(str(key), _KEYS)}")
+        elif key != "value" and not (isinstance(given, str) and (given or key not in _NEEDED)):
+            faults.add((*at, key), f"{key} is a text; got {shortened(given)}")
+    if len(faults) > before:
+        return None
+    texts = {key: row.get(key, "") for key in _KEYS if key != "value"}
+    return Label(**texts, value=row["value"], source=source)
+
+
+class _Cell(NamedTuple):
+    item_id: str
+    criterion: str
+
+
+def merge_labels(
+    dataset: RubricDataset, paths: Sequence[str | Path], *, disputed: RubricDataset | None = None
+) -> MergedLabels:
+    """A dataset with the labels that people saved on annotation pages.
+
+    Labels become ratings, the rater's last one where there are several, and an item's metadata holds under
+    `label_sources`, by rater and criterion, when each was given, in which file and line, and why. Of items
+    and criteria that the dataset has not, or whose text the rater saw otherwise, labels are left out;
+    notices tell.
+
+    With `disputed`, the labels decide: they become the ground truth of the criteria in dispute, and an item's
+    metadata holds under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file
+    (`source`), why (`reason`), from what votes (`votes`) and in place of which label (`before`). Where those
+    who decide differ, nothing is set, and a notice tells.
+
+    Args:
+        dataset: Where they belong.
+        paths: The files.
+        disputed: The items that were handed out for adjudication, as `disputed_items` made them.
+
+    Raises:
+        DatasetError: A file has faults, labels do not fit their criteria, or none belongs to the dataset.
+        ArgumentError: An item's metadata has something else under those names.
+    """
+    merging = _Merging(dataset)
+    kept = merging.last(merging.fitting(read_labels(paths), [str(path) for path in paths]))
+    if disputed is None:
+        items = merging.rated(kept)
+    else:
+        said = {disputed.item_id(i): item.metadata.get(DISPUTED, {}) for i, item in enumerate(disputed.items)}
+        kept = merging.in_dispute(kept, said)
+        items = merging.decided(kept, said)
+    raters = tuple(dict.fromkeys(label.rater for label in kept))
+    return MergedLabels(
+        dataset=dataset.with_items(items), n_labels=len(kept), raters=raters, notices=tuple(merging.notices)
+    )
+
+
+def _kept(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
+    """What earlier merges noted under a key of an item's metadata, which may be a user's own."""
+    kept = item.metadata.get(key, {})
+    if isinstance(kept, Mapping) and all(isinstance(one, Mapping) for one in kept.values()):
+        return kept
+    raise ArgumentError(
+        f"the metadata of item {item_id!r} has {key!r}, {shortened(kept)}, under which merging notes where "
+        "labels come from; give yours another name"
+    )
+
+
+class _Merging:
+    def __init__(self, dataset: RubricDataset) -> None:
+        self._dataset = dataset
+        self._places = {item_id: i for i, item_id in enumerate(dataset.item_ids())}
+        self.notices: list[str] = []
+
+    def fitting(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
+        """The labels that belong to the dataset; those whose criterion cannot read them are faults."""
+        faults, fitting = Faults(", ".join(files)), []
+        left_out: Counter[str] = Counter()
+        for label in labels:
+            reason = self._misfit(label)
+            if reason is not None:
+                left_out[reason] += 1
+                continue
+            place = self._places[label.item_id]
+            criterion = self._dataset.get_item_rubric(place).by_name(label.criterion)
+            try:
+                facing(criterion, self._dataset.items[place]).parse_truth(label.value)
+            except ReplyError as error:
+                faults.add((), f"{label.source}: item {label.item_id!r}: {error}")
+                continue
+            fitting.append(label)
+        self.notices += [f"left out: {count} labels {reason}" for reason, count in left_out.items()]
+        if not fitting and not faults:
+            told = "; ".join(self.notices) or "they hold no labels"
+            faults.add((), f"no label belongs to an item of the dataset: {told}")
+        faults.raise_as(DatasetError)
+        return fitting
+
+    def _misfit(self, label: Label) -> str | None:
+        place = self._places.get(label.item_id)
+        if place is None:
+            return f"of {label.item_id!r}, which is no item; {nearest_key(label.item_id, self._places)}"
+        rubric = self._dataset.get_item_rubric(place)
+        if label.criterion not in rubric.names:
+            return (
+                f"on {label.criterion!r}, which is no criterion; {nearest_key(label.criterion, rubric.names)}"
+            )
+        if label.sha256 and label.sha256 != self._dataset.item_fingerprint(place):
+            return f"of {label.item_id!r}, whose text has changed since"
+        return None
+
+    def last(self, labels: Sequence[Label]) -> list[Label]:
+        """The last label of each rater on each cell, by time, then by place."""
+        found: dict[tuple[str, _Cell], list[Label]] = {}
+        for label in labels:
+            found.setdefault((label.rater, _Cell(label.item_id, label.criterion)), []).append(label)
+        kept = []
+        for (rater, cell), given in found.items():
+            chosen = max(enumerate(given), key=lambda one: (one[1].time, one[0]))[1]
+            if any(one.value != chosen.value for one in given):
+                self.notices.append(
+                    f"{rater!r} labelled {cell.criterion!r} of {cell.item_id!r} {len(given)} times; the last "
+                    f"label counts, {shortened(chosen.value)} ({chosen.source})"
+                )
+            kept.append(chosen)
+        return kept
+
+    def rated(self, labels: Iterable[Label]) -> list[DataItem]:
+        """The items with the labels among their ratings."""
+        items = list(self._dataset.items)
+        for label in labels:
+            place = self._places[label.item_id]
+            item = items[place]
+            own = self._by_name(item.ratings.get(label.rater), place)
+            kept = _kept(item, _SOURCES, label.item_id)
+            mine = kept.get(label.rater, {})
+            if label.criterion in own and own[label.criterion] != label.value:
+                older = label.time < mine.get(label.criterion, {}).get("time", "")
+                self._replaced(label, own[label.criterion], older)
+                if older:
+                    continue
+            told = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
+            ratings: dict[str, Any] = {
+                **item.ratings,
+                label.rater: {**own, label.criterion: label.value},
+            }
+            sources = {**kept, label.rater: {**mine, label.criterion: told}}
+            update = {"ratings": ratings, "metadata": {**item.metadata, _SOURCES: sources}}
+            items[place] = item.model_copy(update=update)
+        return items
+
+    def _replaced(self, label: Label, before: Json, older: bool) -> None:
+        given, known = f"{shortened(label.value)} ({label.source})", shortened(before)
+        what = f"is older than {known}, which stays" if older else f"takes the place of {known}"
+        cell = f"{label.rater!r} on {label.criterion!r} of {label.item_id!r}"
+        self.notices.append(f"{cell}: {given} {what}")
+
+    def _by_name(self, given: Json, place: int) -> dict[str, Json]:
+        if isinstance(given, list):
+            return dict(zip(self._dataset.get_item_rubric(place).names, given, strict=True))
+        return dict(given or {})
+
+    def in_dispute(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[Label]:
+        """The labels on cells that were handed out, one each; what contradicts itself is left out."""
+        cells: dict[_Cell, list[Label]] = {}
+        outside = 0
+        for label in labels:
+            if label.criterion in said.get(label.item_id, {}):
+                cells.setdefault(_Cell(label.item_id, label.criterion), []).append(label)
+            else:
+                outside += 1
+        if outside:
+            self.notices.append(f"left out: {outside} labels on what was not in dispute")
+        kept = []
+        for cell, given in cells.items():
+            if any(one.value != given[0].value for one in given):
+                told = ", ".join(f"{one.rater!r} says {shortened(one.value)}" for one in given)
+                self.notices.append(f"not decided: {cell.criterion!r} of {cell.item_id!r}, since {told}")
+            else:
+                kept.append(given[-1])
+        return kept
+
+    def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:
+        """The items with the labels as ground truth, and with what each comes from."""
+        items = list(self._dataset.items)
+        for label in labels:
+            place = self._places[label.item_id]
+            item = items[place]
+            truth = self._by_name(item.ground_truth, place)
+            told = {
+                "by": label.rater,
+                "time": label.time,
+                "source": label.source,
+                "reason": label.reason,
+                "votes": said[label.item_id][label.criterion],
+                "before": truth.get(label.criterion),
+            }
+            kept = {key: value for key, value in told.items() if value not in ("", None)}
+            metadata = {
+                **item.metadata,
+                _ADJUDICATED: {**_kept(item, _ADJUDICATED, label.item_id), label.criterion: kept},
+            }
+            update = {"ground_truth": {**truth, label.criterion: label.value}, "metadata": metadata}
+            items[place] = item.model_copy(update=update)
+        return items

@@ -1,0 +1,6 @@
+"""Runs as files for other programs: tables, a page of Markdown, a JUnit report."""
+
+from autorubric.eval._export._export import ExportFormat, ExportTable, exported
+from autorubric.eval._export._scores import scores_table
+
+__all__ = ["ExportFormat", "ExportTable", "exported", "scores_table"]

@@ -1,0 +1,45 @@
+"""What an export needs of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from autorubric._blocks import Block
+from autorubric.eval._items import ItemResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ExportedRun(Protocol):
+    """A run, as an export sees it."""
+
+    @property
+    def item_results(self) -> Iterable[ItemResult]:
+        """One result an item, in the dataset's order."""
+        ...
+
+    @property
+    def experiment_name(self) -> str:
+        """The run's name."""
+        ...
+
+    @property
+    def started_at(self) -> datetime:
+        """When it started."""
+        ...
+
+    def votes_table(self) -> pd.DataFrame:
+        """One row a vote, a decision and a label."""
+        ...
+
+    def blocks(self) -> list[Block]:
+        """The run's figures."""
+        ...
+
+
+def item_id_of(result: ItemResult) -> str:
+    """The item's id; its position where it has none."""
+    return result.item.id or str(result.item_idx)

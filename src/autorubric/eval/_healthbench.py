@@ -1,0 +1,76 @@
+"""The mean score of a HealthBench run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+from typing import Protocol
+
+from autorubric._blocks import Block, ScalarBlock, render_text
+from autorubric.dataset import RubricDataset
+from autorubric.eval._items import ItemResult
+
+
+class GradedRun(Protocol):
+    """A run of a dataset."""
+
+    @property
+    def dataset(self) -> RubricDataset:
+        """What was graded."""
+        ...
+
+    @property
+    def item_results(self) -> Sequence[ItemResult]:
+        """One result an item."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthBenchScore:
+    """A run's score as HealthBench counts it.
+
+    Attributes:
+        score: Mean of `items`, clipped to [0, 1]; None where none is known.
+        items: Points met ÷ positive points by item id, not clipped: below 0 where penalties outweigh what
+            was met. None where the item was not judged, or has no positive points.
+        n: Items that count.
+        n_missing: Items that do not.
+    """
+
+    score: float | None
+    items: Mapping[str, float | None]
+    n: int
+    n_missing: int
+
+    def blocks(self) -> list[Block]:
+        """The figures, for any renderer."""
+        figures = (("score", self.score), ("items", self.n), ("items without a figure", self.n_missing))
+        return [ScalarBlock(title="HealthBench score", figures=figures)]
+
+    def summary(self) -> str:
+        """The figures as plain text."""
+        return render_text(self.blocks())
+
+
+def healthbench_score(result: GradedRun) -> HealthBenchScore:
+    """The score of a run over a dataset of `from_healthbench`.
+
+    With points p of the criteria of an item i: s(i) = Σ p met ÷ Σ p > 0, and the score is the mean of s
+    over the items, clipped to [0, 1] (Arora et al. 2025, "HealthBench: Evaluating Large Language Models
+    Towards Improved Human Health"). The items are not clipped, the mean alone is; this is not the
+    mean of the items' `score`. Criteria that could not be judged count as not met.
+
+    Args:
+        result: The run.
+    """
+    found: dict[str, float | None] = {}
+    for one in result.item_results:
+        positive = result.dataset.get_item_rubric(one.item_idx).total_positive_weight
+        points = one.report.raw_score if one.report is not None else None
+        found[one.item.id or str(one.item_idx)] = (
+            points / positive if positive and points is not None else None
+        )
+    known = [figure for figure in found.values() if figure is not None]
+    score = min(max(fsum(known) / len(known), 0.0), 1.0) if known else None
+    return HealthBenchScore(score=score, items=found, n=len(known), n_missing=len(found) - len(known))

@@ -1,0 +1,139 @@
+"""How far the people agree who labelled a dataset, before any judge comes into it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock, TextBlock
+from autorubric.errors import ArgumentError
+from autorubric.metrics._audit._decided import distinct_names
+from autorubric.metrics._audit._findings import Findings
+from autorubric.metrics._cells import Modes, cells_of
+from autorubric.metrics._item_scores import Rater
+from autorubric.metrics._judge_report._agreement import level_of
+from autorubric.metrics._judge_report._judge_report import judge_report, scale_at
+from autorubric.metrics._judge_report._rater_report import HumanCeilings
+from autorubric.metrics._judge_report._reliability import USUAL, Reliability, reliability_of
+from autorubric.metrics._options import IntervalOptions
+from autorubric.metrics._read_votes import read_votes
+from autorubric.metrics._run_protocols import GradedItem, LabelledDataset
+from autorubric.metrics._scales import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class _NoRun:
+    """A run in which nothing was graded."""
+
+    item_results: tuple[GradedItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HumanAgreement(Findings):
+    """How far people agree.
+
+    Attributes:
+        raters: The people, in order of appearance.
+        n_items: Items with a rating.
+        n_shared: Items on which two people or more rated the same criterion.
+        reliability: Each criterion and each part of one, by name; all figures but Kendall's W.
+        ceiling: Each person against the rest, with means over criteria and people; None where nobody can be
+            set against another.
+    """
+
+    raters: tuple[str, ...]
+    n_items: int
+    n_shared: int
+    reliability: Mapping[str, Reliability]
+    ceiling: HumanCeilings | None
+
+    def blocks(self) -> list[Block]:
+        """The figures, for any renderer."""
+        macro = self.ceiling.macro if self.ceiling is not None else None
+        counts: tuple[tuple[str, Cell], ...] = (
+            ("raters", len(self.raters)),
+            ("items with a rating", self.n_items),
+            ("items that two or more rated", self.n_shared),
+            ("mean kappa of a person with the rest", macro.kappa.value if macro else None),
+            ("mean share agreed with the rest", macro.accuracy.value if macro else None),
+        )
+        rows: list[tuple[Cell, ...]] = [
+            (
+                name,
+                one.n_pairable,
+                one.percent_agreement.value,
+                one.alpha.value,
+                one.alpha.low,
+                one.alpha.high,
+                one.alpha.reason or "",
+            )
+            for name, one in self.reliability.items()
+        ]
+        columns = ("criterion", "items shared", "share agreed", "alpha", "low", "high", "why not")
+        shown: list[Block] = [
+            ScalarBlock(title="People against each other", figures=counts),
+            TableBlock(title="Agreement on each criterion", columns=columns, rows=tuple(rows)),
+        ]
+        if self.n_shared:
+            return shown
+        return [*shown, TextBlock(text="No item was rated by two people; let some label the same items.")]
+
+
+def human_agreement(
+    dataset: LabelledDataset,
+    *,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    rng: int = 0,
+) -> HumanAgreement:
+    """How far the people agree whose ratings a dataset holds, criterion by criterion.
+
+    Figures are those of `reliability` with the criterion's own scale and of `judge_report(…).human_ceiling`.
+    Abstentions (CANNOT_ASSESS, NA) are left out. Agreement says nothing about being right.
+
+    Args:
+        dataset: Items with `ratings`.
+        confidence_level: Level of the intervals.
+        n_resamples: Resamples of items.
+        rng: Seed of the resampling.
+
+    Raises:
+        ArgumentError: Fewer than two people rated items.
+    """
+    table = read_votes(_NoRun(), dataset)
+    raters = tuple(name for kind, name in table.raters if kind == "human")
+    if len(raters) < 2:
+        told = f"the ratings of {raters[0]!r} alone" if raters else "no ratings"
+        raise ArgumentError(f"the dataset has {told}; agreement takes two people or more")
+    # Cells are those of whoever judges, which here are the people.
+    people: tuple[Rater, ...] = tuple(
+        ("judge", name) if kind == "human" else (kind, name) for kind, name in table.raters
+    )
+    cells = cells_of(replace(table, raters=people), Modes())
+    options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    found, shared = {}, np.zeros(table.n_items, dtype=bool)
+    for place, name in enumerate(distinct_names(cells.criteria)):
+        scale, span = scale_at(cells, place), cells.spans[place]
+        if scale is None:
+            continue
+        columns = [cells.raters["judge", who].take(span) for who in raters]
+        given = np.sum([one.status > 0 for one in columns], axis=0) if columns else np.zeros(0)
+        shared[cells.item[span][given >= 2]] = True
+        if isinstance(scale, Interval) and all(np.isnan(one.number).all() for one in columns):
+            columns = [replace(one, number=one.value) for one in columns]
+        # Resampled ranks take longer than all the rest, and say little besides the others.
+        stats = [stat for stat in USUAL[level_of(scale)] if stat != "kendall_w"]
+        found[name] = reliability_of(columns, raters, scale, stats, options)
+    report = judge_report(table, confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
+    rated = np.unique(
+        table.item[np.isin(table.rater, [table.raters.index(("human", one)) for one in raters])]
+    )
+    return HumanAgreement(
+        raters=raters,
+        n_items=len(rated),
+        n_shared=int(np.count_nonzero(shared)),
+        reliability=found,
+        ceiling=report.human_ceiling,
+    )

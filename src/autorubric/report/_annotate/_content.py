@@ -1,0 +1,146 @@
+"""What the page knows of a dataset: nothing that anybody said of its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from autorubric.criteria import BaseCriterion
+from autorubric.report._annotate._forms import form_of
+from autorubric.rubric import Rubric
+from autorubric.types import RubricGroup
+from autorubric.values import Json, Submission
+
+
+class LabelledItem(Protocol):
+    """An item, as the page sees it."""
+
+    @property
+    def submission(self) -> Json:
+        """What is labelled."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Where `disputed` names the criteria that alone are asked for."""
+        ...
+
+
+class ItemsToLabel(Protocol):
+    """A dataset, as the page sees it."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name."""
+        ...
+
+    @property
+    def items(self) -> Sequence[LabelledItem]:
+        """The items."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """What changes with the texts."""
+        ...
+
+    def item_id(self, i: int, /) -> str:
+        """The item's id."""
+        ...
+
+    def get_item_rubric(self, i: int, /) -> Rubric:
+        """Its rubric."""
+        ...
+
+    def get_item_prompt(self, i: int, /) -> str | None:
+        """What it answers."""
+        ...
+
+    def get_item_reference_submission(self, i: int, /) -> str | None:
+        """A model answer."""
+        ...
+
+    def item_fingerprint(self, i: int, /) -> str:
+        """What changes with its text."""
+        ...
+
+
+def content_of(dataset: ItemsToLabel, title: str, seed: int) -> dict[str, Json]:
+    """The page's data as JSON: items and rubrics, without labels, ratings, reasons and metadata."""
+    guidelines: dict[str | None, int] = {}
+    items = []
+    for i in range(len(dataset.items)):
+        rubric = dataset.get_item_rubric(i)
+        place = guidelines.setdefault(rubric.guidelines, len(guidelines))
+        items.append(_item(dataset, i, rubric, place))
+    return {
+        "title": title,
+        "dataset": dataset.name or "",
+        "fingerprint": dataset.fingerprint,
+        "seed": seed,
+        "guidelines": list(guidelines),
+        "items": items,
+    }
+
+
+def _item(dataset: ItemsToLabel, i: int, rubric: Rubric, place: int) -> dict[str, Json]:
+    item = dataset.items[i]
+    submission = Submission.parse(item.submission)
+    disputed = item.metadata.get("disputed")
+    # Somebody's own metadata may have that name, too.
+    asked = set(rubric.names)
+    if isinstance(disputed, Mapping) and disputed and set(disputed) <= asked:
+        asked = set(disputed)
+    above = dict(_above(rubric.root, ()))
+    return {
+        "id": dataset.item_id(i),
+        "sha256": dataset.item_fingerprint(i),
+        "prompt": dataset.get_item_prompt(i),
+        "reference": dataset.get_item_reference_submission(i),
+        "text": None if submission.candidates else submission.text,
+        "thinking": submission.thinking,
+        "candidates": [{"name": name, "text": text} for name, text in submission.candidates.items()],
+        "guidelines": place,
+        "criteria": [
+            _criterion(criterion.facing(submission), submission, above.get(criterion.name or "", ""))
+            for criterion in rubric
+            if criterion.name in asked
+        ],
+    }
+
+
+def _criterion(criterion: BaseCriterion, submission: Submission, above: str) -> dict[str, Json]:
+    form = form_of(criterion, submission.candidates)
+    # A text may well say these words, and then it is one.
+    abstains = criterion.level != "text"
+    when = criterion.when
+    return {
+        "name": criterion.name,
+        "group": above,
+        "requirement": criterion.requirement or "",
+        "details": _details(criterion, form),
+        "when": when.criterion if when is not None else None,
+        "abstains": abstains,
+        "form": form,
+        "misfit": criterion.misfit(submission),
+    }
+
+
+def _details(criterion: BaseCriterion, form: Mapping[str, Any]) -> str:
+    """What a judge reads of the criterion beside name and requirement, unless the form says it all."""
+    head = BaseCriterion.render(criterion)
+    rest = criterion.render().removeprefix(head).strip("\n")
+    if form["kind"] == "parts":
+        return ""
+    labels = {f"- {one.get('label')}" for one in form.get("choices", ())}
+    told = rest.split("\n")[1:]
+    return "" if told and set(told) <= labels else rest
+
+
+def _above(group: RubricGroup, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Each criterion with the groups that it stands in."""
+    for one in group.criteria:
+        if isinstance(one, RubricGroup):
+            yield from _above(one, (*path, one.name))
+        else:
+            yield one.name or "", " › ".join(path)

@@ -1,0 +1,122 @@
+"""`autorubric validate` and `autorubric export`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [("rubric.yaml", "rubric", "3 criteria"), ("texts.json", "dataset", "4 items, 3 criteria")],
+)
+def test_files_without_fault(cli: Cli, dataset: str, name: str, kind: str, told: str) -> None:
+    """What a file is, is told by its content, and what it holds is said."""
+    done = cli("validate", name)
+    assert (done.code, done.out) == (0, "")
+    assert f"no fault; a {kind} with {told}" in done.err
+    assert cli("validate", name, "--json").json["faults"] == []
+
+
+def test_all_faults_are_told_with_lines(cli: Cli, tmp_path: Path) -> None:
+    """Not the first alone, in words and as JSON."""
+    (tmp_path / "r.yaml").write_text(
+        "criteria:\n- weigth: 3\n- requirement: x\n  weight: heavy\n", encoding="utf-8"
+    )
+    done = cli("validate", "r.yaml")
+    assert done.code == 2
+    assert "(line 2)" in done.err
+    assert "(line 4)" in done.err
+    told = cli("validate", "r.yaml", "--json")
+    assert told.code == 2
+    assert (told.json["kind"], told.json["valid"]) == ("rubric", False)
+    assert {fault["line"] for fault in told.json["faults"]} == {2, 4}
+
+
+def test_text_that_is_no_yaml(cli: Cli, tmp_path: Path) -> None:
+    """A fault of the syntax is one as others are, with its line."""
+    (tmp_path / "r.yaml").write_text("criteria:\n- {a\n", encoding="utf-8")
+    done = cli("validate", "r.yaml", "--json")
+    assert done.code == 2
+    assert len(done.json["faults"]) == 1
+
+
+def test_labels_are_checked_against_another_rubric(cli: Cli, rubric: str, tmp_path: Path) -> None:
+    """`--rubric` is what the labels of a dataset are to fit."""
+    items = [
+        {"submission": "x", "ground_truth": {"capitol": "MET"}},
+        {"submission": "y", "ground_truth": {"form": "big"}},
+    ]
+    (tmp_path / "d.json").write_text(json.dumps(items), encoding="utf-8")
+    assert cli("validate", "d.json").code == 0
+    done = cli("validate", "d.json", "--rubric", rubric, "--json")
+    assert done.code == 2
+    assert len(done.json["faults"]) == 2
+    assert "did you mean 'capital'" in done.json["faults"][0]["message"]
+
+
+def test_a_dataset_taken_for_a_rubric(cli: Cli, dataset: str) -> None:
+    """`--as` says what the file is meant to be."""
+    assert cli("validate", dataset, "--as", "rubric").code == 2
+
+
+def test_a_file_that_is_not_there(cli: Cli) -> None:
+    """It is a fault of the file."""
+    done = cli("validate", "nosuch.yaml", "--json")
+    assert done.code == 2
+    assert "no such file" in done.json["faults"][0]["message"]
+
+
+@pytest.fixture
+def run(cli: Cli, dataset: str) -> str:
+    """The folder of a run."""
+    assert cli("eval", dataset, "--judge", "lexical", "--name", "r").code == 0
+    return str(Path("experiments") / "r")
+
+
+def test_export_to_standard_output(cli: Cli, run: str) -> None:
+    """Without a file the content goes to standard output, ready for a pipe."""
+    lines = cli("export", run, "--format", "jsonl").out.splitlines()
+    assert [json.loads(line)["item_id"] for line in lines] == ["a", "b", "c", "d"]
+    assert cli("export", run, "--format", "csv", "--table", "votes").out.startswith("item,item_id,criterion,")
+    assert cli("export", run, "--format", "markdown").out.startswith("## Run r")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl", "markdown", "junit"])
+def test_export_to_a_file(cli: Cli, run: str, form: str, tmp_path: Path) -> None:
+    """The file is written, and said on standard error alone."""
+    done = cli("export", run, "--format", form, "-o", "out")
+    assert (done.code, done.out) == (0, "")
+    assert "Wrote out" in done.err
+    assert (tmp_path / "out").stat().st_size > 100
+
+
+def test_export_of_failures(cli: Cli, run: str) -> None:
+    """`--fail-under` makes failures of low scores, which are for a build server to read."""
+    done = cli("export", run, "--format", "junit", "--fail-under", "1.1")
+    assert done.code == 0
+    assert done.out.count("<failure") == 4
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--format", "parquet"],
+        ["--format", "csv", "--fail-under", "0.5"],
+        ["--format", "junit", "--table", "votes"],
+        ["--format", "xml"],
+        [],
+    ],
+)
+def test_exports_that_cannot_be(cli: Cli, run: str, arguments: list[str]) -> None:
+    """What does not go together ends with 2."""
+    assert cli("export", run, *arguments).code == 2
+
+
+def test_export_of_no_run(cli: Cli) -> None:
+    """A folder without a run is refused."""
+    assert cli("export", "nosuch", "--format", "csv").code == 2

@@ -1,0 +1,118 @@
+"""`autorubric annotate`, `autorubric labels export` and `autorubric labels merge`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import LABELS, Cli
+
+
+def write_labels(path: Path, rater: str, changed: dict[tuple[str, str], str] | None = None) -> str:
+    """The labels of all items as a rater saves them."""
+    rows = [
+        {
+            "item_id": item,
+            "criterion": name,
+            "rater": rater,
+            "value": (changed or {}).get((item, name), value),
+            "time": "2026-01-01T00:00:00Z",
+        }
+        for item, labels in LABELS.items()
+        for name, value in labels.items()
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in [{"format": 1}, *rows]), encoding="utf-8")
+    return path.name
+
+
+def test_annotate(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """One file is written, and said on standard error alone."""
+    done = cli("annotate", dataset, "-o", "page.html", "--title", "Label these", "--seed", "7")
+    assert (done.code, done.out) == (0, "")
+    assert "Wrote page.html with 4 items" in done.err
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<title>Label these</title>" in text
+    assert '"seed":7' in text
+    assert list(tmp_path.glob("page*")) == [tmp_path / "page.html"]
+
+
+def test_annotate_takes_a_rubric(cli: Cli, rubric: str, tmp_path: Path) -> None:
+    """For a dataset that has none of its own; without one the message says so."""
+    (tmp_path / "d.jsonl").write_text('{"submission": "x"}\n', encoding="utf-8")
+    done = cli("annotate", "d.jsonl", "-o", "page.html")
+    assert done.code == 2
+    assert "no rubric" in done.err
+    assert cli("annotate", "d.jsonl", "--rubric", rubric, "-o", "page.html").code == 0
+
+
+def test_labels_come_back_with_agreement(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """Two raters' files become ratings, and how far they agree is printed."""
+    ada = write_labels(tmp_path / "ada.jsonl", "ada")
+    bob = write_labels(tmp_path / "bob.jsonl", "bob", {("a", "capital"): "UNMET", ("b", "form"): "short"})
+    done = cli("labels", "merge", dataset, ada, bob, "-o", "out.json")
+    assert done.code == 0
+    assert "Wrote out.json with 24 labels of ada, bob" in done.err
+    assert "People against each other" in done.out
+    assert "capital" in done.out
+    told = cli("labels", "merge", dataset, ada, bob, "-o", "out.json", "--json").json
+    assert (told["labels"], told["raters"], told["notices"]) == (24, ["ada", "bob"], [])
+    assert told["agreement"]["reliability"]["capital"]["percent_agreement"]["value"] == 0.75
+    assert told["agreement"]["reliability"]["rude"]["percent_agreement"]["value"] == 1.0
+    written = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert written["items"][0]["ratings"]["bob"]["capital"] == "UNMET"
+
+
+def test_one_rater_agrees_with_nobody(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """The labels are merged all the same."""
+    ada = write_labels(tmp_path / "ada.jsonl", "ada")
+    assert cli("labels", "merge", dataset, ada, "-o", "out.jsonl", "--json").json["agreement"] is None
+    assert cli("labels", "merge", dataset, ada, "-o", "out.jsonl").out == ""
+
+
+def test_disputes_are_handed_out_and_decided(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
+    """From a run whose judges split, over a page, back into the dataset with who decided."""
+    panel = ("--judge", f"recorded:{votes}#right", "--judge", f"recorded:{votes}#wrong")
+    assert cli("eval", dataset, *panel, "--name", "r").code == 0
+    run = str(Path("experiments") / "r")
+    told = cli("labels", "export", run, "-o", "disputed.jsonl", "--split", "judges", "--json").json
+    assert told == {"out": "disputed.jsonl", "items": 4, "criteria": {"capital": 4}}
+    assert cli("annotate", "disputed.jsonl", "-o", "page.html").code == 0
+    assert '"rude"' not in (tmp_path / "page.html").read_text(encoding="utf-8")
+    eve = write_labels(tmp_path / "eve.jsonl", "eve", {("a", "capital"): "UNMET"})
+    done = cli("labels", "merge", dataset, eve, "--decide", "disputed.jsonl", "-o", "decided.json")
+    assert done.code == 0
+    assert "left out: 8 labels on what was not in dispute" in done.err
+    items = json.loads((tmp_path / "decided.json").read_text(encoding="utf-8"))["items"]
+    assert items[0]["ground_truth"]["capital"] == "UNMET"
+    decided = items[0]["metadata"]["adjudicated"]["capital"]
+    assert (decided["by"], decided["before"]) == ("eve", "MET")
+    assert decided["votes"] == {"judges": {"right": "MET", "wrong": "UNMET"}}
+
+
+def test_disputes_of_a_dataset(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """A file with ratings is as good as a run, for what people disagree on."""
+    ada = write_labels(tmp_path / "ada.jsonl", "ada")
+    bob = write_labels(tmp_path / "bob.jsonl", "bob", {("a", "capital"): "UNMET"})
+    cli("labels", "merge", dataset, ada, bob, "-o", "rated.json")
+    done = cli("labels", "export", "rated.json", "-o", "disputed.jsonl")
+    assert "1 items in dispute (capital: 1)" in done.err
+    assert cli("labels", "export", "rated.json", "-o", "d.jsonl", "--split", "judges").code == 2
+    assert cli("labels", "export", dataset, "-o", "none.jsonl", "--json").json["items"] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["merge", "texts.json", "nosuch.jsonl", "-o", "o.json"],
+        ["merge", "texts.json", "-o", "o.json"],
+        ["export", "nosuch", "-o", "o.jsonl"],
+        ["export", "texts.json", "-o", "o.jsonl", "--tolerance", "2"],
+    ],
+)
+def test_faulty_command_lines(cli: Cli, dataset: str, arguments: list[str]) -> None:
+    """They end with 2 and write nothing."""
+    assert cli("labels", *arguments).code == 2
+    assert not Path("o.json").exists()
+    assert not Path("o.jsonl").exists()

@@ -1,0 +1,158 @@
+"""Runs as tables and as files for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+
+from autorubric import (
+    ArgumentError,
+    CriterionGrader,
+    EvalResult,
+    JudgeReply,
+    JudgeRequest,
+    RubricDataset,
+    evaluate_sync,
+)
+
+RUBRIC = {
+    "criteria": [
+        {"name": "=short", "requirement": "It is short.", "weight": 3},
+        {"name": "parts", "weight": 1, "criteria": [{"name": "stars", "type": "numerical_rating"}]},
+    ]
+}
+TEXTS = {"a|b": "Yes.", "=SUM(A1)": "No.", "\x01<c>": "Fails."}
+
+
+def judge(request: JudgeRequest) -> JudgeReply:
+    """Likes `Yes.`, dislikes `No.` and cannot read the third text."""
+    text = request.submission.text or ""
+    if text == "Fails.":
+        raise ValueError("no such word")
+    if request.criterion.name == "stars":
+        return JudgeReply(answer=10 if text == "Yes." else 5, reason="a <b>")
+    return JudgeReply(answer="MET" if text == "Yes." else "UNMET", reason="& so on")
+
+
+def other(request: JudgeRequest) -> Any:
+    """Dislikes everything."""
+    return 0 if request.criterion.name == "stars" else "UNMET"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> EvalResult:
+    """A run with a good item, a bad one, and one that one of its judges could not read."""
+    items: list[dict[str, Any]] = [{"id": name, "submission": text} for name, text in TEXTS.items()]
+    items.append({"id": "none", "submission": None})
+    dataset = RubricDataset(rubric=RUBRIC, items=items)
+    folder = tmp_path_factory.mktemp("runs")
+    grader = CriterionGrader(judges=[judge], on_failure="exclude")
+    return evaluate_sync(dataset, grader, experiments_dir=folder, experiment_name="r1", show_progress=False)
+
+
+def test_scores_table(result: EvalResult) -> None:
+    """One row an item, with the score, the judges', the groups' and each criterion's answer and value."""
+    table = result.scores_table().set_index("item_id")
+    assert list(table["item"]) == [0, 1, 2, 3]
+    good, bad = table.loc["a|b"], table.loc["=SUM(A1)"]
+    assert (good["score"], good["raw_score"], good["judge.judge"], good["group.parts"]) == (
+        1.0,
+        4.0,
+        1.0,
+        1.0,
+    )
+    assert (bad["answer.=short"], bad["value.=short"], bad["value.stars"]) == ("UNMET", 0.0, 0.5)
+    assert bad["score"] == pytest.approx(0.125)
+    lost = table.loc["\x01<c>"]
+    assert pd.isna(lost["score"])
+    assert "no such word" in lost["error"]
+    assert table["score"].dtype == "float64"
+
+
+def test_the_scores_table_agrees_with_the_run(result: EvalResult) -> None:
+    """Scores stand in it as `get_scores` gives them."""
+    found = result.scores_table()["score"]
+    assert [None if pd.isna(one) else one for one in found] == result.get_scores()
+
+
+def test_csv_is_safe_to_open(result: EvalResult) -> None:
+    """No cell and no head begins a formula; figures are the table's."""
+    rows = list(csv.DictReader(io.StringIO(result.export("csv").decode("utf-8"))))
+    assert [row["item_id"] for row in rows][1] == "'=SUM(A1)"
+    assert all(not cell.startswith(("=", "+", "@")) for row in rows for cell in (*row, *row.values()))
+    assert float(rows[0]["score"]) == 1.0
+
+
+@pytest.mark.parametrize("table", ["scores", "votes"])
+def test_json_lines_hold_the_table(result: EvalResult, table: Any) -> None:
+    """Every row of the table is a line, missing cells null."""
+    rows = [
+        json.loads(line, parse_constant=pytest.fail)
+        for line in result.export("jsonl", table=table).splitlines()
+    ]
+    frame = result.scores_table() if table == "scores" else result.votes_table()
+    assert len(rows) == len(frame)
+    assert list(rows[0]) == list(frame.columns)
+    assert [row["item_id"] for row in rows] == list(frame["item_id"])
+
+
+@pytest.mark.parametrize("table", ["scores", "votes"])
+def test_parquet_holds_the_table(result: EvalResult, table: Any) -> None:
+    """It comes back with the same numbers."""
+    frame = result.scores_table() if table == "scores" else result.votes_table()
+    back = pd.read_parquet(io.BytesIO(result.export("parquet", table=table)))
+    assert list(back.columns) == list(frame.columns)
+    column = "score" if table == "scores" else "value"
+    assert back[column].tolist() == pytest.approx(frame[column].tolist(), nan_ok=True)
+
+
+def test_markdown_marks_nothing_up(result: EvalResult) -> None:
+    """Every row has as many cells as its head, and texts bring no markup and no control characters."""
+    text = result.export("markdown").decode("utf-8")
+    assert r"a\|b" in text
+    assert r"\\x01\<c\>" in text
+    assert "\x01" not in text
+    for block in text.split("\n\n"):
+        rows = [line.replace(r"\|", "") for line in block.splitlines() if line.startswith("|")]
+        assert len({row.count("|") for row in rows}) <= 1
+
+
+def test_junit(result: EvalResult) -> None:
+    """Items are cases; one without a score is an error, one below the bound a failure with its criteria."""
+    root = ElementTree.fromstring(result.export("junit", fail_under=0.5))
+    suite = root.find("testsuite")
+    assert suite is not None
+    assert (suite.get("name"), suite.get("tests"), suite.get("failures"), suite.get("errors")) == (
+        "r1",
+        "4",
+        "2",
+        "1",
+    )
+    cases = {case.get("name"): case for case in suite.iter("testcase")}
+    assert set(cases) == {"a|b", "=SUM(A1)", "\ufffd<c>", "none"}
+    failure = cases["=SUM(A1)"].find("failure")
+    assert failure is not None
+    assert "0.125 is below 0.5" in (failure.get("message") or "")
+    assert "=short (weight 3): UNMET: & so on" in (failure.text or "")
+    assert cases["\ufffd<c>"].find("failure") is None
+    assert cases["\ufffd<c>"].find("error") is not None
+    told = {one.get("name"): one.get("value") for one in cases["a|b"].iter("property")}
+    assert (told["score"], told["answer.=short"]) == ("1", "MET")
+
+
+def test_junit_without_a_bound_has_no_failures(result: EvalResult) -> None:
+    """Low scores alone fail nothing."""
+    assert b'failures="0"' in result.export("junit")
+
+
+@pytest.mark.parametrize("given", [{"format": "xml"}, {"format": "csv", "table": "items"}])
+def test_what_cannot_be_exported(result: EvalResult, given: dict[str, Any]) -> None:
+    """What is no format or table is refused with those that are."""
+    with pytest.raises(ArgumentError, match=r"allowed|did you mean"):
+        result.export(**given)

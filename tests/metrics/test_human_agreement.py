@@ -1,0 +1,118 @@
+"""How far the people agree who labelled a dataset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from autorubric import (
+    ArgumentError,
+    Nominal,
+    RubricDataset,
+    human_agreement,
+    human_ceiling,
+    krippendorff_alpha,
+    reliability,
+)
+
+RUBRIC = [
+    {"name": "clear", "requirement": "It is clear."},
+    {
+        "name": "shade",
+        "requirement": "Its shade.",
+        "scale_type": "nominal",
+        "options": [
+            {"label": "red", "value": 0.0},
+            {"label": "blue", "value": 1.0},
+            {"label": "none", "na": True},
+        ],
+    },
+    {"name": "share", "type": "numerical_rating"},
+    {"name": "parts", "type": "checklist", "items": {"date": "A date.", "place": "A place."}},
+    {"name": "words", "type": "narrative"},
+]
+CLEAR = [
+    ("MET", "MET"),
+    ("MET", "UNMET"),
+    ("UNMET", "UNMET"),
+    ("yes", "MET"),
+    ("no", None),
+    ("MET", "CANNOT_ASSESS"),
+]
+SHADE = [("red", "red"), ("blue", "red"), ("none", "red"), ("blue", "blue"), ("red", "red"), ("red", "blue")]
+SHARE = [(1.0, 2.0), (4.0, 4.5), (9.0, 8.0), (5.0, 5.0), (0.0, 1.0), (7.0, 9.0)]
+
+
+def dataset() -> RubricDataset:
+    """Six items that two people rated."""
+    items = []
+    for at, cells in enumerate(zip(CLEAR, SHADE, SHARE, strict=True)):
+        ratings: dict[str, dict[str, Any]] = {}
+        for place, rater in enumerate(("ada", "bob")):
+            clear, shade, share = (cell[place] for cell in cells)
+            parts = {"date": True, "place": at % 2 == place}
+            given = {"clear": clear, "shade": shade, "share": share, "parts": parts, "words": rater}
+            ratings[rater] = {name: label for name, label in given.items() if label is not None}
+        items.append({"submission": str(at), "ratings": ratings})
+    return RubricDataset(rubric=RUBRIC, items=items)
+
+
+def test_figures_are_those_of_reliability() -> None:
+    """Criterion by criterion, on its own scale, with what the criterion reads; abstentions left out."""
+    found = human_agreement(dataset(), n_resamples=50)
+    assert found.raters == ("ada", "bob")
+    assert (found.n_items, found.n_shared) == (6, 6)
+    assert list(found.reliability) == ["clear", "shade", "share", "parts", "parts/date", "parts/place"]
+    read = [[{"yes": "MET", "no": "UNMET"}.get(cell or "", cell) for cell in row] for row in CLEAR]
+    plain = [[None if cell == "CANNOT_ASSESS" else cell for cell in row] for row in read]
+    scale = Nominal(["UNMET", "MET"])
+    assert found.reliability["clear"].alpha.value == pytest.approx(
+        reliability(plain, scale=scale).alpha.value
+    )
+    assert found.reliability["clear"].n_pairable == 4
+    assert found.reliability["shade"].n_pairable == 5
+    assert found.reliability["share"].alpha.value == pytest.approx(
+        krippendorff_alpha([list(row) for row in SHARE], level="interval").value
+    )
+    assert found.reliability["parts/date"].percent_agreement.value == 1.0
+    assert found.reliability["parts/place"].percent_agreement.value == 0.0
+
+
+def test_the_ceiling_is_each_person_against_the_rest() -> None:
+    """As `human_ceiling` has it of one criterion."""
+    shades = [[None if cell == "none" else cell for cell in row] for row in SHADE]
+    found = human_agreement(dataset(), n_resamples=50).ceiling
+    expected = human_ceiling(shades, stat="accuracy", scale=Nominal(["red", "blue"])).value
+    assert found is not None
+    assert found.humans == ("ada", "bob")
+    assert found.per_criterion["shade"].accuracy.value == pytest.approx(expected)
+
+
+def test_people_who_rated_other_items() -> None:
+    """Figures are undefined with a reason, and the summary says what to do."""
+    items = [
+        {"submission": str(at), "ratings": {"ada" if at % 2 else "bob": {"clear": "MET"}}} for at in range(4)
+    ]
+    found = human_agreement(RubricDataset(rubric=RUBRIC[:1], items=items), n_resamples=50)
+    assert found.n_shared == 0
+    assert (found.reliability["clear"].alpha.value, found.reliability["clear"].alpha.reason) == (
+        None,
+        "no_pairs",
+    )
+    assert "let some label the same items" in found.summary()
+
+
+@pytest.mark.parametrize("ratings", [{}, {"ada": {"clear": "MET"}}])
+def test_fewer_than_two_people(ratings: Any) -> None:
+    """There is nobody to agree with."""
+    with pytest.raises(ArgumentError, match="two people or more"):
+        human_agreement(RubricDataset(rubric=RUBRIC, items=[{"submission": "x", "ratings": ratings}]))
+
+
+def test_it_says_itself() -> None:
+    """As text with a row a criterion, and as JSON without NaN."""
+    found = human_agreement(dataset(), n_resamples=50)
+    text = found.summary()
+    assert all(name in text for name in found.reliability)
+    assert found.to_dict()["raters"] == ["ada", "bob"]
