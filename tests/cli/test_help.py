@@ -29,6 +29,7 @@ COMMANDS = [
     "judges",
     "judges compare",
     "judges audit",
+    "report",
     "redteam",
     "critique",
     "refine",

@@ -24,6 +24,7 @@ from autorubric.cli.metrics import metrics
 from autorubric.cli.redteam import redteam
 from autorubric.cli.refine import refine
 from autorubric.cli.rejudge import rejudge
+from autorubric.cli.report import report
 from autorubric.cli.schema import schema
 from autorubric.cli.score import score
 from autorubric.cli.show import show
@@ -81,6 +82,7 @@ app.command("rejudge")(rejudge)
 app.command("export")(export)
 app.command("annotate")(annotate)
 app.add_typer(judges_app, name="judges", help="Compare the judges of a run with each other, and audit them.")
+app.command("report")(report)
 app.command("redteam")(redteam)
 app.command("critique")(critique)
 app.command("refine")(refine)

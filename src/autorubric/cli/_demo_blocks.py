@@ -194,8 +194,9 @@ def _pair(accuracy: float | None, kappa: float | None) -> str:
 def _closing(result: EvalResult, model: str | None) -> TextBlock:
     folder = shlex.quote(str(result.experiment_dir))
     steps = [
-        f"The run lies in {result.experiment_dir}: every vote with its reason. Look closer, let a model "
+        f"The run lies in {result.experiment_dir}: every vote with its reason. Look at it, let a model "
         "try, or grade a text of your own:",
+        f"  autorubric report {folder} -o report.html",
         f"  autorubric metrics {folder} --per-judge --bootstrap",
     ]
     if model is None:

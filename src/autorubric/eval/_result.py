@@ -171,6 +171,27 @@ class EvalResult:
 
         return exported(self, format, table, fail_under)
 
+    def to_html(
+        self, path: str | Path, *, baseline: EvalResult | None = None, max_chars: int | None = None
+    ) -> None:
+        """Writes the run as one HTML file that needs no server, no network and no other file.
+
+        Args:
+            path: The file; what is there is replaced.
+            baseline: Another run of the same items, to compare it with.
+            max_chars: Characters that are kept of a submission, prompt or reference, what is cut saying so;
+                None keeps 20,000, 0 leaves the texts out. Votes and their reasons are always in it.
+
+        Raises:
+            ArgumentError: The baseline graded other items, or `max_chars` is below 0.
+            FileError: The file cannot be written.
+        """
+        # Late, as figures are.
+        from autorubric.report import DEFAULT_MAX_CHARS, write_report
+
+        most = DEFAULT_MAX_CHARS if max_chars is None else max_chars
+        write_report(self, path, baseline=baseline, max_chars=most)
+
     def summary(self) -> str:
         """The run in a few lines of plain text."""
         from autorubric._blocks import render_text

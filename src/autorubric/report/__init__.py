@@ -1,7 +1,39 @@
-"""Pages that need nothing else: no server, no network, no other file."""
+"""Pages that need nothing else, no server, network or other file: a run's report, and one to label items."""
 
 from __future__ import annotations
 
-from autorubric.report._annotate import annotation_page, write_annotation_page
+from typing import TYPE_CHECKING
 
-__all__ = ["annotation_page", "write_annotation_page"]
+from autorubric._late import loading
+
+if TYPE_CHECKING:
+    from autorubric.report._annotate import annotation_page, write_annotation_page
+    from autorubric.report._critique import CritiqueView, critique_page, critique_section
+    from autorubric.report._page import DEFAULT_MAX_CHARS, report_html, write_report
+    from autorubric.report._view import RunView
+
+__all__ = [
+    "DEFAULT_MAX_CHARS",
+    "CritiqueView",
+    "RunView",
+    "annotation_page",
+    "critique_page",
+    "critique_section",
+    "report_html",
+    "write_annotation_page",
+    "write_report",
+]
+
+_HOMES = {
+    "DEFAULT_MAX_CHARS": "_page",
+    "CritiqueView": "_critique",
+    "RunView": "_view",
+    "annotation_page": "_annotate",
+    "critique_page": "_critique",
+    "critique_section": "_critique",
+    "report_html": "_page",
+    "write_annotation_page": "_annotate",
+    "write_report": "_page",
+}
+
+__getattr__ = loading(__name__, _HOMES)

@@ -180,6 +180,28 @@ def test_stratified_alpha_by_its_formula(tmp_path: Path) -> None:
     assert found.stratified_alpha > found.alpha
 
 
+def test_groups_without_a_complete_item_have_no_stratified_alpha(tmp_path: Path) -> None:
+    """Where the judge leaves one criterion of every item open, stratified alpha says why it is undefined."""
+    rubric = Rubric(
+        [
+            RubricGroup("one", [_criterion(name, 1.0) for name in "ab"], weight=1.0),
+            RubricGroup("two", [_criterion(name, 1.0) for name in "cd"], weight=1.0),
+        ]
+    )
+
+    def says(request: JudgeRequest) -> str:
+        left_open = "abcd"[int(str(request.submission.text)) % 4]
+        return "CANNOT_ASSESS" if request.criterion.name == left_open else "MET"
+
+    dataset = RubricDataset(
+        rubric=rubric, items=[DataItem(id=str(at), submission=str(at)) for at in range(8)]
+    )
+    grader = CriterionGrader(judges=[FunctionJudge(function=says, judge_id="j")])
+    found = item_analysis(evaluate_sync(dataset, grader, experiments_dir=tmp_path, show_progress=False))
+    assert (found.stratified_alpha.value, found.stratified_alpha.n) == (None, 0)
+    assert found.stratified_alpha.reason is not None
+
+
 def test_weights_that_do_not_matter_keep_the_order() -> None:
     """No spread changes nothing; more spread changes more; criteria that agree leave the order alone."""
     rows = _rows(_answers(3, n=60))

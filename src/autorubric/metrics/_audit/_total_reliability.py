@@ -37,7 +37,7 @@ def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resamplin
         return Estimate.undefined("not_comparable", n=len(rows), method=_METHOD)
     size = rows.shape[1]
     centred = rows - rows.mean(0) if len(rows) else rows
-    products = (centred[:, :, None] * centred[:, None, :]).reshape(len(rows), -1)
+    products = (centred[:, :, None] * centred[:, None, :]).reshape(len(rows), size * size)
     sums = np.column_stack([np.ones(len(rows)), centred, products])
     members = [np.array([name == group for name in named]) for group in groups]
 

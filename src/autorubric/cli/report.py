@@ -1,0 +1,108 @@
+"""`autorubric report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli.metrics import RunFolder
+from autorubric.errors import ArgumentError
+
+Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline",
+        metavar="RUN2",
+        help="The folder of another run of the same items, to compare with.",
+        show_default=False,
+    ),
+]
+OutFile = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="The HTML file; what is there is replaced.  [default: report.html]",
+        show_default=False,
+    ),
+]
+Critique = Annotated[
+    Path | None,
+    typer.Option(
+        "--critique",
+        metavar="FILE",
+        help="A critique to show as a section: what `critique-text --json` printed.",
+        show_default=False,
+    ),
+]
+MaxChars = Annotated[
+    int | None,
+    typer.Option(
+        "--max-chars",
+        metavar="N",
+        min=0,
+        help="Characters kept of each text; 0 leaves texts out.  [default: 20000]",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def report(
+    run: RunFolder,
+    baseline: Baseline = None,
+    out: OutFile = Path("report.html"),
+    critique: Critique = None,
+    max_chars: MaxChars = None,
+    as_json: JsonFlag = False,
+) -> Exit:
+    """Write a run as one HTML file to look at and to send on.
+
+    It holds scores, criteria, judges, every vote with its reason and the texts, and it loads nothing: no
+    server, no network, no other file.
+
+    With --json the object has: run, baseline, report, the file's path, and bytes, its size.
+
+    \b
+    Examples:
+      autorubric report experiments/essays-1
+      autorubric report experiments/essays-2 \\
+          --baseline experiments/essays-1 -o essays.html
+
+    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    """
+    # Late, since it loads numpy, and `--help` need not wait for it.
+    from autorubric.report import DEFAULT_MAX_CHARS, write_report
+
+    result = autorubric.EvalResult.from_experiment(run)
+    before = autorubric.EvalResult.from_experiment(baseline) if baseline is not None else None
+    for text in result.notices:
+        notice(text)
+    write_report(
+        result,
+        out,
+        baseline=before,
+        critique=_read_critique(critique) if critique is not None else None,
+        max_chars=DEFAULT_MAX_CHARS if max_chars is None else max_chars,
+    )
+    if as_json:
+        told = None if baseline is None else str(baseline)
+        print_json({"run": str(run), "baseline": told, "report": str(out), "bytes": out.stat().st_size})
+    else:
+        typer.echo(str(out))
+    return Exit.DONE
+
+
+def _read_critique(path: Path) -> autorubric.CritiqueResponse:
+    try:
+        return autorubric.CritiqueResponse.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ArgumentError(
+            f"{path} holds no critique ({error}); give what `autorubric critique-text --json` printed"
+        ) from None

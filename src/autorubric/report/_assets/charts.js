@@ -1,0 +1,105 @@
+// Plots as SVG; colours come from classes.
+function histogram(edges, series, label) {
+  const width = 640, height = 190, left = 34, bottom = 26, top = 10;
+  const most = Math.max(1, ...series.flatMap((one) => one.counts));
+  const bins = edges.length - 1, step = (width - left - 6) / bins;
+  const y = (n) => top + (height - top - bottom) * (1 - n / most);
+  const x = (value) => left + ((value - edges[0]) / (edges[bins] - edges[0] || 1)) * (bins * step);
+  const plot = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "plot", role: "img", "aria-label": label });
+  for (const tick of niceTicks(most, 3)) {
+    plot.append(s("line", { class: "grid", x1: left, x2: width - 6, y1: y(tick), y2: y(tick) }));
+    plot.append(s("text", { class: "tick", x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, count(tick)));
+  }
+  series[0].counts.forEach((n, at) => {
+    const bar = s("rect", { class: "bar-fill", x: left + at * step + 1, y: y(n), width: Math.max(step - 2, 1), height: Math.max(height - bottom - y(n), 0), rx: 1 });
+    bar.append(s("title", {}, `${num(edges[at])} to ${num(edges[at + 1])}: ${plural(n, "item")}`));
+    plot.append(bar);
+  });
+  for (const one of series.slice(1)) {
+    let path = `M ${left} ${height - bottom}`;
+    one.counts.forEach((n, at) => { path += ` V ${y(n)} H ${left + (at + 1) * step}`; });
+    plot.append(s("path", { class: "outline", d: `${path} V ${height - bottom}` }));
+  }
+  plot.append(s("line", { class: "axis", x1: left, x2: width - 6, y1: height - bottom, y2: height - bottom }));
+  for (let at = 0; at <= 4; at++) {
+    const value = edges[0] + ((edges[bins] - edges[0]) * at) / 4;
+    plot.append(s("text", { class: "tick", x: x(value), y: height - 8, "text-anchor": at === 0 ? "start" : at === 4 ? "end" : "middle" }, num(value)));
+  }
+  return plot;
+}
+function niceTicks(most, n) {
+  const raw = most / n, unit = 10 ** Math.floor(Math.log10(raw || 1));
+  const step = Math.max(1, [1, 2, 5, 10].map((k) => k * unit).find((one) => one >= raw) || 1);
+  const ticks = [];
+  for (let tick = step; tick <= most; tick += step) ticks.push(tick);
+  return ticks;
+}
+const FIGURE_NAMES = {
+  alpha: "Krippendorff's alpha", fleiss: "Fleiss' kappa", conger: "Conger's kappa", ac1: "Gwet's AC1", ac2: "Gwet's AC2", icc: "intraclass correlation", cronbach: "Cronbach's alpha",
+  f1: "F1", macro_f1: "macro F1", kappa: "Cohen's kappa", pearson: "Pearson's r", spearman: "Spearman's rho", kendall: "Kendall's tau-b", ccc: "Lin's concordance", rmse: "root mean square error", mae: "mean absolute error",
+  adjacent_accuracy: "at most one option off", adjacent_by_chance: "the same by chance", phi: "Matthews' correlation",
+};
+/* Kappas lie from -1 to 1; where none is below 0, half of that says nothing. */
+const kappaAxis = [...criteria, ...data.judges.rows].some((one) => defined(one.kappa) && Math.min(one.kappa.v, (ends(one.kappa) || [0])[0]) < 0) ? [-1, 1] : [0, 1];
+/* An axis around 0 on which the ends of all these intervals have room. */
+function axisAround(figures) {
+  const far = figures.filter(defined).flatMap((one) => [one.v, ...(ends(one) || [])]).map(Math.abs);
+  const most = Math.max(0.05, ...far);
+  return [-most, most, 0];
+}
+/* A dot with its interval on an axis from low to high. */
+function whisker(figure, low, high, zero = null) {
+  const width = 140, height = 18, pad = 5;
+  const x = (v) => pad + ((Math.min(Math.max(v, low), high) - low) / (high - low || 1)) * (width - 2 * pad);
+  const plot = s("svg", { class: "whisker", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" });
+  plot.append(s("line", { class: "grid", x1: pad, x2: width - pad, y1: height / 2, y2: height / 2 }));
+  if (zero !== null) plot.append(s("line", { class: "axis", x1: x(zero), x2: x(zero), y1: 2, y2: height - 2 }));
+  if (!defined(figure)) return plot;
+  const interval = ends(figure);
+  if (interval) plot.append(s("line", { class: "range", x1: x(interval[0]), x2: x(interval[1]), y1: height / 2, y2: height / 2 }));
+  plot.append(s("circle", { class: "dot", cx: x(figure.v), cy: height / 2, r: 4 }));
+  return plot;
+}
+function bar(share, label) {
+  return s(
+    "svg",
+    { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    s("rect", { class: "bar-track", width: 100, height: 8 }),
+    share === null || share === undefined ? null : s("rect", { class: "bar-fill", width: 100 * Math.min(Math.max(share, 0), 1), height: 8 }),
+  );
+}
+/* A matrix of counts or shares; what it says stands in every cell, the colour only repeats it. */
+function matrix({ rows, columns, value, tell, corner, caption, strongest = 1 }) {
+  const shade = (v) => (v === null ? "" : `m${Math.round(Math.min(Math.max(v / strongest, 0), 1) * 6)}`);
+  return h("div", { class: "scroll-x" },
+    h("table", { class: "matrix" }, h("caption", { class: "hidden" }, caption),
+      h("thead", {}, h("tr", {}, h("td", { class: "corner" }, corner), columns.map((one) => h("th", { scope: "col", title: visible(one) }, said(one))))),
+      h("tbody", {}, rows.map((name, i) => h("tr", {}, h("th", { scope: "row", title: visible(name) }, said(name)),
+        columns.map((_, j) => h("td", { class: `num ${shade(value(i, j))}` }, tell(i, j))))))));
+}
+/* A table of figures whose columns sort it. */
+function sortable({ columns, rows, caption, start = null, descending = false, open = null }) {
+  const body = h("tbody");
+  const table = h("table", { class: "figures" }, h("caption", { class: "hidden" }, caption));
+  let by = start, down = descending;
+  const heads = columns.map((column, at) => {
+    const button = h("button", { type: "button", onclick: () => { down = by === at ? !down : Boolean(column.high); by = at; draw(); say(`Sorted by ${column.name}`); } }, column.name);
+    return h("th", { scope: "col", class: column.number ? "num" : null }, button);
+  });
+  table.append(h("thead", {}, h("tr", {}, heads)), body);
+  function draw() {
+    const order = rows.slice();
+    if (by !== null) {
+      const key = columns[by].key;
+      order.sort((a, b) => {
+        const x = key(a), y = key(b);
+        if (x === null || x === undefined || y === null || y === undefined) return (x === null || x === undefined) - (y === null || y === undefined);
+        return (down ? -1 : 1) * (typeof x === "string" ? x.localeCompare(y, "en", { numeric: true }) : x - y);
+      });
+    }
+    heads.forEach((head, at) => (by === at ? head.setAttribute("aria-sort", down ? "descending" : "ascending") : head.removeAttribute("aria-sort")));
+    body.replaceChildren(...order.map((row) => h("tr", {}, columns.map((column, at) => h(at ? "td" : "th", { scope: at ? null : "row", class: column.number ? "num" : null, "data-label": column.name }, column.cell(row))))));
+  }
+  draw();
+  return h("div", { class: "scroll-x" }, table);
+}

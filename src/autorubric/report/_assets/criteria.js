@@ -1,0 +1,73 @@
+function criteriaView(parts) {
+  if (parts.length) return criterionView(Number(parts[0]));
+  const rows = criteria.map((one, at) => ({ ...one, at }));
+  const v = (pick) => (row) => { const figure = pick(row); return defined(figure) ? figure.v : null; };
+  const labelled = rows.some((row) => row.labelled);
+  const columns = [
+    { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), said(row.name)) },
+    { name: "Level", key: (row) => row.level, cell: (row) => row.level },
+    { name: "Weight", key: (row) => row.weight ?? null, number: true, cell: (row) => num(row.weight, Number.isInteger(row.weight) ? 0 : 2) },
+    { name: "Pass rate or mean", key: v((row) => row.mean), high: true, cell: (row) => figureText(row.mean) },
+    labelled ? { name: "Kappa", key: v((row) => row.kappa), cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) } : null,
+    labelled ? { name: "Accuracy", key: v((row) => row.accuracy), cell: (row) => figureText(row.accuracy, { share: true }) } : null,
+    rows.some((row) => row.reliability) ? { name: "Judges' alpha", key: v((row) => row.reliability && row.reliability.alpha), cell: (row) => figureText(row.reliability && row.reliability.alpha) } : null,
+    { name: "Discrimination", key: v((row) => row.discrimination), cell: (row) => figureText(row.discrimination) },
+    { name: "Open", key: (row) => row.given.abstained + row.given.failed, high: true, number: true, cell: (row) => count(row.given.abstained + row.given.failed) },
+  ].filter(Boolean);
+  return [
+    h("div", { class: "title" }, h("h1", {}, "Criteria"), h("p", { class: "soft" }, `${plural(rows.length, "criterion", "criteria")}; intervals at ${percent(run.level)}. Kappa is weighted on ordered scales. Open: abstained or failed.`)),
+    pages(rows, (part) => sortable({ columns, rows: part, caption: "Criteria" })),
+  ];
+}
+/* A long table in parts, so that a rubric an item does not make the page slow. */
+function pages(rows, make, most = 400) {
+  if (rows.length <= most) return make(rows);
+  const host = h("div", {}, make(rows.slice(0, most)));
+  return [host, h("p", {}, h("button", { type: "button", class: "chip", onclick: (event) => { host.replaceChildren(make(rows)); event.target.remove(); } }, `Show all ${count(rows.length)}`))];
+}
+function criterionView(at) {
+  const one = criteria[at];
+  if (!one) return [h("h1", {}, "No such criterion")];
+  const facts = [one.level, one.weight !== undefined ? `weight ${num(one.weight, Number.isInteger(one.weight) ? 0 : 2)}` : null, one.bonus ? "bonus" : null, one.gate ? `gate: ${one.gate}` : null, one.when ? `only when ${one.when}` : null, (one.groups || []).join(" › ") || null, one.part_of ? `part of ${one.part_of}` : null].filter(Boolean);
+  const figures = [["pass rate or mean value", one.mean], ...Object.entries(one.figures || {}), ["discrimination", one.discrimination], ["best 27 % of items − worst", one.upper_lower]].filter(([, figure]) => figure);
+  return [
+    h("div", { class: "title" }, h("p", { class: "steps" }, link(address("criteria"), "All criteria")), h("h1", {}, said(one.name)), one.requirement ? said(one.requirement, "p", "lead") : null, said(facts.join(" · "), "p", "soft")),
+    h("div", { class: "two" }, answersGiven(one), confusionOf(one)),
+    h("div", { class: "two" }, figuresOf("Against the labels", one.labelled ? `${plural(one.n || 0, "pair")} of answer and label` : "nothing is labelled, so only what needs no labels is here", figures),
+      one.reliability ? figuresOf("Judges among themselves", null, Object.entries(one.reliability)) : h("div")),
+    confusing(one, at),
+  ];
+}
+function answersGiven(one) {
+  const open = ["abstained", "failed", "not_applicable"].filter((key) => one.given[key]).map((key) => `${count(one.given[key])} ${key.replace("_", " ")}`);
+  const note = [plural(one.given.answered, "answer"), ...open].join(", ");
+  if (one.spread) return section("Answers", note, histogram(one.spread.edges, [{ counts: one.spread.counts }], `Histogram of ${plural(one.given.answered, "answer")}`));
+  if (!one.answers.length) return section("Answers", note, h("p", { class: "soft" }, "Answers of this criterion are not from a list."));
+  const total = Math.max(1, one.given.counts.reduce((a, b) => a + b, 0));
+  const truths = one.labelled ? Math.max(1, one.labelled.counts.reduce((a, b) => a + b, 0)) : 0;
+  return section("Answers", note, h("table", { class: "shares" }, h("caption", { class: "hidden" }, "How often each answer was given"),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Answer"), h("th", { scope: "col", class: "wide" }, "Judges"), truths ? h("th", { scope: "col", class: "wide" }, "Labels") : null)),
+    h("tbody", {}, one.answers.map(([label, value], k) => h("tr", {},
+      h("th", { scope: "row" }, said(label), h("span", { class: "soft small num" }, value === null ? " no value" : ` ${num(value)}`)),
+      h("td", { class: "wide" }, bar(one.given.counts[k] / total, ""), h("span", { class: "num" }, `${count(one.given.counts[k])}`)),
+      truths ? h("td", { class: "wide" }, bar(one.labelled.counts[k] / truths, ""), h("span", { class: "num" }, `${count(one.labelled.counts[k])}`)) : null)))));
+}
+function confusionOf(one) {
+  if (!one.confusion) return section("Confusion", null, h("p", { class: "none" }, one.labelled ? "There is no table: answers of this level are not from a list, or none was set against a label." : "Nothing is labelled."));
+  const { labels, counts: table } = one.confusion;
+  const sums = table.map((row) => row.reduce((a, b) => a + b, 0));
+  return section("Confusion", "rows are labels, columns what judges decided",
+    matrix({ rows: labels, columns: labels, corner: "label ↓ judges →", caption: `Confusion matrix of ${one.name}`, value: (i, j) => (sums[i] ? table[i][j] / sums[i] : 0), tell: (i, j) => h("span", { class: i === j ? "strong" : null }, count(table[i][j])) }));
+}
+function figuresOf(title, note, figures) {
+  return section(title, note, h("table", { class: "pairs" }, h("caption", { class: "hidden" }, title), h("tbody", {}, figures.map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))))));
+}
+function confusing(one, at) {
+  const rows = one.confusing.map((item) => {
+    const cell = cellAt(item, at);
+    return h("li", {}, h("span", { class: "badges" }, KINDS.map(([kind, flag]) => (cells.flags[cell] & flag ? badge(kind) : null))),
+      h("a", { href: address("item", [item], { c: at }) }, h("span", { class: "look-id" }, said(items.id[item])), said(cellWords(cell), "span", "look-why")));
+  });
+  return section("Most confusing items", "the furthest from their labels, then those on which votes differ", rows.length ? h("ol", { class: "looks" }, rows) : h("p", { class: "soft" }, "On no item did votes differ, fail or miss the label."),
+    h("p", { class: "more" }, link(address("items", [], { c: at, f: run.has_truth ? "wrong" : "split" }), run.has_truth ? "All that are wrong" : "All split votes")));
+}

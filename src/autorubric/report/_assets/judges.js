@@ -1,0 +1,77 @@
+const BIASES = [
+  ["leniency", "Leniency", "judge − label, values on 0 to 1"],
+  ["pass_rate_difference", "Pass rate", "judge − label"],
+  ["length_lean", "Length", "correlation of error and length"],
+  ["position_lean", "Position", "wins of the first shown − ½"],
+  ["self_preference", "Own family", "own texts − others"],
+];
+function judgesView() {
+  const { rows, matrix: agreeing, pairs, stat, ceiling, notes } = data.judges;
+  const v = (key) => (row) => (defined(row[key]) ? row[key].v : null);
+  const columns = [
+    { name: "Judge", key: (row) => row.name, cell: (row) => [said(row.name), row.kind === "panel" ? h("span", { class: "soft" }, " together") : null, row.models && row.models.length && row.models.join() !== row.name ? said(row.models.join(", "), "span", "soft small block-line") : null] },
+    { name: "Kappa", key: v("kappa"), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) },
+    { name: "Accuracy", key: v("accuracy"), high: true, cell: (row) => figureText(row.accuracy, { share: true }) },
+    { name: "Abstains", key: v("abstention"), high: true, cell: (row) => figureText(row.abstention, { share: true }) },
+    { name: "Fails", key: v("failure"), high: true, cell: (row) => figureText(row.failure, { share: true }) },
+    { name: "Votes", key: (row) => row.votes ?? null, high: true, number: true, cell: (row) => (row.votes === undefined ? "" : count(row.votes)) },
+    { name: "Cost", key: (row) => row.cost ?? null, high: true, number: true, cell: (row) => (row.kind === "panel" ? money(run.cost) : money(row.cost)) },
+    { name: "Latency", key: (row) => row.latency ?? null, high: true, number: true, cell: (row) => (row.kind === "panel" ? "" : duration(row.latency)) },
+  ];
+  return [
+    h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria against the labels, with intervals at ${percent(run.level)}. Latency is the median of a vote.`)),
+    sortable({ columns, rows, caption: "Judges" }),
+    agreementMatrix(agreeing),
+    leanings(rows, notes),
+    contests(pairs, stat),
+    ceiling ? people(ceiling) : null,
+  ];
+}
+function agreementMatrix({ names, kinds, cells: found }) {
+  if (!names.length) return section("Agreement", null, h("p", { class: "soft" }, `There are too many judges for a table of pairs (${count(run.judges.length)}).`));
+  if (names.length < 2) return section("Agreement", null, h("p", { class: "none" }, "There is one judge and no label, so nothing to agree with."));
+  const table = new Map(found.map(([a, b, figure]) => [`${a},${b}`, figure]));
+  const at = (i, j) => table.get(`${Math.min(i, j)},${Math.max(i, j)}`);
+  return section("Agreement", "share of cells that both answered and answered alike, chance not taken off; point at a cell for its interval",
+    matrix({ rows: names, columns: names, corner: "", caption: "Agreement of every two raters", value: (i, j) => (i === j || !defined(at(i, j)) ? null : at(i, j).v),
+      tell: (i, j) => {
+        if (i === j) return h("span", { class: "soft" }, "·");
+        const figure = at(i, j);
+        if (!defined(figure)) return h("span", { class: "none", title: figure && figure.why }, "–");
+        const interval = ends(figure);
+        return h("span", { title: `${interval ? `${percent(interval[0])} to ${percent(interval[1])}; ` : ""}n = ${count(figure.n)}` }, percent(figure.v));
+      } }));
+}
+function leanings(rows, notes) {
+  const judges = rows.filter((row) => row.biases);
+  const kinds = BIASES.filter(([key]) => judges.some((row) => defined(row.biases[key])));
+  const axes = Object.fromEntries(kinds.map(([key]) => [key, axisAround(judges.map((row) => row.biases[key]))]));
+  const undefinedOnes = BIASES.filter(([key]) => !kinds.some(([one]) => one === key)).map(([key, words]) => {
+    const why = judges.map((row) => row.biases[key] && row.biases[key].why).find(Boolean);
+    return `${words}: ${why || "not known"}`;
+  });
+  return section("Where judges lean", "above 0 is in favour of the text; marked where an interval leaves out 0 after adjusting for the number of judges",
+    kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Biases of judges"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(([, words, note]) => h("th", { scope: "col" }, words, h("span", { class: "soft small block-line" }, note))))),
+      h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(([key, words]) => {
+        const figure = row.biases[key];
+        return h("td", { "data-label": words }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), figure.p !== null && figure.p !== undefined && figure.p < 0.05 ? h("span", { class: "badge badge-wrong" }, "leans") : null));
+      })))))) : null,
+    undefinedOnes.length ? h("p", { class: "soft" }, `Not known — ${undefinedOnes.join("; ")}.`) : null,
+    notes.map((one) => said(one, "p", "soft small")));
+}
+function contests(pairs, stat) {
+  if (data.judges.too_many) return section("Judge against judge", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared up to ${data.judges.too_many}. See autorubric judges compare.`));
+  if (!pairs.length) return null;
+  const what = stat === "mae" ? "mean error of values, less is better" : "share of right answers";
+  return section("Judge against judge", `${what}, on the cells that both answered; intervals are paired by item`,
+    h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Judges compared in pairs"),
+      h("thead", {}, h("tr", {}, ["First", "Second", "Of the first", "Of the second", "Difference", "", "p (Holm)"].map((one) => h("th", { scope: "col" }, one)))),
+      h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, num(one.p, 3))))))));
+}
+function people(ceiling) {
+  return section("People against people", `${plural(ceiling.humans.length, "person", "people")}: each against the rest of them, on average`,
+    h("table", { class: "pairs" }, h("caption", { class: "hidden" }, "People"), h("tbody", {},
+      Object.entries(ceiling.figures).filter(([, figure]) => defined(figure)).map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))),
+      Object.entries(ceiling.gap).map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, "kappa of ", said(who), " − a person's"), h("td", {}, figureText(figure, { plus: true })))))));
+}

@@ -1,0 +1,76 @@
+function overviewView() {
+  const o = data.overview;
+  const facts = [
+    plural(run.n_items, "item"),
+    plural(criteria.length, "criterion", "criteria"),
+    plural(run.judges.length, "judge"),
+    run.started.slice(0, 16).replace("T", " "),
+  ];
+  return [
+    h("div", { class: "title" }, h("h1", {}, said(run.name)), h("p", { class: "soft" }, run.dataset ? [said(run.dataset), " · "] : null, facts.join(" · "))),
+    headline(o),
+    h("div", { class: "two" }, h("div", { class: "stack" }, distribution(o), criteriaGlance()), lookFirst()),
+    remarks(),
+  ];
+}
+function tile(label, value, note) {
+  return h("div", { class: "tile" }, h("dt", {}, label), h("dd", {}, value, note ? h("span", { class: "tile-note" }, note) : null));
+}
+function figureTile(label, figure, share) {
+  if (!defined(figure)) return tile(label, h("span", { class: "none" }, "–"), figure && figure.why ? figure.why : "not known");
+  const interval = ends(figure), told = (v) => (share ? percent(v) : num(v));
+  return tile(label, told(figure.v), interval ? `${told(interval[0])} to ${told(interval[1])}` : figure.why);
+}
+function headline(o) {
+  const told = [
+    tile("Mean score", num(o.mean), o.mean === null ? "no item has a score" : `median ${num(o.median)}, middle half ${num(o.q25)} to ${num(o.q75)}`),
+    tile("Failures", count(run.n_failed), run.n_failed ? `of ${plural(run.n_items, "item")} have no score` : `all ${plural(run.n_items, "item")} have a score`),
+    figureTile("Agreement with labels", o.accuracy, true),
+    figureTile("Kappa, mean of criteria", o.kappa),
+    tile("Cost", money(run.cost), run.cost === null ? "no judge told a cost" : run.tokens ? `${count(run.tokens)} tokens` : null),
+    tile("Time", duration(run.seconds), plural(run.n_votes, "vote")),
+  ];
+  return h("dl", { class: "tiles" }, told);
+}
+function distribution(o) {
+  if (!o.counts.length) return section("Scores", null, h("p", { class: "none" }, "No item has a score."));
+  const series = [{ counts: o.counts }];
+  if (o.truth_counts && o.same_edges) series.push({ counts: o.truth_counts });
+  const label = `Histogram of ${plural(o.n_scored, "score")}: mean ${num(o.mean)}, median ${num(o.median)}`;
+  const key = series.length > 1
+    ? h("p", { class: "legend" }, h("span", {}, h("span", { class: "key key-fill" }), "judges"), h("span", {}, h("span", { class: "key key-line" }), "labels, on what is labelled"))
+    : null;
+  return section("Scores", `${plural(o.n_scored, "item")}; how many scored what`, histogram(o.edges, series, label), key);
+}
+const LOOK = { failed: "Failed", wrong: "Wrong", split: "Split", abstained: "Abstained", low: "Low" };
+function lookFirst() {
+  const list = data.first.map((one) =>
+    h("li", {}, h("span", { class: `badge badge-${one.kind}` }, LOOK[one.kind]),
+      h("a", { href: address("item", [one.item], one.criterion === null ? {} : { c: one.criterion }) },
+        h("span", { class: "look-id" }, said(items.id[one.item]), one.criterion === null ? null : [h("span", { class: "soft" }, " · "), said(criteria[one.criterion].name)]),
+        said(one.why, "span", "look-why"))));
+  const more = KINDS.filter(([kind]) => data.counts[kind].items).map(([kind, , words]) => link(address("items", [], { f: kind }), `${words} (${count(data.counts[kind].items)})`));
+  return section("Look at this first", null,
+    list.length ? h("ol", { class: "looks" }, list) : h("p", { class: "soft" }, "Nothing stands out."),
+    more.length ? h("p", { class: "more" }, "All: ", more.map((one, at) => [at ? " · " : null, one])) : null);
+}
+function criteriaGlance() {
+  const shown = criteria.map((one, at) => ({ ...one, at })).filter((one) => !one.part_of).slice(0, 10);
+  const labelled = criteria.some((one) => defined(one.kappa));
+  return section("Criteria", criteria.length > shown.length ? `${shown.length} of ${criteria.length}` : null,
+    h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Criteria at a glance"),
+      h("thead", {}, h("tr", {}, ["Criterion", "Mean value", labelled ? "Kappa" : null, labelled ? "" : null].filter((one) => one !== null).map((one) => h("th", { scope: "col" }, one)))),
+      h("tbody", {}, shown.map((one) => h("tr", {},
+        h("th", { scope: "row" }, link(address("criteria", [one.at]), said(one.name))),
+        h("td", { "data-label": "Mean value" }, figureText(one.mean)),
+        labelled ? h("td", { "data-label": "Kappa" }, one.kappa ? figureText(one.kappa) : "–") : null,
+        labelled ? h("td", {}, whisker(one.kappa, ...kappaAxis, 0)) : null))))),
+    h("p", { class: "more" }, link(address("criteria"), "All criteria")));
+}
+function remarks() {
+  const told = [...run.notices, ...run.warnings];
+  if (run.n_dataset > run.n_items) told.unshift(`${count(run.n_items)} of the dataset's ${count(run.n_dataset)} items are in this run.`);
+  if (run.n_cut) told.push(`${plural(run.n_cut, "text")} ${run.n_cut === 1 ? "is" : "are"} cut: a submission, query or reference after ${count(run.most_chars)} characters, a reason after 8,000.`);
+  if (!told.length) return null;
+  return section("Mind", null, h("details", { open: told.length < 4 }, h("summary", {}, plural(told.length, "remark")), h("ul", { class: "remarks" }, told.map((one) => said(one, "li")))));
+}

@@ -1,0 +1,356 @@
+"""Figures of the run, its criteria and its judges, as the metrics give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+import numpy as np
+
+from autorubric.metrics import (
+    BiasReport,
+    Interval,
+    ItemAnalysis,
+    JudgeReport,
+    RunComparison,
+    bias_report,
+    compare_run,
+    item_analysis,
+    judge_report,
+    percent_agreement,
+    score_distribution,
+)
+from autorubric.metrics._votes_table import ANSWERED
+from autorubric.report._encode import figure, number
+from autorubric.report._items import Cells
+from autorubric.report._view import PANEL, TRUTH, ReadRun
+from autorubric.types import RubricGroup
+from autorubric.values import TokenUsage
+
+BINS: Final = 20
+MOST_IN_PAIRS: Final = 12
+"""Judges that are compared each with each: with more, the pairs take longer than all the rest."""
+
+MOST_IN_MATRIX: Final = 24
+"""Raters in the matrix of agreement; people are left out of one that is too large, then all of it."""
+
+CONFUSING: Final = 8
+"""Items that the page of a criterion lists as the most confusing."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the metrics say of a run.
+
+    Attributes:
+        judges: The judge report.
+        biases: Where judges lean.
+        items: What each criterion does in its rubric.
+        pairs: Judges against each other.
+    """
+
+    judges: JudgeReport
+    biases: BiasReport
+    items: ItemAnalysis
+    pairs: RunComparison | None
+
+    @classmethod
+    def of(cls, run: ReadRun) -> Findings:
+        """The findings on a run."""
+        return cls(
+            judges=judge_report(run.table),
+            biases=bias_report(run.table, run.dataset),
+            items=item_analysis(run.table, run.dataset),
+            pairs=compare_run(run.table)
+            if run.has_truth and len(run.table.judges) <= MOST_IN_PAIRS
+            else None,
+        )
+
+
+def overview(run: ReadRun, found: Findings) -> dict[str, Any]:
+    """The headline figures and the distribution of scores."""
+    scores = [one.report.score if one.report else None for one in run.item_results]
+    panel = found.judges.panel
+    usual = panel.macro
+    spread = score_distribution(scores, bins=BINS, scale=_unit(scores))
+    told: dict[str, Any] = {
+        "mean": number(spread.mean),
+        "median": number(spread.median),
+        "std": number(spread.std),
+        "q25": number(spread.q25),
+        "q75": number(spread.q75),
+        "n_scored": spread.n_samples,
+        "edges": [number(edge) for edge in spread.bin_edges],
+        "counts": list(spread.bin_counts),
+        "accuracy": figure(usual.accuracy),
+        "kappa": figure(usual.kappa),
+        "pearson": figure(usual.pearson),
+        "n_labelled": found.judges.n_items,
+        "coverage": number(panel.coverage),
+    }
+    if panel.scores is not None:
+        truth = run.table.scores[TRUTH]
+        graded = [truth[one.item_idx] for one in run.item_results]
+        told["truth_counts"] = list(score_distribution(graded, bins=BINS, scale=_unit(graded)).bin_counts)
+        told["same_edges"] = _unit(graded) == _unit(scores) == Interval(low=0.0, high=1.0)
+        told["scores"] = {name: figure(one) for name, one in panel.scores.figures().items()}
+    return told
+
+
+def _unit(scores: Any) -> Interval | None:
+    """The range from 0 to 1 where all scores are in it; scores that are not normalised span their own."""
+    there = [one for one in scores if one is not None and not np.isnan(one)]
+    return Interval(low=0.0, high=1.0) if all(0 <= one <= 1 for one in there) else None
+
+
+def criteria(run: ReadRun, cells: Cells, found: Findings) -> list[dict[str, Any]]:
+    """What is known of each criterion, in the order of the table."""
+    facts = _declared(run)
+    analysed = {one.name: one for one in found.items.criteria}
+    places = {one.item_idx: at for at, one in enumerate(run.item_results)}
+    return [
+        _criterion(
+            run, cells, found, at, {**facts.get(run.table.criteria[at].name, {})}, analysed.get(name), places
+        )
+        for at, name in enumerate(run.names)
+    ]
+
+
+def _criterion(
+    run: ReadRun,
+    cells: Cells,
+    found: Findings,
+    at: int,
+    told: dict[str, Any],
+    analysed: Any,
+    places: Mapping[int, int],
+) -> dict[str, Any]:
+    name, measured = run.names[at], run.table.criteria[at]
+    mine = np.flatnonzero(cells.criterion == at)
+    told |= {"name": name, "level": measured.level, "cells": len(mine)}
+    told["answers"] = [[one.label or str(one.code), number(one.value)] for one in measured.answers]
+    told["given"] = _given(run, cells.row[mine], len(measured.answers))
+    numbers = run.table.number[cells.row[mine]]
+    if measured.level == "interval" and not np.isnan(numbers).all():
+        spread = score_distribution(numbers, bins=BINS)
+        told["spread"] = {
+            "edges": [number(edge) for edge in spread.bin_edges],
+            "counts": list(spread.bin_counts),
+        }
+    labels = cells.truth[mine]
+    if (labels >= 0).any():
+        told["labelled"] = _given(run, labels[labels >= 0], len(measured.answers))
+    if analysed is not None:
+        told |= {
+            "mean": figure(analysed.mean),
+            "discrimination": figure(analysed.discrimination),
+            "upper_lower": figure(analysed.upper_lower),
+        }
+    agreed = found.judges.per_criterion.get(name)
+    if agreed is not None:
+        told["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
+        told["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
+        told["accuracy"] = figure(agreed.accuracy)
+        told["n"] = agreed.n
+        if agreed.table and any(map(any, agreed.table)):
+            told["confusion"] = {"labels": list(agreed.labels), "counts": [list(row) for row in agreed.table]}
+    reliable = found.judges.reliability.get(name)
+    if reliable is not None:
+        told["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
+    told["confusing"] = _confusing(cells, mine, places)
+    return told
+
+
+def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
+    """How often each declared answer was given, and what became of the other cells."""
+    table = run.table
+    status = table.status[rows]
+    code = table.code[rows]
+    counts: list[int] = np.bincount(code[code >= 0], minlength=n_answers).tolist()[:n_answers]
+    return {
+        "counts": counts,
+        "answered": int(np.count_nonzero(status == ANSWERED)),
+        "abstained": int(np.count_nonzero(status == 2)),
+        "failed": int(np.count_nonzero(status == 3)),
+        "not_applicable": int(np.count_nonzero(status == 5)),
+    }
+
+
+def _confusing(cells: Cells, mine: Any, places: Mapping[int, int]) -> list[int]:
+    """The items on which the criterion went wrong most, then those on which judges agree least."""
+    error = np.nan_to_num(cells.error[mine], nan=0.0)
+    flagged = np.flatnonzero((cells.flags[mine] & 15) > 0)
+    weight = error[flagged] * 100 + cells.flags[mine][flagged]
+    ranked = flagged[np.argsort(-weight, kind="stable")]
+    found = [places.get(int(cells.item[mine[at]]), -1) for at in ranked[: 4 * CONFUSING]]
+    return [at for at in found if at >= 0][:CONFUSING]
+
+
+def _declared(run: ReadRun) -> dict[str, dict[str, Any]]:
+    """What the rubrics say of criteria by name; of several that share a name, the first."""
+    found: dict[str, dict[str, Any]] = {}
+    read: set[int] = set()
+    for one in run.item_results:
+        try:
+            root = run.dataset.get_item_rubric(one.item_idx).root
+        except ValueError:
+            continue
+        if id(root) not in read:
+            read.add(id(root))
+            _declare(root, (), found)
+    for one in run.item_results if not found else ():
+        for criterion in one.report.report if one.report else ():
+            found.setdefault(criterion.name, _facts(criterion.criterion, ()))
+    return found
+
+
+def _declare(group: RubricGroup, path: tuple[str, ...], found: dict[str, dict[str, Any]]) -> None:
+    for one in group.criteria:
+        if isinstance(one, RubricGroup):
+            _declare(one, (*path, one.name), found)
+        else:
+            found.setdefault(one.name or "", _facts(one, path))
+            for part in one.part_fields.values():
+                found.setdefault(part.name or "", {**_facts(part, path), "part_of": one.name})
+
+
+def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
+    told = {
+        "requirement": criterion.requirement or None,
+        "weight": number(criterion.weight),
+        "groups": list(path),
+        "gate": None
+        if criterion.gate is None
+        else f"at least {criterion.gate.at_least:g}, or the group scores at most {criterion.gate.cap:g}",
+        "when": None
+        if criterion.when is None
+        else f"{criterion.when.criterion} reaches {criterion.when.at_least:g}",
+        "bonus": criterion.bonus or None,
+    }
+    return {key: value for key, value in told.items() if value not in (None, [])}
+
+
+def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
+    """What is known of each judge, of pairs of them, and of the panel."""
+    biases = found.biases.per_judge
+    spent = _spent(run)
+    rows = []
+    for name, one in found.judges.raters().items():
+        told: dict[str, Any] = {"name": name, "kind": one.kind}
+        told |= {key: figure(each) for key, each in one.macro.figures().items()}
+        told["abstention"] = figure(one.failures.abstention_rate)
+        told["failure"] = figure(one.failures.failure_rate)
+        if one.scores is not None:
+            told["score_bias"] = figure(one.scores.figures().get("mae"))
+        if one.kind == "judge" and one.rater in biases:
+            told["biases"] = {
+                kind: {**(figure(each.effect) or {}), "p": number(each.adjusted_p_value)}
+                for kind in (
+                    "leniency",
+                    "pass_rate_difference",
+                    "length_lean",
+                    "position_lean",
+                    "self_preference",
+                )
+                for each in (getattr(biases[one.rater], kind),)
+            }
+        told |= spent.get(one.rater, {}) if one.kind == "judge" else {}
+        rows.append(told)
+    pairs = found.pairs
+    return {
+        "too_many": MOST_IN_PAIRS if len(run.table.judges) > MOST_IN_PAIRS else None,
+        "rows": rows,
+        "matrix": _matrix(run),
+        "pairs": []
+        if pairs is None
+        else [_pair(one) for one in (*pairs.judges, *([pairs.panel] if pairs.panel else []))],
+        "stat": pairs.stat if pairs is not None else None,
+        "ceiling": _ceiling(found),
+        "notes": list(found.biases.notes),
+    }
+
+
+def _ceiling(found: Findings) -> dict[str, Any] | None:
+    people = found.judges.human_ceiling
+    if people is None:
+        return None
+    return {
+        "humans": list(people.humans),
+        "figures": {key: figure(one) for key, one in people.macro.figures().items()},
+        "gap": {who: figure(one.kappa) for who, one in people.gap.items()},
+    }
+
+
+def _pair(pair: Any) -> dict[str, Any]:
+    made = pair.comparison
+    return {
+        "a": pair.a,
+        "b": pair.b,
+        "of_a": figure(made.a),
+        "of_b": figure(made.b),
+        "difference": figure(made.difference),
+        "p": number(pair.adjusted_p),
+        "n": made.n,
+    }
+
+
+def _matrix(run: ReadRun) -> dict[str, Any]:
+    """The share of cells on which every two raters gave the same answer, over those that both answered."""
+    table = run.table
+    raters = [one for one in table.raters if one[0] in ("truth", "panel", "judge", "human")]
+    rank = {"truth": 0, "human": 1, "panel": 2, "judge": 3}
+    raters.sort(key=lambda one: rank[one[0]])
+    if len([one for one in raters if one[0] == "judge"]) < 2:
+        raters = [one for one in raters if one[0] != "panel"]
+    if len(raters) > MOST_IN_MATRIX // 2:
+        raters = [one for one in raters if one[0] != "human"]
+    if len(raters) > MOST_IN_MATRIX:
+        return {"names": [], "kinds": [], "cells": []}
+    keys = np.unique(
+        np.concatenate([run.keys(run.rows_of(one)) for one in raters] or [np.zeros(0, dtype=int)])
+    )
+    codes = {}
+    for one in raters:
+        rows = run.rows_of(one)
+        rows = rows[(table.code[rows] >= 0) & (table.status[rows] == ANSWERED)]
+        column = np.full(len(keys), np.nan)
+        column[np.searchsorted(keys, run.keys(rows))] = table.code[rows]
+        codes[one] = column
+    item = keys // max(len(table.criteria), 1)
+    size = int(table.code.max()) + 1 if len(table) else 0
+    cells: list[list[Any]] = []
+    for a, b in combinations(range(len(raters)), 2) if size > 1 else ():
+        both = np.column_stack([codes[raters[a]], codes[raters[b]]])
+        both_answered = ~np.isnan(both).any(1)
+        ratings = np.where(np.isnan(both), -1, both).astype(int)[both_answered]
+        made = percent_agreement(ratings, labels=size, cluster=item[both_answered], ci="analytic")
+        cells.append([a, b, figure(made)])
+    names = ["labels" if kind == "truth" else name for kind, name in raters]
+    return {"names": names, "kinds": [kind for kind, _ in raters], "cells": cells}
+
+
+def _spent(run: ReadRun) -> dict[str, dict[str, Any]]:
+    """What each judge was asked and spent."""
+    votes: dict[str, list[Any]] = {}
+    for one in run.item_results:
+        for criterion in one.report.report if one.report else ():
+            for vote in criterion.votes:
+                votes.setdefault(vote.judge_id, []).append(vote)
+    found = {}
+    for judge, cast in votes.items():
+        costs = [vote.completion_cost for vote in cast if vote.completion_cost is not None]
+        usages = [vote.token_usage for vote in cast if vote.token_usage is not None]
+        waits = [vote.latency_seconds for vote in cast if vote.latency_seconds is not None]
+        found[judge] = {
+            "votes": sum(vote.status != "not_asked" for vote in cast),
+            "cost": sum(costs) if costs else None,
+            "tokens": TokenUsage.sum(usages).total_tokens if usages else None,
+            "latency": number(score_distribution(waits).median) if waits else None,
+            "models": sorted({vote.model for vote in cast if vote.model}),
+        }
+    return found
+
+
+__all__ = ["PANEL", "Findings", "criteria", "judges", "overview"]

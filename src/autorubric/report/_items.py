@@ -1,0 +1,182 @@
+"""Items and their cells as columns: what lists, heat map and filters show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, FAILED, STATUSES, MeasuredCriterion
+from autorubric.report._encode import Strings, number
+from autorubric.report._view import PANEL, TRUTH, ReadRun, ReportedItem
+from autorubric.values import Submission
+
+WRONG, SPLIT, ABSTENTION, FAILURE = 1, 2, 4, 8
+"""Marks of a cell: the panel answered otherwise than the label; votes differ; a vote, or the panel,
+abstained; a vote, or the panel, failed."""
+
+NEAR: Final = 0.25
+"""Numbers that lie within this share of their range of one another count as alike, as any other answers do
+only where they are equal."""
+
+_EXCERPT: Final = 90
+_STATUS_CHARS: Final = dict(zip(STATUSES, "-aofnxu", strict=True))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The panel's decisions, sorted by item and then by criterion, with what they are set against.
+
+    Attributes:
+        item: Position of the item in the dataset, shape `(n_cells,)`, as all.
+        criterion: Position of the criterion in the table.
+        row: The panel's row in the table.
+        truth: The label's row; -1 without one.
+        flags: Marks, see `WRONG` and the others.
+        error: How far the answer is from the label: 1 for another category, else the distance on [0, 1]; 0
+            where it is right, NaN where it cannot be told.
+    """
+
+    item: Array
+    criterion: Array
+    row: Array
+    truth: Array
+    flags: Array
+    error: Array
+
+    @classmethod
+    def of(cls, run: ReadRun) -> Cells:
+        """The cells of a run."""
+        table = run.table
+        rows = run.rows_of(PANEL)
+        rows = rows[np.lexsort((table.criterion[rows], table.item[rows]))]
+        keys = run.keys(rows)
+        labels = run.by_cell(TRUTH)
+        truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
+        error = _errors(run, rows, truth)
+        flags = np.where(_wrong(run, rows, error), WRONG, 0)
+        flags |= _vote_flags(run, keys)
+        flags |= np.where(table.status[rows] == ABSTAINED, ABSTENTION, 0)
+        flags |= np.where(table.status[rows] == FAILED, FAILURE, 0)
+        return cls(table.item[rows], table.criterion[rows], rows, truth, flags, error)
+
+    def spans(self, n_items: int) -> Array:
+        """Where the cells of each item of the dataset begin, and where the last ones end."""
+        return np.searchsorted(self.item, np.arange(n_items + 1))
+
+
+def _is_number(criterion: MeasuredCriterion) -> bool:
+    return criterion.level == "interval"
+
+
+def _errors(run: ReadRun, rows: Array, truth: Array) -> Array:
+    """How far each decision is from its label; NaN where either gives no answer."""
+    table = run.table
+    found = np.full(len(rows), np.nan)
+    there = (truth >= 0) & (table.status[rows] == ANSWERED)
+    there[there] = table.status[truth[there]] == ANSWERED
+    mine, labels = rows[there], truth[there]
+    by_value = np.abs(table.value[mine] - table.value[labels])
+    same = table.code[mine] == table.code[labels]
+    coded = (table.code[mine] >= 0) & (table.code[labels] >= 0)
+    levels = np.array([one.level for one in table.criteria], dtype=object)[table.criterion[mine]]
+    placed = np.isin(levels, ("ordinal", "interval"))
+    distance = np.where(placed & ~np.isnan(by_value), by_value, np.where(coded, 1.0, np.nan))
+    # Options that differ count as wrong even where they are worth the same.
+    distance = np.where(coded & ~same & (distance == 0), 1e-6, distance)
+    found[there] = np.where(coded & same, 0.0, distance)
+    return found
+
+
+def _wrong(run: ReadRun, rows: Array, error: Array) -> Array:
+    numbers = np.array([_is_number(one) for one in run.table.criteria] or [False])[run.table.criterion[rows]]
+    with np.errstate(invalid="ignore"):
+        return np.where(numbers, error > NEAR, error > 0)
+
+
+def _vote_flags(run: ReadRun, keys: Array) -> Array:
+    """Marks that single votes give their cells: split, abstained, failed."""
+    table = run.table
+    votes = np.flatnonzero(table.sample >= 0)
+    at = np.searchsorted(np.sort(keys), run.keys(votes))
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(at, max(len(keys) - 1, 0))
+    inside = keys[order][at] == run.keys(votes) if len(keys) else np.zeros(len(votes), dtype=bool)
+    votes, place = votes[inside], order[at[inside]] if len(keys) else at[inside]
+    flags = np.zeros(len(keys), dtype=np.int64)
+    flags[place[table.status[votes] == ABSTAINED]] |= ABSTENTION
+    flags[place[table.status[votes] == FAILED]] |= FAILURE
+    # Feedback in words differs by nature, which says nothing of who is right.
+    wordless = np.array([one.level != "text" for one in table.criteria] or [False])[table.criterion[votes]]
+    answered = (table.status[votes] == ANSWERED) & wordless
+    votes, place = votes[answered], place[answered]
+    numbers = np.array([_is_number(one) for one in table.criteria] or [False])[table.criterion[votes]]
+    said = _said(table.code[votes], table.label[votes])
+    for chosen, measure, least in (
+        (~numbers, said, 0.0),
+        (numbers, table.value[votes], NEAR),
+    ):
+        low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+        np.fmin.at(low, place[chosen], measure[chosen])
+        np.fmax.at(high, place[chosen], measure[chosen])
+        flags[(high > low) & (high - low > least)] |= SPLIT
+    return flags
+
+
+def _said(code: Array, label: Array) -> Array:
+    """A number for each answer, the same for the same answer."""
+    words = np.array(["" if one is None else str(one) for one in label], dtype=object)
+    known = {word: -2.0 - at for at, word in enumerate(dict.fromkeys(words.tolist()))}
+    return np.where(code >= 0, code, [known[word] for word in words.tolist()]).astype(float)
+
+
+def item_columns(run: ReadRun, cells: Cells, strings: Strings, max_chars: int) -> dict[str, Any]:
+    """The columns of the list of items; the beginnings of their texts are no longer than `max_chars`."""
+    results, scores = run.item_results, run.table.scores
+    truth = scores.get(TRUTH)
+    spans = cells.spans(run.table.n_items)
+    rubrics: dict[tuple[int, ...], int] = {}
+    columns: dict[str, list[Any]] = {name: [] for name in ("id", "score", "agreement", "cost", "seconds")}
+    columns |= {"rubric": [], "error": [], "excerpt": []}
+    for one in results:
+        report = one.report
+        columns["id"].append(run.dataset.item_id(one.item_idx))
+        columns["score"].append(number(report.score) if report else None)
+        columns["agreement"].append(number(report.mean_agreement) if report else None)
+        columns["cost"].append(number(report.completion_cost) if report else None)
+        columns["seconds"].append(number(round(one.duration_seconds, 3)))
+        error = one.error or (report.error if report else None)
+        columns["error"].append(strings.place(error[:300] if error else None))
+        columns["excerpt"].append(excerpt_of(one)[:max_chars])
+        at = tuple(cells.criterion[spans[one.item_idx] : spans[one.item_idx + 1]].tolist())
+        columns["rubric"].append(rubrics.setdefault(at, len(rubrics)))
+    if truth is not None and not np.isnan(truth).all():
+        columns["truth"] = [number(truth[one.item_idx]) for one in results]
+        columns["common"] = [number(scores[PANEL][one.item_idx]) for one in results]
+    return {**columns, "rubrics": [list(one) for one in rubrics]}
+
+
+def excerpt_of(result: ReportedItem) -> str:
+    """The beginning of what was graded."""
+    submission = Submission.parse(result.item.submission)
+    texts = submission.candidates.values() if submission.candidates else [submission.text or ""]
+    return " ".join(" · ".join(text[: 2 * _EXCERPT] for text in texts).split())[:_EXCERPT]
+
+
+def cell_columns(run: ReadRun, cells: Cells, strings: Strings) -> dict[str, Any]:
+    """The columns of the cells, in the order of the items that the run has results of."""
+    table, spans = run.table, cells.spans(run.table.n_items)
+    order = [
+        at for one in run.item_results for at in range(int(spans[one.item_idx]), int(spans[one.item_idx + 1]))
+    ]
+    row, truth = cells.row[order], cells.truth[order]
+    labels, values = table.label, table.value
+    return {
+        "status": "".join(_STATUS_CHARS[STATUSES[status]] for status in table.status[row].tolist()),
+        "label": [strings.place(labels[at]) for at in row.tolist()],
+        "value": [number(value) for value in values[row].tolist()],
+        "truth": [-1 if at < 0 else strings.place(labels[at]) for at in truth.tolist()],
+        "flags": cells.flags[order].tolist(),
+    }

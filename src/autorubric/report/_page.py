@@ -1,0 +1,141 @@
+"""The one HTML file: data, styles and program in a page that asks nobody for anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from autorubric._files import write_text_atomic
+from autorubric.errors import ArgumentError
+from autorubric.report import _figures
+from autorubric.report._compare import comparison
+from autorubric.report._critique import CritiqueView, critique_section
+from autorubric.report._details import CHUNK, cutter_for, detail_chunks
+from autorubric.report._encode import Strings, number
+from autorubric.report._first_looks import first_looks, flag_counts
+from autorubric.report._items import Cells, cell_columns, item_columns
+from autorubric.report._templates import page
+from autorubric.report._view import ReadRun, RunView
+
+FORMAT: Final = 1
+"""Version of the data in the page."""
+
+DEFAULT_MAX_CHARS: Final = 20_000
+"""Characters that are kept of a submission, prompt or reference unless said otherwise."""
+
+_SCRIPTS: Final = (
+    "base.js",
+    "store.js",
+    "charts.js",
+    "grid.js",
+    "overview.js",
+    "items.js",
+    "heat.js",
+    "item.js",
+    "criteria.js",
+    "judges.js",
+    "compare.js",
+    "app.js",
+)
+
+
+def write_report(
+    run: RunView,
+    path: str | Path,
+    *,
+    baseline: RunView | None = None,
+    critique: CritiqueView | None = None,
+    max_chars: int = DEFAULT_MAX_CHARS,
+) -> None:
+    """Writes a run as one HTML file; see `report_html`.
+
+    Raises:
+        ArgumentError: The baseline is of other items, or `max_chars` is below 0.
+        FileError: The file cannot be written.
+    """
+    write_text_atomic(path, report_html(run, baseline=baseline, critique=critique, max_chars=max_chars))
+
+
+def report_html(
+    run: RunView,
+    *,
+    baseline: RunView | None = None,
+    critique: CritiqueView | None = None,
+    max_chars: int = DEFAULT_MAX_CHARS,
+) -> str:
+    """A run as one HTML page that loads nothing: styles, program and data are in it.
+
+    Args:
+        run: The run, as an `EvalResult`.
+        baseline: A run of the same items to compare it with.
+        critique: A critique that the page shows as a section.
+        max_chars: Characters that are kept of a submission, prompt or reference; what is cut says so. 0
+            leaves the texts out. Where all texts together are longer than 48 million characters, each is
+            cut at less. Votes and their reasons are always there, reasons up to 8,000 characters.
+
+    Raises:
+        ArgumentError: The baseline is of other items, or `max_chars` is below 0.
+    """
+    if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 0:
+        raise ArgumentError(f"max_chars={max_chars!r}; give a whole number from 0")
+    read = ReadRun.of(run)
+    cells = Cells.of(read)
+    found = _figures.Findings.of(read)
+    strings = Strings()
+    items = item_columns(read, cells, strings, max_chars)
+    told: dict[str, Any] = {
+        "format": FORMAT,
+        "overview": _figures.overview(read, found),
+        "first": first_looks(read, cells),
+        "counts": flag_counts(cells),
+        "criteria": _figures.criteria(read, cells, found),
+        "judges": _figures.judges(read, found),
+        "cells": cell_columns(read, cells, strings),
+        "compare": None if baseline is None else comparison(read, cells, ReadRun.of(baseline), strings),
+        "items": items,
+        "chunk": CHUNK,
+    }
+    cutter = cutter_for(read, max_chars)
+    names = [
+        {criterion: at for at, criterion in _names_of(read, items["rubrics"][rubric])}
+        for rubric in items["rubric"]
+    ]
+    details = list(detail_chunks(read, names, read.table.judges, cutter))
+    told["run"] = {**_about(read, found), "most_chars": cutter.most, "n_cut": cutter.n_cut}
+    told["strings"] = strings.texts
+    return page(
+        title=f"{run.experiment_name} · autorubric report",
+        scripts=_SCRIPTS,
+        data={"data": told} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
+        section=Markup("") if critique is None else critique_section(critique),
+        template="page.html",
+    )
+
+
+def _names_of(run: ReadRun, rubric: Iterable[int]) -> Iterable[tuple[int, str]]:
+    # Parts come after the criterion that they are of, whose name a part may share.
+    return reversed([(at, run.table.criteria[at].name) for at in rubric])
+
+
+def _about(run: ReadRun, found: _figures.Findings) -> dict[str, Any]:
+    view, usage = run.view, run.view.total_token_usage
+    return {
+        "name": view.experiment_name,
+        "dataset": run.dataset.name,
+        "started": view.started_at.isoformat(timespec="seconds"),
+        "seconds": number(round((view.completed_at - view.started_at).total_seconds(), 1)),
+        "n_items": len(run.item_results),
+        "n_dataset": run.table.n_items,
+        "n_failed": sum(one.report is None or one.report.score is None for one in run.item_results),
+        "n_votes": int((run.table.sample >= 0).sum()),
+        "cost": number(view.total_completion_cost),
+        "tokens": usage.total_tokens if usage else None,
+        "judges": list(run.table.judges),
+        "has_truth": run.has_truth,
+        "level": found.judges.confidence_level,
+        "notices": list(view.notices),
+        "warnings": list(found.judges.warnings),
+    }

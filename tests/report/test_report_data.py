@@ -1,0 +1,290 @@
+"""What a report holds: the figures of the metrics, marks of cells, texts, and nothing that is markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from autorubric import Criterion, DataItem, NumericalRatingCriterion, Rubric, RubricDataset
+from autorubric.errors import ArgumentError, FileError
+from autorubric.judges import FunctionJudge, JudgeRequest
+from autorubric.metrics import bias, item_analysis, judge_report, percent_agreement
+from autorubric.metrics._estimate import Reason
+from autorubric.report import report_html
+from autorubric.report._details import cutter_for
+from autorubric.report._encode import script_json
+from autorubric.report._reasons import reason_words
+from autorubric.report._view import ReadRun
+from tests.attacks.hostile import TEXTS
+from tests.report.conftest import Reports
+from tests.report.runs import graded, long_dataset, panel
+
+_BLOCK = re.compile(r'<script type="application/json" id="([\w-]+)">(.*?)</script>', re.DOTALL)
+
+
+def held(page: str) -> dict[str, Any]:
+    """The data blocks of a page by name."""
+    return {name: json.loads(content) for name, content in _BLOCK.findall(page)}
+
+
+@pytest.fixture(scope="module")
+def kinds(reports: Reports) -> dict[str, Any]:
+    """The data of the report on every kind, with its baseline."""
+    return held(Path(reports.url("kinds").removeprefix("file://")).read_text(encoding="utf-8"))
+
+
+def test_json_in_a_page_is_never_markup() -> None:
+    """No text closes the script, opens a comment or breaks a line of it, and all come back as they were."""
+    texts = [*TEXTS.values(), "</script><!--<script>", "\ud800", "&lt;\u2028\u2029", "<![CDATA["]
+    written = script_json(texts)
+    assert not re.search("[<>&\u2028\u2029\x00-\x1f\ud800-\udfff]", written)
+    assert json.loads(written) == texts
+    written.encode("utf-8")
+
+
+def test_numbers_that_json_has_not_are_refused() -> None:
+    """NaN never gets into a page."""
+    with pytest.raises(ValueError, match="JSON compliant"):
+        script_json([float("nan")])
+
+
+@pytest.mark.parametrize("reason", get_args(Reason))
+def test_every_reason_has_words(reason: str) -> None:
+    """Whatever may be undefined says why in words."""
+    words = reason_words(reason)
+    assert words and "_" not in words
+
+
+def test_the_policy_names_the_styles_and_the_program_of_the_page(reports: Reports) -> None:
+    """The policy allows what is in the page by its digest, and nothing from anywhere else."""
+    page = Path(reports.url("kinds").removeprefix("file://")).read_text(encoding="utf-8")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    told = policy[1].replace("&#39;", "'")
+    assert told.startswith("default-src 'none'; ")
+    assert "unsafe" not in told
+    for tag in ("style", "script"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode("utf-8")).digest()).decode("ascii")
+        assert f"{tag}-src 'sha256-{digest}'" in told
+    outside = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r"""(src|href)=["'](?!#|data:)""", outside)
+    assert " style=" not in outside
+
+
+def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any]) -> None:
+    """Kappa, accuracy, confusion and means, headline and criterion by criterion."""
+    run = reports.run("kinds")
+    wanted, analysed = judge_report(run), item_analysis(run)
+    told = kinds["data"]
+    assert told["overview"]["kappa"]["v"] == pytest.approx(wanted.macro.kappa.value, abs=1e-5)
+    assert told["overview"]["kappa"]["lo"] == pytest.approx(wanted.macro.kappa.low, abs=1e-5)
+    means = {one.name: one.mean for one in analysed.criteria}
+    for one in told["criteria"]:
+        agreed = wanted.per_criterion.get(one["name"])
+        if one["name"] in means and means[one["name"]].value is not None:
+            assert one["mean"]["v"] == pytest.approx(means[one["name"]].value, abs=1e-5)
+        if agreed is None:
+            continue
+        if agreed.accuracy.value is not None:
+            assert one["accuracy"]["v"] == pytest.approx(agreed.accuracy.value, abs=1e-5)
+        if "confusion" in one:
+            assert one["confusion"]["counts"] == [list(row) for row in agreed.table]
+    by_name = {one["name"]: one for one in told["judges"]["rows"]}
+    assert set(by_name) == {"panel", "ann", "bob", "cyd"}
+    for judge, found in wanted.per_judge.items():
+        assert by_name[judge]["kappa"]["v"] == pytest.approx(found.macro.kappa.value, abs=1e-5)
+
+
+def test_the_matrix_is_the_agreement_of_pairs(tmp_path: Path) -> None:
+    """Two judges that differ on one of four cells agree on three quarters."""
+    items = [DataItem(id=str(at), submission=str(at)) for at in range(4)]
+    dataset = RubricDataset(rubric=Rubric([Criterion(name="a", requirement="A.")]), items=items)
+    judges = [
+        FunctionJudge(function=lambda request: "MET", judge_id="yes"),
+        FunctionJudge(function=_says_no_to("3"), judge_id="no to one"),
+    ]
+    told = held(report_html(graded(tmp_path, dataset, judges)))["data"]["judges"]["matrix"]
+    names = told["names"]
+    found = {(names[a], names[b]): figure for a, b, figure in told["cells"]}
+    assert found["yes", "no to one"]["v"] == 0.75
+    wanted = percent_agreement(
+        [[1, 1], [1, 1], [1, 1], [1, 0]], cluster=[0, 1, 2, 3], labels=2, ci="analytic"
+    )
+    assert found["yes", "no to one"]["lo"] == pytest.approx(wanted.low, abs=1e-5)
+
+
+def _says_no_to(item: str) -> Any:
+    def says(request: JudgeRequest) -> str:
+        return "UNMET" if request.item_id == item else "MET"
+
+    return says
+
+
+@pytest.fixture
+def marked(tmp_path: Path) -> dict[str, Any]:
+    """The report on five items of which each has one mark, and the last has none."""
+
+    def judge(name: str) -> Any:
+        def says(request: JudgeRequest) -> Any:
+            if request.item_id == "failed":
+                raise RuntimeError("it broke")
+            if request.item_id == "abstained" and name == "one":
+                return "CANNOT_ASSESS"
+            if request.item_id == "split" and name == "one":
+                return 9 if request.criterion.name == "n" else "UNMET"
+            return 5 if request.criterion.name == "n" else "MET"
+
+        return FunctionJudge(function=says, judge_id=name)
+
+    rubric = Rubric(
+        [Criterion(name="a", requirement="A."), NumericalRatingCriterion(name="n", requirement="N.")]
+    )
+    names = ("fine", "abstained", "split", "wrong", "failed")
+    truth = {"wrong": {"a": "UNMET", "n": 1}, "fine": {"a": "MET", "n": 6}}
+    items = [DataItem(id=name, submission=name, ground_truth=truth.get(name)) for name in names]
+    run = graded(
+        tmp_path, RubricDataset(rubric=rubric, items=items), [judge(name) for name in ("one", "two", "three")]
+    )
+    return held(report_html(run))
+
+
+def test_cells_are_marked_for_what_they_are(marked: dict[str, Any]) -> None:
+    """Wrong 1, split 2, abstained 4, failed 8; a number near its label, or near the others, is neither."""
+    told = marked["data"]
+    flags = dict(zip(told["items"]["id"], zip(*[iter(told["cells"]["flags"])] * 2, strict=True), strict=True))
+    assert flags == {
+        "fine": (0, 0),
+        "abstained": (4, 4),
+        "split": (2, 2),
+        "wrong": (1, 1),
+        "failed": (8, 8),
+    }
+
+
+def test_what_to_look_at_first_is_ranked(marked: dict[str, Any]) -> None:
+    """Failures come first, then wrong answers, split votes, abstentions and low scores, each item once."""
+    told = marked["data"]
+    listed = [(one["kind"], told["items"]["id"][one["item"]]) for one in told["first"]]
+    assert listed == [
+        ("failed", "failed"),
+        ("wrong", "wrong"),
+        ("split", "split"),
+        ("abstained", "abstained"),
+        ("low", "fine"),
+    ]
+    assert told["first"][0]["why"] == "has no score"
+    assert told["first"][1]["why"].startswith("differs from the label: ")
+    assert {kind: counted["items"] for kind, counted in told["counts"].items()} == dict.fromkeys(
+        ("wrong", "split", "abstained", "failed"), 1
+    )
+
+
+def test_every_vote_is_there_with_its_reason(reports: Reports, kinds: dict[str, Any]) -> None:
+    """Votes, reasons and errors of all items and criteria are in the page."""
+    run, votes = reports.run("kinds"), []
+    for chunk in (content for name, content in kinds.items() if name.startswith("details-")):
+        for item in chunk["items"]:
+            for one in item["criteria"]:
+                for vote in one["votes"]:
+                    texts = [chunk["strings"][vote[key]] if key in vote else "" for key in ("r", "e")]
+                    votes.append((kinds["data"]["run"]["judges"][vote["j"]], *texts))
+    wanted = [
+        (vote.judge_id, vote.reason, vote.error or "")
+        for result in run.item_results
+        if result.report
+        for one in result.report.report
+        for vote in one.votes
+    ]
+    assert votes == wanted
+
+
+def test_texts_are_cut_where_asked_and_where_all_are_too_long(reports: Reports) -> None:
+    """Each text is cut at `max_chars`; 0 leaves them out and keeps the reasons."""
+    run = reports.run("unlabelled")
+    page = held(report_html(run, max_chars=30))
+    item, strings = page["details-0"]["items"][0], page["details-0"]["strings"]
+    submission = next(one for one in item["texts"] if one[0] == "Submission")
+    whole = run.dataset.items[0].submission
+    assert (strings[submission[1]], submission[2]) == (whole[:30], len(whole))
+    # Queries are shorter than that.
+    assert page["data"]["run"]["n_cut"] == 3
+    none = held(report_html(run, max_chars=0))
+    assert not any(
+        one[1:] != [none["details-0"]["strings"].index(""), one[2]]
+        for one in none["details-0"]["items"][0]["texts"]
+    )
+    assert any("on apology:" in text for text in none["details-0"]["strings"])
+
+
+def test_the_length_of_all_texts_is_bounded(reports: Reports, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the texts of a run are more than a page should carry, each is cut at less."""
+    read = ReadRun.of(reports.run("unlabelled"))
+    total = sum(len(item.submission) + len(item.prompt or "") for item in read.dataset.items)
+    assert cutter_for(read, 20_000, most_of_all=total).most == 20_000
+    assert cutter_for(read, 20_000, most_of_all=total - 1).most < 1_000
+
+
+@pytest.mark.parametrize("given", [-1, 1.5, True])
+def test_a_faulty_length_is_refused(reports: Reports, given: Any) -> None:
+    """A length is a whole number from 0."""
+    with pytest.raises(ArgumentError, match="max_chars"):
+        report_html(reports.run("unlabelled"), max_chars=given)
+
+
+def test_a_folder_that_is_not_there_is_a_file_error(reports: Reports, tmp_path: Path) -> None:
+    """`to_html` says where it could not write."""
+    with pytest.raises(FileError, match="nowhere"):
+        reports.run("unlabelled").to_html(tmp_path / "nowhere" / "report.html")
+
+
+def test_a_comparison_is_paired_by_item(reports: Reports, kinds: dict[str, Any]) -> None:
+    """The difference of scores is that of `bias` on the items that both scored."""
+    run, base = reports.run("kinds"), reports.run("baseline")
+    wanted = bias(base.get_scores(), run.get_scores())
+    told = kinds["data"]["compare"]
+    assert wanted.ci is not None
+    assert told["score"]["v"] == pytest.approx(wanted.mean_bias, abs=1e-5)
+    assert (told["score"]["lo"], told["score"]["hi"]) == pytest.approx(
+        (wanted.ci.lower, wanted.ci.upper), abs=1e-5
+    )
+    assert (told["n_both"], told["n_only_run"], told["n_only_base"]) == (29, 0, 0)
+    assert [one["name"] for one in told["headline"]] == ["share of right answers", "mean error of scores"]
+
+
+def test_a_baseline_of_other_items_is_refused(reports: Reports, tmp_path: Path) -> None:
+    """Runs without an item in common, or with another text under an id, are not compared."""
+    run = reports.run("unlabelled")
+    other = graded(
+        tmp_path, long_dataset(3).with_items([DataItem(id="x", submission="Sorry.")]), panel()[:1], "a"
+    )
+    with pytest.raises(ArgumentError, match="no item in common"):
+        report_html(run, baseline=other)
+    same = graded(
+        tmp_path,
+        long_dataset(3).with_items([DataItem(id="reply-00000", submission="Other.")]),
+        panel()[:1],
+        "b",
+    )
+    with pytest.raises(ArgumentError, match="another text"):
+        report_html(run, baseline=same)
+
+
+def test_a_run_that_failed_throughout_has_a_report(tmp_path: Path) -> None:
+    """Without a score there are no figures, and the page says so with reasons."""
+
+    def breaks(request: JudgeRequest) -> str:
+        raise RuntimeError("it broke")
+
+    run = graded(tmp_path, long_dataset(3), [FunctionJudge(function=breaks, judge_id="broken")])
+    told = held(report_html(run))["data"]
+    assert told["overview"]["mean"] is None
+    assert told["items"]["score"] == [None] * 3
+    assert told["overview"]["kappa"]["why"]
+    assert told["run"]["n_failed"] == 3

@@ -1,0 +1,420 @@
+"""A report as people use it, in Chromium: views, sorting, filters, search, keyboard, sizes, colours.
+
+Every test also holds the page to silence: no console error, no request, nothing that its policy forbids.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.report.conftest import Browser, Reports, on_page
+from tests.report.runs import HOSTILE
+
+VIEWS = {
+    "overview": ("#/", "Look at this first"),
+    "items": ("#/items", "29 items"),
+    "heat": ("#/heat", "against the text"),
+    "item": ("#/item/2", "Sorry that your parcel is late"),
+    "item-hostile": ("#/item/24", "document.title"),
+    "criteria": ("#/criteria", "Discrimination"),
+    "criterion": ("#/criteria/0", "Most confusing items"),
+    "criterion-number": ("#/criteria/4", "Lin's concordance"),
+    "judges": ("#/judges", "Where judges lean"),
+    "comparison": ("#/compare", "Items that moved most"),
+}
+SIZES = {
+    "desktop-light": {"size": (1280, 860), "color_scheme": "light"},
+    "desktop-dark": {"size": (1280, 860), "color_scheme": "dark"},
+    "phone-light": {"size": (360, 740), "color_scheme": "light"},
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_view_opens_and_fits(browser: Browser, reports: Reports, size: str) -> None:
+    """Each view shows what it is for, at any size without a sideways scroll; a picture of each is kept."""
+
+    def look(page: Any) -> None:
+        for name, (address, words) in VIEWS.items():
+            page.evaluate("address => { location.hash = address; }", address)
+            page.get_by_text(words).first.wait_for(state="attached")
+            page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+            assert page.locator("h1").count() == 1, name
+            page.screenshot(path=browser.screenshots / f"{name}-{size}.png")
+
+    browser.look(reports.url("kinds") + "#/", look, **SIZES[size])
+
+
+def ids(page: Any) -> list[str]:
+    """The ids of the rows that are drawn, in order."""
+    page.wait_for_selector(".v-body .v-row")
+    found: list[str] = page.locator(".v-body .v-row .item-id").all_inner_texts()
+    return found
+
+
+def data(page: Any) -> Any:
+    """What the page holds."""
+    return page.evaluate("JSON.parse(document.getElementById('data').textContent)")
+
+
+def settled(page: Any, address: str) -> None:
+    """Waits until the page is at an address and has drawn it."""
+    page.wait_for_function("part => location.hash.includes(part)", arg=address)
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+@on_page("#/items", report="long")
+def test_items_are_sorted_by_any_column(page: Any) -> None:
+    """A click sorts upwards, a second one downwards, and what has no value comes last both times."""
+    items = data(page)["items"]
+    keys = page.locator(".v-head button").evaluate_all("all => all.map(one => one.dataset.sort)")
+    assert {"id", "score", "difference", "agreement", "wrong", "split", "abstained", "failed"} <= set(keys)
+    for key in keys:
+        page.click(f'[data-sort="{key}"]')
+        settled(page, f"s={key}")
+        assert (
+            page.locator('[aria-sort="ascending"]')
+            .inner_text()
+            .startswith(page.locator(f'[data-sort="{key}"]').inner_text())
+        )
+    by_score = sorted(range(len(items["id"])), key=lambda at: (items["score"][at], at))
+    page.click('[data-sort="score"]')
+    settled(page, "s=score")
+    assert ids(page)[:5] == [items["id"][at] for at in by_score[:5]]
+    page.click('[data-sort="score"]')
+    settled(page, "d=desc")
+    top = max(items["score"])
+    first = ids(page)[0]
+    assert items["score"][items["id"].index(first)] == top
+    page.click('[data-sort="difference"]')
+    settled(page, "s=difference")
+    page.locator(".v-grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight; }")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.v-row')].some(r => r.ariaRowIndex === '161')"
+    )
+    assert items["truth"][items["id"].index(ids(page)[-1])] is None
+
+
+@pytest.mark.parametrize(("kind", "flag"), [("wrong", 1), ("split", 2), ("abstained", 4), ("failed", 8)])
+def test_filters_leave_what_they_name(browser: Browser, reports: Reports, kind: str, flag: int) -> None:
+    """A filter leaves the items with such a cell, as many as it said, and two leave those with both."""
+
+    def look(page: Any) -> None:
+        told = data(page)
+        items, cells = told["items"], told["cells"]
+        at, wanted = 0, []
+        for item, rubric in zip(items["id"], items["rubric"], strict=True):
+            after = at + len(items["rubrics"][rubric])
+            if any(one & flag for one in cells["flags"][at:after]):
+                wanted.append(item)
+            at = after
+        button = page.locator(f'[data-filter="{kind}"]')
+        assert str(len(wanted)) in button.inner_text()
+        button.click()
+        settled(page, f"f={kind}")
+        assert page.locator(f'[data-filter="{kind}"]').get_attribute("aria-pressed") == "true"
+        assert page.locator("#found").inner_text().startswith(f"{len(wanted)} of ")
+        # The last one is hostile and shown with its controls written out.
+        assert ids(page)[:5] == wanted[:5]
+        page.locator('[data-filter="clear"]').click()
+        page.wait_for_function("() => !location.hash.includes('f=')")
+        assert page.locator("#found").inner_text() == "29 items"
+
+    browser.look(reports.url("kinds") + "#/items", look)
+
+
+@on_page("#/items")
+def test_a_filter_can_be_held_to_one_criterion(page: Any) -> None:
+    """With a criterion chosen, marks count on it alone."""
+    page.select_option(".filters select", label="better")
+    settled(page, "c=")
+    assert ids(page) == ["pair"]
+    page.click('[data-filter="wrong"]')
+    settled(page, "f=wrong")
+    assert page.locator(".empty").inner_text() == "No item matches."
+
+
+@on_page("#/")
+def test_search_finds_texts_reasons_and_ids(page: Any) -> None:
+    """The slash goes to the search; words of texts, reasons, errors and ids are found; Escape clears it."""
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    for words, wanted in (
+        ('"number 7."', "reply-07"),
+        ("GIVE A DATE", None),
+        ("no answer in 30 s down-1", "down-1"),
+        ("cyd on better", "pair"),
+    ):
+        page.fill("#search", words)
+        page.wait_for_function(
+            "q => new URLSearchParams(location.hash.split('?')[1]).get('q') === q", arg=words
+        )
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        if wanted is None:
+            assert page.locator(".empty").count() == 1
+        else:
+            assert ids(page) == [wanted]
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => !location.hash.includes('q=')")
+    assert page.locator("#found").inner_text() == "29 items"
+
+
+@on_page("#/items")
+def test_the_list_is_used_by_keyboard(page: Any) -> None:
+    """Arrows move in the list, Enter opens, arrows go on to neighbours, Escape leads back; focus is seen."""
+    page.focus(".v-grid")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert page.locator(".v-grid").get_attribute("aria-activedescendant") == "row-2"
+    assert page.evaluate("getComputedStyle(document.querySelector('.v-grid')).outlineStyle") == "solid"
+    page.keyboard.press("End")
+    assert page.locator(".v-grid").get_attribute("aria-activedescendant") == "row-28"
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    settled(page, "#/item/0")
+    assert page.locator("h1").inner_text().startswith("reply-00")
+    page.keyboard.press("ArrowRight")
+    settled(page, "#/item/1")
+    page.keyboard.press("ArrowLeft")
+    settled(page, "#/item/0")
+    page.keyboard.press("Escape")
+    settled(page, "#/items")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => location.hash === '#/'")
+
+
+@on_page("#/")
+def test_the_tab_key_reaches_all_in_order(page: Any) -> None:
+    """First the skip link, then the views, the search and the colours; the skip link leads to the content."""
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    seen = []
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.dataset.view || document.activeElement.id"))
+    assert seen == ["overview", "items", "heat", "criteria", "judges", "compare", "search", "theme"]
+    page.focus(".skip")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+@on_page("#/heat")
+def test_the_heat_map_is_used_by_keyboard(page: Any) -> None:
+    """Arrows move both ways and say where they are; Enter opens the item at the criterion."""
+    page.focus(".v-grid")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    current = page.locator(".v-grid").get_attribute("aria-activedescendant")
+    assert current == "cell-1-1"
+    assert page.locator(f"#{current}").get_attribute("aria-label").startswith("reply-01, refund:")
+    assert page.locator("#heat-about").inner_text().startswith("reply-01 · refund:")
+    page.keyboard.press("Enter")
+    settled(page, "#/item/1?c=1")
+    page.wait_for_selector("#criterion-1.wanted")
+
+
+@on_page("#/heat")
+def test_the_heat_map_tells_states_apart(page: Any) -> None:
+    """Wrong, split, abstained, failed and not applicable cells look different and say what they are."""
+    for mark, words in (
+        ("flag-wrong", "differs"),
+        ("flag-split", "votes differ"),
+        ("abstained", "not applicable"),
+        ("other", "not applicable"),
+    ):
+        cell = page.locator(f".heat-row .heat-cell.{mark}").first
+        assert words in cell.get_attribute("aria-label")
+    page.locator(".v-grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight; }")
+    page.wait_for_selector(".heat-row .heat-cell.failed", state="attached")
+    assert "failed" in page.locator(".heat-row .heat-cell.failed").first.get_attribute("aria-label")
+    page.hover(".heat-row .heat-cell")
+    assert ": " in page.locator("#heat-about").inner_text()
+
+
+@on_page("#/heat")
+def test_a_column_of_the_heat_map_sorts_it(page: Any) -> None:
+    """A click on a criterion puts the items with its lowest value first."""
+    page.click(".heat-name button >> nth=0")
+    settled(page, "s=c")
+    words = page.locator(".heat-row .heat-cell[data-k='0']").evaluate_all("all => all.map(a => a.ariaLabel)")
+    answers = [re.search(r": (\w+)", one).group(1) for one in words]  # type: ignore[union-attr]
+    answers = [one for one in answers if one in ("MET", "UNMET")]
+    assert {"MET", "UNMET"} == set(answers)
+    assert sorted(answers, reverse=True) == answers
+
+
+@on_page("#/criteria")
+def test_tables_of_figures_are_sorted(page: Any) -> None:
+    """A click on a head sorts the table by it, undefined figures last."""
+    page.click("thead button:has-text('Criterion')")
+    names = page.locator("tbody th").all_inner_texts()
+    assert names == sorted(names, key=str.lower)
+    page.click("thead button:has-text('Pass rate or mean')")
+    told = page.locator("tbody td[data-label='Pass rate or mean']").all_inner_texts()
+    values = [float(text.split()[0]) for text in told if text[0].isdigit()]
+    assert values == sorted(values, reverse=True)
+    assert told[-1].startswith("–")
+
+
+@on_page("#/criteria/0")
+def test_a_criterion_shows_figures_and_confusion(page: Any) -> None:
+    """Kappa with its interval, the confusion matrix and links to the items that confuse."""
+    one = data(page)["criteria"][0]
+    matrix = page.locator("table.matrix tbody td").all_inner_texts()
+    assert [int(cell) for cell in matrix] == [n for row in one["confusion"]["counts"] for n in row]
+    row = page.locator("tr", has_text="Cohen's kappa").inner_text()
+    assert f"{one['kappa']['v']:.2f}" in row
+    assert f"[{one['kappa']['lo']:.2f}, {one['kappa']['hi']:.2f}]".replace("-", "−") in row
+    page.click(".looks a >> nth=0")
+    settled(page, "#/item/")
+
+
+@on_page("#/item/1")
+def test_an_item_shows_each_judges_vote_beside_the_label(page: Any) -> None:
+    """Texts, and on every criterion each judge's answer and reason; what is not the label says so."""
+    for words in ("Where is my parcel?", "This is reply number 1.", "apology", "Substance", "People:"):
+        assert page.get_by_text(words).count() >= 1
+    votes = page.locator("#criterion-0 .vote")
+    assert [one.split("\n")[0] for one in votes.all_inner_texts()] == ["ann", "bob", "cyd"]
+    assert all("on apology:" in one for one in votes.all_inner_texts())
+    told = data(page)
+    wrong = [
+        at
+        for at, flags in enumerate(told["cells"]["flags"][: 10 * 24])
+        if flags & 1 and told["items"]["rubric"][at // 10] == 0
+    ]
+    page.evaluate("at => { location.hash = `#/item/${at}`; }", wrong[0] // 10)
+    page.wait_for_selector(".verdict.is-wrong .truth.differs")
+
+
+@on_page("#/item/25")
+def test_an_item_that_failed_says_so(page: Any) -> None:
+    """There is no score, and each vote tells its error."""
+    assert page.locator("dl.facts").inner_text().startswith("Score\n–")
+    assert "no answer in 30 s" in page.locator(".vote .fault").first.inner_text()
+    assert page.locator(".note").inner_text() != ""
+
+
+@on_page("#/item/26")
+def test_thinking_stands_apart_from_the_text(page: Any) -> None:
+    """What an author thought is folded and not the submission."""
+    assert page.locator("details summary", has_text="Thinking").count() == 1
+    assert page.locator(".graded").inner_text().startswith("Sorry")
+
+
+@on_page("#/item/27")
+def test_a_long_text_is_cut_and_says_so(page: Any) -> None:
+    """The text is cut at the documented length, and the overview says that texts were."""
+    assert "Cut after 20,000 of 30,010 characters." in page.locator(".texts").inner_text()
+    assert len(page.locator(".graded").inner_text()) == 20_000
+    page.evaluate("location.hash = '#/'")
+    page.get_by_text("is cut:").wait_for(state="attached")
+
+
+@on_page("#/item/28")
+def test_candidates_stand_side_by_side_with_their_orders(page: Any) -> None:
+    """Each candidate has its text, and each vote the order in which they were shown."""
+    assert page.locator(".part h2").all_inner_texts()[1:] == ["Candidate first", "Candidate second"]
+    told = page.locator(".votes").inner_text()
+    assert "shown first → second" in told
+    assert "shown second → first" in told
+
+
+@on_page("#/item/24")
+def test_hostile_texts_stay_texts(page: Any) -> None:
+    """Markup, scripts, escapes and marks that turn text round are shown, and do nothing."""
+    # As the page draws it, NUL, escape and the override written out.
+    shown = HOSTILE.replace("\x00", "\\x00").replace("\x1b", "\\x1b")
+    shown = shown.replace("\u202e", "\\u202e").replace("\u202c", "\\u202c")
+    assert page.locator("h1 bdi").text_content() == f"hostile {shown}"
+    assert "owned" in page.title()
+    assert page.title() != "owned"
+    assert page.locator("main img, main script, main style, main iframe").count() == 0
+    assert page.locator("script").count() == 3
+    assert all(
+        "<script>" in one and "on apology" in one
+        for one in page.locator("#criterion-0 .reason").all_inner_texts()
+    )
+
+
+@on_page("#/compare")
+def test_a_comparison_tells_differences_with_intervals(page: Any) -> None:
+    """Both runs against the labels, the difference with its paired interval, and a sentence that says it."""
+    told = data(page)["compare"]
+    right = told["headline"][0]
+    text = page.locator("#compare-verdict").inner_text()
+    assert f"{right['difference']['v']:.3f}" in text
+    assert "Share of right answers: higher by" in text
+    page.get_by_text("All items with a changed answer").click()
+    settled(page, "f=changed")
+    assert page.locator("#found").inner_text().startswith(f"{sum(map(bool, told['changed']))} of ")
+
+
+@on_page("#/", report="unlabelled")
+def test_undefined_figures_say_why(page: Any) -> None:
+    """Without labels agreement is a dash with its reason, never 0, and no filter is of wrong answers."""
+    tile = page.locator(".tile", has_text="Agreement with labels").inner_text()
+    assert "–" in tile
+    assert "0 %" not in tile
+    assert len(tile.split("\n")) == 3
+    page.evaluate("location.hash = '#/items'")
+    page.wait_for_selector(".filters")
+    assert page.locator('[data-filter="wrong"]').count() == 0
+    page.evaluate("location.hash = '#/judges'")
+    page.get_by_text("There is one judge and no label").wait_for()
+    page.evaluate("location.hash = '#/criteria/0'")
+    page.get_by_text("Nothing is labelled.").wait_for()
+
+
+@on_page("#/items", report="long")
+def test_only_rows_in_sight_are_drawn(page: Any) -> None:
+    """Of 160 rows a screenful is in the page, the last ones once they are scrolled to."""
+    page.wait_for_selector(".v-body .v-row")
+    assert page.locator(".v-body .v-row").count() < 60
+    page.locator(".v-grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight; }")
+    page.locator(".item-id", has_text="reply-00159").wait_for()
+    assert page.locator(".v-body .v-row").count() < 60
+    assert page.locator(".v-grid").get_attribute("aria-rowcount") == "161"
+
+
+@on_page("#/", color_scheme="light")
+def test_colours_follow_the_system_and_the_switch(page: Any) -> None:
+    """Light and dark follow the system's choice until the button is pressed, which keeps its own."""
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(background)
+    assert dark != light
+    page.click("#theme")
+    assert page.evaluate(background) == light
+    assert page.locator("#theme").get_attribute("aria-pressed") == "false"
+    page.emulate_media(color_scheme="light")
+    page.click("#theme")
+    assert page.evaluate(background) == dark
+
+
+@on_page("#/items", reduced_motion="reduce")
+def test_nothing_moves_where_motion_is_reduced(page: Any) -> None:
+    """Who asks for less motion gets no transitions."""
+    seconds = page.evaluate("getComputedStyle(document.querySelector('.chip')).transitionDuration")
+    assert seconds == "0s"
+
+
+@on_page("#/items")
+def test_a_print_leaves_the_controls_out(page: Any) -> None:
+    """On paper there are the rows, without navigation, filters and inner scrolling."""
+    page.emulate_media(media="print")
+    for hidden in (".top", ".filters"):
+        assert not page.locator(hidden).is_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('.v-grid')).overflow") == "visible"
+
+
+@on_page("#/nowhere")
+def test_an_unknown_address_is_the_overview(page: Any) -> None:
+    """An address that names no view shows the first one, and one of no item says so."""
+    assert page.get_by_text("Look at this first").count() == 1
+    page.evaluate("location.hash = '#/item/999'")
+    page.get_by_text("No such item").wait_for()
