@@ -42,6 +42,7 @@ from autorubric import (
     evaluate,
     fill_ground_truth_sync,
 )
+from autorubric.eval._open import made_name
 from autorubric.judges import JudgeRequest
 from tests.doubles import until
 from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
@@ -427,33 +428,28 @@ def test_a_nameless_run_gets_a_name(tmp_path: Path) -> None:
     assert run(tmp_path, CountingJudge(), RubricDataset.from_dict(long), experiment_name=None).total_items
 
 
-def test_nameless_runs_of_one_moment_have_names_of_their_own(tmp_path: Path) -> None:
-    """However many begin at once, none comes into another's folder."""
-    before = sys.getswitchinterval()
-    # So that threads take turns at every step, as processes do.
-    sys.setswitchinterval(1e-6)
-    together = threading.Barrier(12)
+def test_a_name_is_taken_as_soon_as_it_is_made(tmp_path: Path) -> None:
+    """Whoever makes another in the same second has another, which sorts after it."""
+    names = [made_name(small_dataset(*TEXTS), tmp_path / "runs") for _ in range(12)]
+    assert len(set(names)) == 12
+    assert names == sorted(names)
+    assert all(re.fullmatch(r"fruit-\d{8}-\d{6}(-\d\d)?", name) for name in names)
+
+
+def test_nameless_runs_that_begin_at_once_do_not_meet(tmp_path: Path) -> None:
+    """Each has a folder of its own, and finishes in it."""
+    together = threading.Barrier(8)
 
     def begun() -> EvalResult:
         together.wait()
         return run(tmp_path / "runs", CountingJudge(), experiment_name=None)
 
-    try:
-        with ThreadPoolExecutor(12) as pool:
-            results = [one.result() for one in [pool.submit(begun) for _ in range(12)]]
-    finally:
-        sys.setswitchinterval(before)
-    names = [one.experiment_name for one in results]
-    assert len(set(names)) == 12
-    assert sorted(one.name for one in (tmp_path / "runs").iterdir()) == sorted(names)
-    for name in names:
-        assert re.fullmatch(r"fruit-\d{8}-\d{6}(-\d\d)?", name)
-        assert EvalResult.from_experiment(tmp_path / "runs" / name).get_scores() == [
-            1.0,
-            10 / 15,
-            5 / 15,
-            0.0,
-        ]
+    with ThreadPoolExecutor(8) as pool:
+        results = [one.result() for one in [pool.submit(begun) for _ in range(8)]]
+    names = sorted(result.experiment_name for result in results)
+    assert names == sorted(one.name for one in (tmp_path / "runs").iterdir())
+    for result in results:
+        assert EvalResult.from_experiment(result.experiment_dir).get_scores() == [1.0, 10 / 15, 5 / 15, 0.0]
 
 
 def test_resume_off_refuses_a_folder_that_is_there(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -11,37 +12,70 @@ import pytest
 from autorubric.errors import BudgetError
 from autorubric.integrations._ray_keeper import CostAsked, Keeper, SlotAsked, SlotEnded, Told
 from autorubric.integrations._ray_kept import BLOCK, KeptBudget, KeptLimits, Line
-from autorubric.rate_limit import Gate, Limits
+from autorubric.rate_limit import Gate, Limits, Slot
 from tests.integrations.handles import Handle, settled, turns
 
 ONE = Limits(parallel=1)
 
 
-def gates(keeper: Keeper, names: str, limits: Limits = ONE) -> tuple[Gate, ...]:
+class WorkersGate:
+    """The gate to one provider of one worker, taken anew for each request, as requests do.
+
+    Attributes:
+        handle: The worker's handle of the keeper.
+    """
+
+    def __init__(self, name: str, keeper: Keeper, limits: Limits = ONE) -> None:
+        self.handle = Handle(keeper)
+        self._kept = KeptLimits(Line(name, self.handle))
+        self._limits = limits
+
+    def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
+        """A slot for one request."""
+        return self._kept.gate("p", self._limits).slot(tokens)
+
+
+def gates(keeper: Keeper, names: str, limits: Limits = ONE) -> tuple[WorkersGate, ...]:
     """One gate a worker, all to the same provider."""
-    return tuple(KeptLimits(Line(name, Handle(keeper))).gate("p", limits) for name in names)
+    return tuple(WorkersGate(name, keeper, limits) for name in names)
 
 
 def test_slots_are_counted_over_all_workers() -> None:
-    """A request of one worker waits for that of another, and what it tells reaches the limiter."""
+    """A request of one worker waits for that of another."""
 
     async def test() -> None:
         pair = gates(Keeper(None, None), "ab")
         order: list[str] = []
 
         async def ask(name: str, gate: Gate) -> None:
-            async with gate.slot(10) as slot:
+            async with gate.slot():
                 order.append(f"{name} in")
                 await turns()
-                slot.spent(25)
                 order.append(f"{name} out")
 
         await asyncio.gather(*(ask(name, gate) for name, gate in zip("ab", pair, strict=True)))
         assert order == ["a in", "a out", "b in", "b out"]
-        async with pair[0].slot() as slot:
-            slot.throttled(0.01)
-        async with pair[1].slot():
+
+    settled(test)
+
+
+def test_what_a_request_tells_counts_for_all_workers() -> None:
+    """Tokens that were not used are free for another, and no other goes when a provider asks to wait."""
+
+    async def test() -> None:
+        one, other = gates(Keeper(None, None), "ab", Limits(tokens_per_minute=100))
+        async with one.slot(80) as slot:
+            slot.spent(20)
+        async with other.slot(80):
             pass
+        one, other = gates(Keeper(None, None), "ab", Limits())
+        async with one.slot() as slot:
+            slot.throttled(300.0)
+        asking = asyncio.ensure_future(other.slot().__aenter__())
+        await turns()
+        assert not asking.done()
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
 
     settled(test)
 
@@ -205,8 +239,7 @@ def test_no_more_are_in_flight_than_allowed_whatever_happens_to_them(seed: int) 
                     running.discard((name, number))
 
         async def work(name: str) -> None:
-            handle = Handle(keeper)
-            gate = KeptLimits(Line(name, handle)).gate("p", limits)
+            gate = WorkersGate(name, keeper, limits)
             asking = [asyncio.ensure_future(ask(name, number, gate)) for number in range(40)]
             while not all(one.done() for one in asking):
                 await asyncio.sleep(0)
@@ -214,7 +247,7 @@ def test_no_more_are_in_flight_than_allowed_whatever_happens_to_them(seed: int) 
                     chance.choice(asking).cancel()
                 if name.startswith("mortal") and chance.random() < 0.02:
                     # As a process does: nothing that it does from now on is heard of.
-                    handle.is_cut = True
+                    gate.handle.is_cut = True
                     for one in asking:
                         one.cancel()
                     await asyncio.gather(*asking, return_exceptions=True)
@@ -269,16 +302,19 @@ def test_a_budget_asked_for_in_blocks_is_never_exceeded() -> None:
     settled(test)
 
 
-def test_when_the_keeper_is_gone_nothing_waits_for_it() -> None:
+@pytest.mark.parametrize("method", ["tell", "answers"])
+def test_when_the_keeper_is_gone_nothing_waits_for_it(method: str) -> None:
     """What waits fails as the call did, and so does what comes later."""
 
-    class Gone(Keeper):
-        async def answers(self, worker: str) -> Any:
+    class Mortal(Keeper):
+        async def gone(self, *given: Any) -> Any:
             raise ConnectionError("no such actor")
 
     async def test() -> None:
-        (gate,) = gates(Gone(None, None), "a")
+        keeper = Mortal(None, None)
+        (gate,) = gates(keeper, "a")
         async with gate.slot():
+            setattr(keeper, method, keeper.gone)
             for _ in range(2):
                 with pytest.raises(ConnectionError, match="no such actor"):
                     await gate.slot().__aenter__()
@@ -290,7 +326,7 @@ def test_a_bug_in_granting_is_heard_by_whoever_asked() -> None:
     """It does not wait for ever."""
 
     async def test() -> None:
-        gate = KeptLimits(Line("a", Handle(Keeper(None, None)))).gate("p", Limits(tokens_per_minute=5))
+        (gate,) = gates(Keeper(None, None), "a", Limits(tokens_per_minute=5))
         broken: Any = None
         with pytest.raises(TypeError):
             await gate.slot(broken).__aenter__()

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -141,11 +143,18 @@ def test_the_command_line_says_that_the_disk_is_full(tmp_path: Path) -> None:
     assert (tmp_path / "experiments" / "one" / "votes.jsonl").read_bytes().startswith(before)
 
 
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder for others too: pytest takes its own from them again whenever another pytest begins."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @needs_root
 @pytest.mark.parametrize("there", ["nothing", "run"])
-def test_a_folder_that_may_not_be_written_is_said_before_a_call(there: str, tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_written_is_said_before_a_call(there: str, open_path: Path) -> None:
     """Neither a new run nor an old one asks anything where it cannot be stored."""
-    folder, scratch = _readable(tmp_path, "runs"), _readable(tmp_path, "scratch")
+    folder, scratch = _readable(open_path, "runs"), _readable(open_path, "scratch")
     if there == "run":
         grade(folder, "new", folder / "notes", changed=False)
         (folder / "notes").unlink()
@@ -162,16 +171,16 @@ def test_a_folder_that_may_not_be_written_is_said_before_a_call(there: str, tmp_
 
 
 @needs_root
-def test_a_folder_that_may_not_be_written_can_be_read(tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_written_can_be_read(open_path: Path) -> None:
     """A stored run opens where nothing can be written; what cannot be read is named."""
-    folder, scratch = _readable(tmp_path, "runs"), _readable(tmp_path, "scratch")
+    folder, scratch = _readable(open_path, "runs"), _readable(open_path, "scratch")
     grade(folder, "new", folder / "notes")
     (folder / "run").chmod(0o555)
     told = in_child(opened_by_nobody, folder, scratch)
     assert told.outcome == outcome(folder / "run")
     for name in ("votes.jsonl", "items.jsonl", "dataset.jsonl", "manifest.json"):
         (folder / "run" / name).chmod(0)
-        told = in_child(opened_by_nobody, folder, _readable(tmp_path, f"scratch-{name}"))
+        told = in_child(opened_by_nobody, folder, _readable(open_path, f"scratch-{name}"))
         assert told.error == "RunFormatError", (name, told)
         assert name in told.message or "dataset" in told.message
         (folder / "run" / name).chmod(0o644)

@@ -19,7 +19,7 @@ from autorubric.types import Decision, JudgeVote, prefers_alike
 from autorubric.values import Answer, Json
 
 _Cast: TypeAlias = tuple[type, Json, float]
-"""Type and content of an answer, and the weight behind it: True and 1 are equal and differ."""
+"""Type and content of an answer, and its weight: True, 1 and 1.0 are equal and yet different answers."""
 
 
 @dataclass(slots=True)

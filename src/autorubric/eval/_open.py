@@ -87,7 +87,7 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
     """
     name = config.experiment_name
     if name is None:
-        name = _made_name(dataset, config.experiments_dir)
+        name = made_name(dataset, config.experiments_dir)
     else:
         run_path(config.experiments_dir, name)
     return _Given(dataset, grader, config).open(name)
@@ -316,7 +316,7 @@ def plain_name(dataset: RubricDataset) -> str:
     return kept[:_LONGEST].strip(".-_") or "run"
 
 
-def _made_name(dataset: RubricDataset, folder: Path) -> str:
+def made_name(dataset: RubricDataset, folder: Path) -> str:
     """A name that no other run has, or is given at the same time: its folder is there from now on."""
     name = f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = chain([name], (f"{name}-{number:02}" for number in count(2)))

@@ -131,7 +131,7 @@ class RunWriter:
         self._progress.item(done)
 
     def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
-        """Keeps the sums over the lines, which then need not be read; not where one takes another's place."""
+        """Keeps the sums over lines, so that none need be read; not where one takes another's place."""
         if counted:
             self._tally = None
         elif self._tally is not None:
