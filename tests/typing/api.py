@@ -386,6 +386,30 @@ async def tools() -> None:
     assert_type(ar.refine_until_sync("A text.", lambda content, _: content, "clarity").passed, bool)
 
 
+def data_and_labels(run: ar.EvalResult, before: ar.EvalResult, path: Path) -> None:
+    """Data from elsewhere, labels by people, and one run against another."""
+    fields: ar.FieldMap = {"submission": "response"}
+    dataset = ar.RubricDataset.from_file(path, **fields)
+    assert_type(ar.from_healthbench(path, submissions={"a": "A text."}), ar.RubricDataset)
+    assert_type(ar.from_paperbench(path), ar.RubricDataset)
+    assert_type(ar.from_promptfoo(path), ar.RubricDataset)
+    health: ar.HealthBenchScore = ar.healthbench_score(run)
+    assert_type(health.score, float | None)
+    assert_type(ar.annotation_page(dataset), str)
+    ar.write_annotation_page(dataset, path, seed=1)
+    merged: ar.MergedLabels = ar.merge_labels(
+        dataset, [path], disputed=ar.disputed_items(run, split="judges")
+    )
+    people: ar.HumanAgreement = ar.human_agreement(merged.dataset)
+    assert_type(people.n_shared, int)
+    difference: ar.RunDifference = ar.run_difference(before, run, rng=1)
+    paired: ar.PairedDifference = difference.score
+    assert_type(paired.difference, ar.BiasResult)
+    assert_type(difference.regressed, bool | None)
+    assert_type(run.rescored(aggregation="any"), ar.EvalResult)
+    run.to_html(path, baseline=before)
+
+
 async def tests_and_training(grader: ar.Grader) -> None:
     """Assertions, rewards and spans."""
     assert_type(ar.assert_rubric("A text.", rubrics(), 0.7), ar.EnsembleEvaluationReport)

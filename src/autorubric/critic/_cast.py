@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from autorubric._events import Exchanged
 from autorubric._sync import NoStrayCancellation
@@ -17,7 +17,8 @@ Clock = Callable[[], float]
 """Seconds from any fixed point on; `time.perf_counter` by default."""
 
 
-class Cast(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
     """A vote with what led to it.
 
     Attributes:
@@ -91,14 +92,13 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
 def _answered(
     seat: Seat, request: JudgeRequest, outcome: JudgeReply, answer: Answer, seconds: float
 ) -> JudgeVote:
-    level = request.criterion.level
-    is_choice = level == "ordinal" or level == "nominal"
+    is_choice = request.criterion.level in ("ordinal", "nominal")
     return JudgeVote(
         judge_id=seat.judge_id,
         sample=request.sample,
         status="abstained" if answer.abstains else "answered",
         answer=answer.code,
-        verdict=_verdict(answer) if level == "binary" else None,
+        verdict=_verdict(answer) if request.criterion.level == "binary" else None,
         selected_index=answer.index if is_choice else None,
         selected_label=answer.label if is_choice else None,
         value=answer.value,

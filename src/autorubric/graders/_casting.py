@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -105,37 +105,26 @@ async def cast_all(
     """
     votes: dict[VoteKey, JudgeVote] = {}
 
-    def heard(call: JudgeCall, cast: Cast) -> JudgeError | None:
-        """The error of a vote that ends it."""
-        if listener is not None:
-            _tell(listener, call, cast)
-        votes[call.key] = cast.vote
-        return cast.error if raises else None
-
-    async def alone(call: JudgeCall) -> None:
-        error = heard(call, await cast_vote(call.seat, call.request))
-        if error is not None:
-            raise error
-
-    async def together(batch: Sequence[JudgeCall]) -> None:
+    async def run(batch: Sequence[JudgeCall]) -> None:
         if gate is None:
             casts = await _cast_batch(batch)
         else:
             async with gate.turn(batch[0]):
                 casts = await _cast_batch(batch)
-        errors = [
-            cast if isinstance(cast, BudgetError) else heard(call, cast)
-            for call, cast in zip(batch, casts, strict=True)
-        ]
+        errors: list[JudgeError | BudgetError] = []
+        for call, cast in zip(batch, casts, strict=True):
+            if isinstance(cast, BudgetError):
+                errors.append(cast)
+                continue
+            _tell(listener, call, cast)
+            votes[call.key] = cast.vote
+            if cast.error is not None and raises:
+                errors.append(cast.error)
         # Only now: the others that came with the same reply are heard first.
-        for error in errors:
-            if error is not None:
-                raise error
+        if errors:
+            raise errors[0]
 
-    batches = batches_of(calls, per_request)
-    await all_or_cancel(
-        [alone(batch[0]) if len(batch) == 1 and gate is None else together(batch) for batch in batches]
-    )
+    await all_or_cancel([run(batch) for batch in batches_of(calls, per_request)])
     return votes
 
 
@@ -160,7 +149,9 @@ def batches_of(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
     return [*alone, *shared]
 
 
-def _tell(listener: Listener, call: JudgeCall, cast: Cast) -> None:
+def _tell(listener: Listener | None, call: JudgeCall, cast: Cast) -> None:
+    if listener is None:
+        return
     event = VoteCast(
         item_id=call.request.item_id,
         criterion=call.request.criterion.name or "",
@@ -182,13 +173,12 @@ async def _cast_batch(batch: Sequence[JudgeCall]) -> Sequence[Cast | BudgetError
     return await cast_votes(batch[0].seat, [call.request for call in batch])
 
 
-async def all_or_cancel(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+async def all_or_cancel(work: Sequence[Any]) -> None:
     """Awaits all; the first exception cancels the rest, which are awaited before it is raised.
 
     A `BudgetError` cancels nothing: what is in flight was paid for, and its votes are wanted.
     """
-    begin = asyncio.get_running_loop().create_task
-    tasks = [begin(one) for one in work]
+    tasks = [asyncio.ensure_future(one) for one in work]
     try:
         await asyncio.gather(*tasks)
     except BudgetError:

@@ -20,7 +20,6 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm._config import LLMConfig
-from autorubric.llm._deadlines import Deadline, Deadlines
 from autorubric.llm._faults import Failure, error_of, failed, is_filtered, refusal_of, retry_after_of
 from autorubric.llm._names import completions_url, is_openai_itself
 from autorubric.llm._secrets import Mask
@@ -57,7 +56,7 @@ class OpenAITransport:
         self._key = _key_of(config)
         self._mask = Mask((*config.secrets(), self._key or ""))
         self._secret_params = config.secret_params()
-        self._pools = Kept[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool(Deadlines(config.timeout)))
+        self._pools = Kept[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """The server's reply to one post.
@@ -67,9 +66,10 @@ class OpenAITransport:
         """
         body = body_of(request, self._secret_params)
         pool = self._pools.of(asyncio.get_running_loop())
-        if pool.session is None or pool.session.closed:
-            await self._open(pool)
-        status, headers, raw = await self._post(pool, body)
+        session = pool.session
+        if session is None or session.closed:
+            session = await self._opened(pool)
+        status, headers, raw = await self._post(session, body)
         if 200 <= status < 300:
             return self._read(request, status, raw)
         return self._refuse(request, status, _error_text(raw), retry_after_of(headers))
@@ -77,22 +77,20 @@ class OpenAITransport:
     async def aclose(self) -> None:
         """Closes this event loop's session; sending afterwards opens another."""
         pool = self._pools.of(asyncio.get_running_loop())
-        pool.deadlines.close()
         keeper, pool.session, pool.keeper = pool.keeper, None, None
         if keeper is not None:
             await keeper.aclose()
 
-    async def _open(self, pool: _Pool) -> None:
+    async def _opened(self, pool: _Pool) -> ClientSession:
         # A session knows its loop, and would keep the entry of a closed one alive.
         self._pools.forget(lambda loop: loop.is_closed())
         pool.keeper = _kept_session(self._config, self._key)
         pool.session = await anext(pool.keeper)
+        return pool.session
 
-    async def _post(self, pool: _Pool, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        assert pool.session is not None
+    async def _post(self, session: ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         try:
-            with Deadline(pool.deadlines):
-                response = await pool.session.post(self._url, data=body, allow_redirects=False)
+            async with session.post(self._url, data=body, allow_redirects=False) as response:
                 return response.status, response.headers, await _read_bounded(response)
         except (_aiohttp().ClientError, OSError, UnicodeError, _TooLargeError) as error:
             failure = self._failure_of(error)
@@ -151,7 +149,6 @@ class OpenAITransport:
 class _Pool:
     """The session of one event loop, and what closes it with the loop; None before the first request."""
 
-    deadlines: Deadlines
     session: ClientSession | None = None
     keeper: AsyncGenerator[ClientSession] | None = None
 
@@ -174,8 +171,7 @@ async def _kept_session(config: LLMConfig, key: str | None) -> AsyncGenerator[Cl
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=_headers(config, key),
-        # Requests have deadlines of ours.
-        timeout=aiohttp.ClientTimeout(total=None),
+        timeout=aiohttp.ClientTimeout(total=config.timeout),
     )
     try:
         yield session
@@ -199,19 +195,13 @@ def _key_of(config: LLMConfig) -> str | None:
 
 
 async def _read_bounded(response: ClientResponse) -> bytes:
-    """The whole body; with its end the connection goes back to the pool, and without it is closed."""
     chunks: list[bytes] = []
-    size, content = 0, response.content
-    try:
-        while not content.at_eof():
-            chunk = await content.readany()
-            size += len(chunk)
-            if size > _LARGEST_ANSWER:
-                raise _TooLargeError
-            chunks.append(chunk)
-    except BaseException:
-        response.close()
-        raise
+    size = 0
+    while chunk := await response.content.readany():
+        size += len(chunk)
+        if size > _LARGEST_ANSWER:
+            raise _TooLargeError
+        chunks.append(chunk)
     return b"".join(chunks)
 
 
