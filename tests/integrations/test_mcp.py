@@ -180,7 +180,8 @@ async def test_a_session(session_over: Any, folder: Path, openai_server: OpenAIS
         assert line(done) == "✓ 8/10 · 1 issue · 2 suggestions"
         assert done.structuredContent["overall_score"] == 8
         jsonschema.validate(done.structuredContent, critique.outputSchema)
-        assert [one[:2] for one in heard] == [(1, 3), (2, 3), (3, 3)]
+        # Signs of life stand between the steps; on a busy machine there may be some.
+        assert [one[:2] for one in heard if one[0] == int(one[0])] == [(1, 3), (2, 3), (3, 3)]
         assert heard[1][2] == "gpt4 evaluates"
 
         for wrong, told in (

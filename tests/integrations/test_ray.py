@@ -171,10 +171,8 @@ def test_a_run_stops_at_its_cost_and_goes_on_under_other_executors(
     usage = {"prompt_tokens": 1000, "completion_tokens": 1, "total_tokens": 1001}
     openai_server.script({"do": "answer", "usage": usage}, repeat="last")
     # What its requests are taken to cost is a third of that.
-    price = {"input_cost_per_token": 0.00001, "output_cost_per_token": 0.0}
-    client = LLMClient(
-        LLMConfig(model="openai/priced", extra_params=price), transport=GivenTransport(config(openai_server))
-    )
+    priced = LLMConfig(model="openai/priced", input_cost_per_token=0.00001, output_cost_per_token=0.0)
+    client = LLMClient(priced, transport=GivenTransport(config(openai_server)))
     grader = CriterionGrader(judges=[ModelJudge(judge_id="m", client=client)])
     data = dataset(40, 2)
     assert run(tmp_path, None, data, grader=grader, max_calls=15).stopped == "max_calls"

@@ -22,7 +22,6 @@ PASSING_FAULTS: list[dict[str, Any] | str] = [
     "truncated",
     {"do": "raw", "body": "<html>busy</html>"},
     {"do": "answer", "content": ""},
-    {"do": "hang", "seconds": 30},
 ]
 """Steps of a server that fails in every way which another try mends, whatever was asked."""
 
