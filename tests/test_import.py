@@ -112,6 +112,26 @@ def test_going_on_with_a_run_loads_only_the_kinds_that_it_needs() -> None:
     assert not unwanted & set(loaded)
 
 
+def test_a_kind_that_is_not_loaded_keeps_its_tag() -> None:
+    """A tag of the library's own is taken and found before its module was loaded."""
+    program = """
+import sys
+from autorubric import ArgumentError, BaseCriterion, Rubric, register_kind
+class Mine(BaseCriterion):
+    pass
+try:
+    register_kind("likert")(Mine)
+except ArgumentError as error:
+    print(error)
+print("autorubric.criteria._narrative" in sys.modules)
+rubric = Rubric.from_dict([{"name": "a", "requirement": "Says why", "type": "narrative"}])
+print(type(rubric[0]).__name__)
+"""
+    told, loaded, kind = _in_a_process(program).splitlines()
+    assert told == "the type 'likert' belongs to LikertCriterion; choose another tag"
+    assert (loaded, kind) == ("False", "NarrativeCriterion")
+
+
 PUBLIC_MODULES = (
     "rubric",
     "types",

@@ -18,6 +18,8 @@ from autorubric import (
     DatasetError,
     EvalConfig,
     EvalResult,
+    JudgeReply,
+    JudgeRequest,
     JudgeSpec,
     RubricDataset,
     RunFormatError,
@@ -56,6 +58,27 @@ def test_a_streamed_run_is_gone_on_with_without_a_call(tmp_path: Path) -> None:
         assert run(tmp_path, judge, dataset).get_scores() == [1.0, 10 / 15, 5 / 15, 0.0]
         assert not judge.asked
     assert (tmp_path / "run" / "items.jsonl").read_bytes() == before
+
+
+def test_half_a_character_in_a_reason_is_stored_and_read(tmp_path: Path) -> None:
+    """A lone surrogate in what a judge says: its vote stands when reopened, and is not cast again."""
+
+    async def ask(request: JudgeRequest) -> JudgeReply:
+        asked.append(request.item_id)
+        return JudgeReply(answer="MET", reason="half \ud800")
+
+    asked: list[str] = []
+    first = run(tmp_path, ask, small_dataset(*TEXTS))
+    assert len(asked) == 8
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    reports = [report for report in reopened.get_reports() if report is not None]
+    assert {vote.reason for one in reports for part in one.report for vote in part.votes} == {"half \ud800"}
+    assert reopened.get_reports() == first.get_reports()
+    assert not reopened.notices
+    # Without the lines of items, all votes are read.
+    (tmp_path / "run" / "items.jsonl").unlink()
+    assert run(tmp_path, ask, small_dataset(*TEXTS)).get_scores() == [1.0] * 4
+    assert len(asked) == 8
 
 
 def test_a_changed_file_is_refused_and_rejudged_by_item(tmp_path: Path) -> None:
