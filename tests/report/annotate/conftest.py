@@ -100,9 +100,13 @@ def _absent(reason: str) -> None:
     pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A browser that asks no server for anything."""
+    """A browser that asks no server for anything.
+
+    Playwright's own event loop runs in this thread for as long as the browser is open, and `asyncio.run` refuses
+    to start beside it: the browser is closed before another module's tests begin.
+    """
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
