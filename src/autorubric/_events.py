@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from autorubric.types import JudgeVote
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchanged:
+class Exchanged(NamedTuple):
     """What was sent to a model for one vote and what came back.
 
     Attributes:
@@ -25,8 +23,7 @@ class Exchanged:
     shared_with: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoteCast:
+class VoteCast(NamedTuple):
     """A vote has arrived.
 
     Attributes:

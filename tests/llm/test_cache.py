@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +51,8 @@ def test_a_kept_reply_comes_back_free_of_charge(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path / "new" / "folder")
     assert cache.get("k") is None
     cache.put("k", REPLY)
-    assert cache.get("k") == replace(REPLY, cost=0.0, cached=True)
-    cache.put("k", replace(REPLY, usage=None, text="other"))
+    assert cache.get("k") == REPLY._replace(cost=0.0, cached=True)
+    cache.put("k", REPLY._replace(usage=None, text="other"))
     kept = cache.get("k")
     assert kept is not None and (kept.text, kept.usage) == ("other", None)
     stats = cache.stats()
@@ -81,16 +80,16 @@ def test_a_kept_reply_comes_back_free_of_charge(tmp_path: Path) -> None:
 )
 def test_every_part_of_a_request_is_in_its_key(change: dict[str, Any]) -> None:
     """Requests that differ in anything that a reply depends on have different keys."""
-    assert cache_key(replace(REQUEST, **change), ENDPOINT) != cache_key(REQUEST, ENDPOINT)
+    assert cache_key(REQUEST._replace(**change), ENDPOINT) != cache_key(REQUEST, ENDPOINT)
 
 
 def test_the_endpoint_is_in_the_key_and_marks_for_prefixes_are_not() -> None:
     """Another address is another key; what only helps the provider's own cache is not."""
     key = cache_key(REQUEST, ENDPOINT)
     assert cache_key(REQUEST, {**ENDPOINT, "api_base": "http://other/v1"}) != key
-    marked = tuple(replace(message, cache_prefix=1) for message in REQUEST.messages)
-    assert cache_key(replace(REQUEST, messages=marked), ENDPOINT) == key
-    one, other = (replace(REQUEST, params=params) for params in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
+    marked = tuple(message._replace(cache_prefix=1) for message in REQUEST.messages)
+    assert cache_key(REQUEST._replace(messages=marked), ENDPOINT) == key
+    one, other = (REQUEST._replace(params=params) for params in ({"a": 1, "b": 2}, {"b": 2, "a": 1}))
     assert cache_key(one, ENDPOINT) == cache_key(other, ENDPOINT)
     assert len(key) == 64
 
@@ -114,14 +113,14 @@ def test_the_longest_unused_are_dropped_at_the_bound(tmp_path: Path) -> None:
     cache = ReplyCache(tmp_path, max_bytes=100_000, clock=clock)
     for number in range(400):
         clock.now += 100.0
-        cache.put(f"k{number}", replace(REPLY, text="x" * 1000))
+        cache.put(f"k{number}", REPLY._replace(text="x" * 1000))
         assert cache.get("k0") is not None
     stats = cache.stats()
     assert 50 < stats.entries < 100
     assert stats.size_bytes <= 100_000
     assert cache.get("k399") is not None
     assert cache.get("k1") is None
-    cache.put("huge", replace(REPLY, text="x" * 200_000))
+    cache.put("huge", REPLY._replace(text="x" * 200_000))
     assert cache.get("huge") is None
 
 
@@ -247,10 +246,10 @@ def test_a_full_disk_stops_writing_and_not_reading(tmp_path: Path) -> None:
         pages = database.execute("PRAGMA page_count").fetchone()[0]
         database.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.warns(RuntimeWarning, match="full"):
-        cache.put("large", replace(REPLY, text="x" * 100_000))
+        cache.put("large", REPLY._replace(text="x" * 100_000))
     assert cache.get("large") is None
     assert cache.get("k") is not None
-    cache.put("large", replace(REPLY, text="x" * 100_000))
+    cache.put("large", REPLY._replace(text="x" * 100_000))
     assert cache.get("k") is not None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -143,7 +142,7 @@ def test_an_empty_reply_is_quoted_as_such() -> None:
 
 def test_one_unknown_price_makes_the_cost_unknown() -> None:
     """A sum with an unknown part is unknown; tokens that were not counted are left out."""
-    transport = Scripted(reply("x", cost=None), replace(reply('{"a": 1}'), usage=None))
+    transport = Scripted(reply("x", cost=None), reply('{"a": 1}')._replace(usage=None))
     exchange = run(lambda: client_of(transport).ask(HELLO, read=read_a))
     assert (exchange.cost, exchange.usage) == (None, USAGE)
 

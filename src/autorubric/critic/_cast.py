@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from autorubric._events import Exchanged
 from autorubric._sync import NoStrayCancellation
@@ -17,8 +17,7 @@ Clock = Callable[[], float]
 """Seconds from any fixed point on; `time.perf_counter` by default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cast:
+class Cast(NamedTuple):
     """A vote with what led to it.
 
     Attributes:

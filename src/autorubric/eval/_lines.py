@@ -30,8 +30,7 @@ ItemFields = dict[str, Any]
 """The fields of a `StoredItem` by name: what is read of many lines is not worth an object each."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredVote:
+class StoredVote(NamedTuple):
     """A vote as the run folder holds it.
 
     Attributes:

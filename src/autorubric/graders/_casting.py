@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -173,12 +173,14 @@ async def _cast_batch(batch: Sequence[JudgeCall]) -> Sequence[Cast | BudgetError
     return await cast_votes(batch[0].seat, [call.request for call in batch])
 
 
-async def all_or_cancel(work: Sequence[Any]) -> None:
+async def all_or_cancel(work: Sequence[Coroutine[Any, Any, None]]) -> None:
     """Awaits all; the first exception cancels the rest, which are awaited before it is raised.
 
     A `BudgetError` cancels nothing: what is in flight was paid for, and its votes are wanted.
     """
-    tasks = [asyncio.ensure_future(one) for one in work]
+    # One look for the loop, where `ensure_future` would look for each.
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(one) for one in work]
     try:
         await asyncio.gather(*tasks)
     except BudgetError:

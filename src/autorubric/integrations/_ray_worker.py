@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from autorubric._events import VoteCast
@@ -93,7 +93,7 @@ class Worker:
 
     def vote_cast(self, event: VoteCast) -> None:
         """Notes a vote."""
-        self._parcel.votes.append(event if self._keeps_exchanges else replace(event, exchanged=None))
+        self._parcel.votes.append(event if self._keeps_exchanges else event._replace(exchanged=None))
         self._happened.set()
 
     async def _grade(self, work: ItemWork) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from autorubric.errors import ReplyError
@@ -48,7 +47,7 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
                 tally.fill(error, question)
                 raise
             messages = asked_again(conversation.messages, reply, str(error))
-            conversation = replace(conversation, messages=messages)
+            conversation = conversation._replace(messages=messages)
         else:
             if cache is not None and reply.refusal is None:
                 cache.put(key, reply)

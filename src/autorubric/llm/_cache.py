@@ -337,8 +337,9 @@ def _warn(message: str) -> None:
 
 
 def _to_json(reply: ModelReply) -> str:
-    fields = asdict(reply)
+    fields = reply._asdict()
     del fields["cached"]
+    fields["usage"] = None if reply.usage is None else asdict(reply.usage)
     return json.dumps(fields, separators=(",", ":"))
 
 

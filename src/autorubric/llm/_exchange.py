@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from autorubric.errors import JudgeError
@@ -112,4 +112,4 @@ def _shortened(text: str) -> str:
 def with_text_at_end(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
     """The conversation with a text at its very end, so that shared beginnings stay as they are."""
     last = messages[-1]
-    return (*messages[:-1], replace(last, content=f"{last.content}\n\n{text}"))
+    return (*messages[:-1], last._replace(content=f"{last.content}\n\n{text}"))

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, NoReturn
@@ -200,7 +199,7 @@ class LiteLLMTransport:
             self._fail(ServerError, "the answer is no chat completion")
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
         known = float(cost) if isinstance(cost, int | float) else None
-        return replace(self._mask.reply(reply), cost=known, dropped_params=dropped)
+        return self._mask.reply(reply)._replace(cost=known, dropped_params=dropped)
 
     def _refuse(self, litellm: Any, request: ModelRequest, error: Exception) -> ModelReply:
         text = str(error).partition(_TRACEBACK)[0]

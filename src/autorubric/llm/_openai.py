@@ -20,6 +20,7 @@ from autorubric.errors import (
     ServerError,
 )
 from autorubric.llm._config import LLMConfig
+from autorubric.llm._deadlines import Deadline, Deadlines
 from autorubric.llm._faults import Failure, error_of, failed, is_filtered, refusal_of, retry_after_of
 from autorubric.llm._names import completions_url, is_openai_itself
 from autorubric.llm._secrets import Mask
@@ -67,7 +68,7 @@ class OpenAITransport:
         body = body_of(request, self._secret_params)
         pool = self._pools.of(asyncio.get_running_loop())
         session = pool.session
-        if session is None or session.closed:
+        if session is None or session.http.closed:
             session = await self._opened(pool)
         status, headers, raw = await self._post(session, body)
         if 200 <= status < 300:
@@ -77,21 +78,24 @@ class OpenAITransport:
     async def aclose(self) -> None:
         """Closes this event loop's session; sending afterwards opens another."""
         pool = self._pools.of(asyncio.get_running_loop())
-        keeper, pool.session, pool.keeper = pool.keeper, None, None
-        if keeper is not None:
-            await keeper.aclose()
+        session, pool.session = pool.session, None
+        if session is not None:
+            session.deadlines.close()
+            await session.keeper.aclose()
 
-    async def _opened(self, pool: _Pool) -> ClientSession:
+    async def _opened(self, pool: _Pool) -> _Session:
         # A session knows its loop, and would keep the entry of a closed one alive.
         self._pools.forget(lambda loop: loop.is_closed())
-        pool.keeper = _kept_session(self._config, self._key)
-        pool.session = await anext(pool.keeper)
+        keeper = _kept_session(self._config, self._key)
+        deadlines = Deadlines(self._config.timeout)
+        pool.session = _Session(http=await anext(keeper), keeper=keeper, deadlines=deadlines)
         return pool.session
 
-    async def _post(self, session: ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    async def _post(self, session: _Session, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         try:
-            async with session.post(self._url, data=body, allow_redirects=False) as response:
-                return response.status, response.headers, await _read_bounded(response)
+            with Deadline(session.deadlines):
+                async with session.http.post(self._url, data=body, allow_redirects=False) as response:
+                    return response.status, response.headers, await _read_bounded(response)
         except (_aiohttp().ClientError, OSError, UnicodeError, _TooLargeError) as error:
             failure = self._failure_of(error)
         # Lower errors carry the request's headers; out here they are not chained.
@@ -146,11 +150,25 @@ class OpenAITransport:
 
 
 @dataclass(slots=True)
-class _Pool:
-    """The session of one event loop, and what closes it with the loop; None before the first request."""
+class _Session:
+    """What requests of one event loop share.
 
-    session: ClientSession | None = None
-    keeper: AsyncGenerator[ClientSession] | None = None
+    Attributes:
+        http: The connections.
+        keeper: What closes them with the loop.
+        deadlines: When a request has taken too long.
+    """
+
+    http: ClientSession
+    keeper: AsyncGenerator[ClientSession]
+    deadlines: Deadlines
+
+
+@dataclass(slots=True)
+class _Pool:
+    """The session of one event loop; None before the first request."""
+
+    session: _Session | None = None
 
 
 class _TooLargeError(Exception):
@@ -171,7 +189,8 @@ async def _kept_session(config: LLMConfig, key: str | None) -> AsyncGenerator[Cl
         connector=aiohttp.TCPConnector(limit=0),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=_headers(config, key),
-        timeout=aiohttp.ClientTimeout(total=config.timeout),
+        # The deadlines keep the time: one of aiohttp's is a timer for each request.
+        timeout=aiohttp.ClientTimeout(total=None),
     )
     try:
         yield session
@@ -195,14 +214,15 @@ def _key_of(config: LLMConfig) -> str | None:
 
 
 async def _read_bounded(response: ClientResponse) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while chunk := await response.content.readany():
+    content, chunks, size = response.content, [], 0
+    while True:
+        chunk = await content.readany()
         size += len(chunk)
         if size > _LARGEST_ANSWER:
             raise _TooLargeError
         chunks.append(chunk)
-    return b"".join(chunks)
+        if content.at_eof():
+            return b"".join(chunks)
 
 
 def _json(raw: bytes) -> Json:

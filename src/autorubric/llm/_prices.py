@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from autorubric.llm._config import LLMConfig
@@ -104,7 +104,7 @@ class Priced:
             ProviderError: The inner transport got none.
         """
         reply = await self._inner.send(request)
-        return reply if reply.usage is None else replace(reply, cost=self._price.of_usage(reply.usage))
+        return reply if reply.usage is None else reply._replace(cost=self._price.of_usage(reply.usage))
 
     async def aclose(self) -> None:
         """Releases the connections of the inner transport."""

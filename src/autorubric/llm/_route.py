@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 
@@ -94,7 +93,7 @@ class Route:
             return request
         schema = json.dumps(dict(request.schema.schema), ensure_ascii=False)
         text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{schema}"
-        return replace(request, messages=with_text_at_end(request.messages, text), schema=None)
+        return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """The reply to the request, asked for in the prompt where the provider refuses the schema.
@@ -108,7 +107,7 @@ class Route:
             self._takes_schema = False
             reply = await self._transport.send(self.as_sent(request))
         if request.schema is not None and not self._takes_schema:
-            reply = replace(reply, dropped_params=(*reply.dropped_params, "response_format"))
+            reply = reply._replace(dropped_params=(*reply.dropped_params, "response_format"))
         return reply
 
     async def aclose(self) -> None:

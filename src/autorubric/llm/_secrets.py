@@ -8,7 +8,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
@@ -162,7 +161,7 @@ class Mask:
         cleared: dict[str, Any] = {
             name: _without(text, forms) for name in _TEXTS_OF_REPLY if (text := getattr(reply, name))
         }
-        return replace(reply, tokens=(), **cleared)
+        return reply._replace(tokens=(), **cleared)
 
     def _forms_in_replies(self) -> tuple[str, ...]:
         now = self._clock()

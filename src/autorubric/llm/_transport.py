@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol
 
 from autorubric.values import Json, TokenUsage
 
 Role = Literal["system", "user", "assistant"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(NamedTuple):
     """One message of a chat request.
 
     Attributes:
@@ -42,8 +42,7 @@ class ReplySchema:
     strict: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
+class ModelRequest(NamedTuple):
     """What is asked of a model, whole: equal requests may share one cached reply.
 
     Attributes:
@@ -58,11 +57,10 @@ class ModelRequest:
     messages: tuple[Message, ...]
     schema: ReplySchema | None = None
     sample: int = 0
-    params: Mapping[str, Json] = field(default_factory=dict)
+    params: Mapping[str, Json] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReply:
+class ModelReply(NamedTuple):
     """What a model answered.
 
     Attributes:

@@ -104,8 +104,8 @@ def _absent(reason: str) -> None:
 def chromium() -> Iterator[Any]:
     """A browser that asks no server for anything.
 
-    Playwright's own event loop runs in this thread for as long as the browser is open, and `asyncio.run` refuses
-    to start beside it: the browser is closed before another module's tests begin.
+    Playwright's event loop runs in this thread while the browser is open, and `asyncio.run` refuses to start
+    beside it: the browser is closed before another module's tests begin.
     """
     try:
         from playwright.sync_api import sync_playwright
