@@ -184,6 +184,19 @@ def test_prompts_and_replies_are_kept(tmp_path: Path, openai_server: Any) -> Non
     assert len({(one["item"], one["criterion"]) for one in map(json.loads, lines)}) == len(lines) == 8
 
 
+def test_runs_that_were_killed_are_merged(tmp_path: Path, openai_server: Any) -> None:
+    """A line of prompts that was torn, which going on leaves in the file, is passed over."""
+    from tests.faults.runs import config, dataset
+
+    for name in ("one", "two"):
+        grader = CriterionGrader(judges=[config(openai_server)])
+        run(tmp_path, None, dataset(3, 2), grader=grader, experiment_name=name)
+    prompts = tmp_path / "two" / "prompts.jsonl"
+    prompts.write_bytes(b'{"item":"0","cri\n\xff\n[]\n{}\n' + prompts.read_bytes()[:-20])
+    merged = merge_runs([tmp_path / "two", tmp_path / "one"], tmp_path / "merged")
+    assert [one.exchanged.replies != () for one in merged.exchanges("i0")] == [True, True]
+
+
 @pytest.mark.parametrize(("i", "n"), [(2, 2), (-1, 2), (0, 0), (9, 10)])
 def test_shards_that_are_none_are_refused(tmp_path: Path, i: int, n: int) -> None:
     """The number must be below the count, and there must be an item for it."""

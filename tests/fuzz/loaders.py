@@ -37,6 +37,7 @@ from autorubric.critique._drafts import read_drafts
 from autorubric.critique._ledger import Ledger
 from autorubric.critique._refine_jobs import Jobs, RiskRange
 from autorubric.errors import ArgumentError, AutorubricError, FileError
+from autorubric.eval import merge_runs
 from autorubric.llm import ModelReply, ReplyCache, parse_json, parse_reply
 from autorubric.metrics._label_table import table_of
 from autorubric.redteam._attacks import attacks_of
@@ -267,6 +268,22 @@ def _resumed(path: Path) -> object:
     return evaluate_sync(dataset, grader, experiment_name="resumed", **options).get_scores()
 
 
+def _combined(path: Path) -> object:
+    """A run that is damaged, merged with the whole one of the same items; then what was asked in it."""
+    part, out = path.parent / "part", path.parent / "out"
+    for folder in (part, out):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(_run(), part)
+    shutil.copyfile(path, part / path.name)
+    merged = merge_runs([_run(), part], out)
+    return merged.get_scores(), [merged.exchanges(item_id) for item_id in ("a", "b")]
+
+
+def _asked(path: Path) -> object:
+    _reopened(path)
+    return EvalResult.from_experiment(path.parent).exchanges("a")
+
+
 def _streamed(path: Path) -> object:
     """The items twice: in order, and then each by its place, last first."""
     dataset = RubricDataset.stream(path)
@@ -364,6 +381,12 @@ def _merged(path: Path) -> object:
     return merge_labels(dataset, [path]), merge_labels(dataset, [path], disputed=disputed)
 
 
+def _exchange() -> tuple[bytes, ...]:
+    head = {"criterion": "capital", "judge_id": "j", "sample": 0}
+    sent = {"messages": [{"role": "user", "content": "Is it?"}], "replies": ["{}"], "dropped_params": []}
+    return (_lines({"item": "a", **head, **sent}, {"item": "b", **head, "shared_with": "form"}),)
+
+
 def _run_seed(name: str) -> tuple[bytes, ...]:
     return ((_run() / name).read_bytes(),)
 
@@ -408,6 +431,11 @@ def loaders() -> dict[str, Loader]:
         Loader("run:items.jsonl", _reopened, lambda: _run_seed("items.jsonl")),
         Loader("resume:votes.jsonl", _resumed, lambda: _run_seed("votes.jsonl")),
         Loader("resume:items.jsonl", _resumed, lambda: _run_seed("items.jsonl")),
+        Loader("combined:manifest.json", _combined, lambda: _run_seed("manifest.json")),
+        Loader("combined:votes.jsonl", _combined, lambda: _run_seed("votes.jsonl")),
+        Loader("combined:items.jsonl", _combined, lambda: _run_seed("items.jsonl")),
+        Loader("combined:prompts.jsonl", _combined, _exchange),
+        Loader("asked:prompts.jsonl", _asked, _exchange),
         Loader("cache:replies.v1.sqlite3", _cached, lambda: (_cache(),), ()),
         Loader("recorded:v.csv", RecordedJudge.panel_from_csv, lambda: (VOTES_CSV.encode("utf-8"),)),
         Loader("labels:l.json", _labels, lambda: (_json(rows),)),

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from benchmarks.kills._run import Kind, grade, outcome
 
 from autorubric.errors import AutorubricError
+from autorubric.eval import merge_runs
 from autorubric.judges import JudgeReply, JudgeRequest
 from tests.eval.runs import CountingJudge, run
 
@@ -61,6 +62,16 @@ def graded_within(folder: Path, most: int, options: dict[str, Any]) -> Told:
     """The run in a process whose files may have so many bytes each."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
     return graded(folder, **options)
+
+
+def merged_within(run: Path, out: Path, most: int) -> Told:
+    """The merge of one run in a process whose files may have so many bytes each."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+    try:
+        merge_runs([run], out)
+    except AutorubricError as error:
+        return Told(error=type(error).__name__, message=str(error))
+    return Told(outcome=outcome(out))
 
 
 def graded_by_nobody(folder: Path, scratch: Path) -> Told:

@@ -20,6 +20,7 @@ from tests.unbreakable.children import (
     graded_by_nobody,
     graded_within,
     in_child,
+    merged_within,
     opened_by_nobody,
 )
 
@@ -62,6 +63,21 @@ def test_a_full_disk_is_said_and_what_was_stored_stands(
     # What was in flight when the disk was full, and what had been answered in the same moment.
     assert len(noted(tmp_path / "notes")) - len(list(stored_votes(tmp_path / "run"))) <= 24
     _goes_on(tmp_path, whole)
+
+
+def test_a_disk_that_is_full_while_runs_are_merged_is_said(tmp_path: Path, whole: list[object]) -> None:
+    """Whichever file has no room: what is merged stays as it was, and nothing half made is left."""
+    grade(tmp_path, "new", tmp_path / "notes")
+    sizes = {one.name: one.stat().st_size for one in (tmp_path / "run").iterdir()}
+    told = [
+        in_child(merged_within, tmp_path / "run", tmp_path / "out", size - 1)
+        for name, size in sizes.items()
+        if name in ("dataset.jsonl", "prompts.jsonl", "votes.jsonl", "items.jsonl", "manifest.json")
+    ]
+    assert {one.error for one in told} == {"RunWriteError"}, told
+    assert {"prompts.jsonl", "votes.jsonl"} <= {one.message.split()[0].rpartition("/")[2] for one in told}
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["notes", "run"]
+    assert in_child(merged_within, tmp_path / "run", tmp_path / "out", 1 << 30).outcome == whole
 
 
 def test_a_full_disk_does_not_lose_votes_that_have_room(tmp_path: Path, whole: list[object]) -> None:

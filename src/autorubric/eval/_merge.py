@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from autorubric._files import read_compact
 from autorubric.dataset import RubricDataset, line_of
 from autorubric.errors import ArgumentError, RunError, RunMismatchError
 from autorubric.eval._config import Shard
@@ -223,7 +223,7 @@ def _write(parts: Sequence[_Part], merged: _Order, folder: Path, name: str) -> N
         store.take_incoming()
         manifest = _manifest(parts, name, len(merged.places), sha256)
         unfinished = _add_items(parts, merged, store, manifest)
-        _copy_prompts(parts, merged, folder / PROMPTS)
+        store.write_prompts(_prompts(parts, merged))
         if missing := [*_missing_shards(parts), *unfinished]:
             manifest.update(status="stopped", missing=missing)
         store.write_manifest(manifest)
@@ -299,16 +299,19 @@ def _missing_shards(parts: Sequence[_Part]) -> Notices:
     return missing
 
 
-def _copy_prompts(parts: Sequence[_Part], merged: _Order, to: Path) -> None:
-    """Puts what was sent and received together; of items that are in several runs, that of the first."""
-    with to.open("ab") as out:
-        for run, part in enumerate(parts):
-            others = {
-                item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)
-            }
-            with suppress(FileNotFoundError), (part.path / PROMPTS).open("rb") as file:
-                for raw in file:
-                    if raw.endswith(b"\n") and not (others and json.loads(raw)["item"] in others):
-                        out.write(raw)
-    if not to.stat().st_size:
-        to.unlink()
+def _prompts(parts: Sequence[_Part], merged: _Order) -> Iterator[bytes]:
+    """What was sent and received, line by line; of items that are in several runs, that of the first."""
+    for run, part in enumerate(parts):
+        others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
+        with suppress(FileNotFoundError), (part.path / PROMPTS).open("rb") as file:
+            yield from (raw for raw in file if raw.endswith(b"\n") and not _is_of(raw, others))
+
+
+def _is_of(raw: bytes, items: Set[str]) -> bool:
+    """Whether a line is of one of these items; one that was torn is of none, as it is when it is read."""
+    if not items:
+        return False
+    try:
+        return read_compact(raw)["item"] in items
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from autorubric._events import Exchanged
@@ -84,6 +85,13 @@ class RunStore:
             return
         with self._writing(), file.open("rb") as source:
             write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
+
+    def write_prompts(self, lines: Iterator[bytes]) -> None:
+        """Writes what was sent and received elsewhere, at once; no file where there is nothing."""
+        with self._writing():
+            first = next(lines, None)
+            if first is not None:
+                write_parts_atomic(self.path / PROMPTS, chain([first], lines))
 
     @property
     def has_votes(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +9,7 @@ from autorubric.llm._config import LLMConfig
 from autorubric.llm._litellm import listed_price
 from autorubric.llm._names import is_openai_itself
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Transport
+from autorubric.llm._wire import schema_length
 from autorubric.values import TokenUsage
 
 CHARACTERS_PER_TOKEN: Final = 4
@@ -115,5 +115,5 @@ def prompt_tokens(messages: tuple[Message, ...], schema: ReplySchema | None) -> 
     """Estimate of a request's tokens: a quarter of its characters, those of the reply's schema included."""
     characters = sum(len(message.content) for message in messages)
     if schema is not None:
-        characters += len(json.dumps(dict(schema.schema), separators=(",", ":")))
+        characters += schema_length(schema)
     return -(-characters // CHARACTERS_PER_TOKEN)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
@@ -17,8 +17,23 @@ _OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
 _MOST_WRITTEN: Final = 256
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-# Schemas by identity with their JSON; each stands beside it, so that no other gets its number.
-_WRITTEN: Final[dict[tuple[int, str, bool], tuple[Mapping[str, Json], bytes]]] = {}
+
+
+class _Written(NamedTuple):
+    """What a schema is in JSON.
+
+    Attributes:
+        schema: The schema itself, kept so that no other gets its identity.
+        format: What asks for replies that follow it, as it stands in a body.
+        length: Its characters.
+    """
+
+    schema: Mapping[str, Json]
+    format: bytes
+    length: int
+
+
+_WRITTEN: Final[dict[tuple[int, str, bool], _Written]] = {}
 
 
 def response_format(schema: ReplySchema) -> dict[str, Json]:
@@ -75,14 +90,27 @@ def _model_json(model: str) -> bytes:
     return _written(wire_name(model))
 
 
+def schema_length(schema: ReplySchema) -> int:
+    """Characters of the schema in JSON, counted once."""
+    return _written_once(schema).length
+
+
 def _format_json(schema: ReplySchema) -> bytes:
+    return _written_once(schema).format
+
+
+def _written_once(schema: ReplySchema) -> _Written:
     key = (id(schema.schema), schema.name, schema.strict)
     kept = _WRITTEN.get(key)
     if kept is None:
         if len(_WRITTEN) >= _MOST_WRITTEN:
             _WRITTEN.clear()
-        kept = _WRITTEN[key] = (schema.schema, b',"response_format":%b' % _written(response_format(schema)))
-    return kept[1]
+        kept = _WRITTEN[key] = _Written(
+            schema=schema.schema,
+            format=b',"response_format":%b' % _written(response_format(schema)),
+            length=len(_written(dict(schema.schema)).decode("utf-8")),
+        )
+    return kept
 
 
 def error_in(envelope: Json) -> tuple[int | None, str] | None:
