@@ -351,7 +351,8 @@ def test_a_foreign_endpoint_never_sees_the_openai_key(
 
 
 def test_parallel_requests_share_the_session_and_keep_the_limit(openai_server: OpenAIServer) -> None:
-    """Fifty questions at once are all answered, each by one request."""
+    """Fifty questions at once are all answered, each by one request, eight at a time on eight connections."""
+    openai_server.script({"do": "answer", "seconds": 0.02}, repeat="last")
     config = LLMConfig(model="openai/judge-1", api_base=openai_server.api_base, max_parallel_requests=8)
 
     async def main() -> list[str]:
@@ -359,7 +360,10 @@ def test_parallel_requests_share_the_session_and_keep_the_limit(openai_server: O
             return await asyncio.gather(*(client.generate("", f"Question {i}") for i in range(50)))
 
     assert asyncio.run(main()) == ["A plain reply."] * 50
-    assert len(openai_server.log()) == 50
+    seen = openai_server.log()
+    assert len(seen) == 50
+    assert max(one["running"] for one in seen) == 8
+    assert len({one["connection"] for one in seen}) == 8
 
 
 def test_configs_with_different_limits_share_one_server(openai_server: OpenAIServer) -> None:

@@ -89,7 +89,14 @@ async def complete(request: web.Request) -> web.StreamResponse:
     if state.trouble is not None:
         return await _troubled(request, raw, body, state.trouble)
     state.running += 1
-    seen = {"path": request.path, "headers": dict(request.headers), "body": body, "running": state.running}
+    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
+    seen = {
+        "path": request.path,
+        "headers": dict(request.headers),
+        "body": body,
+        "running": state.running,
+        "connection": str(peer),
+    }
     state.log.append(seen)
     steps = (rule.next_step(body) for rule in reversed(state.rules))
     step = next((one for one in steps if one is not None), {"do": "answer"})
