@@ -14,6 +14,8 @@ from tests.servers.fixtures import OpenAIServer
 
 SEED = 75
 """Of this seed no request meets four faults of a class, or hangs twice, which would take another time-out."""
+UNLUCKY = (1, 11)
+"""Of these one meets four broken connections, or three replies that cannot be read."""
 MET = {"reason": "It says so.", "verdict": "MET"}
 ENVELOPE = '{"id": "chatcmpl-1", "choices": [{"index": 0, "mess'
 FAULTS: dict[str, dict[str, Any]] = {
@@ -67,6 +69,19 @@ def test_every_verdict_arrives_and_no_call_is_repeated_once_answered(
         assert body not in answered
         if name == "answered" or "reply" in name:
             answered.add(body)
+
+
+@pytest.mark.parametrize("seed", UNLUCKY)
+def test_a_request_that_used_up_its_tries_is_asked_once_more_at_the_end(
+    seed: int, openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """A vote that failed while others came is cast again before the run ends."""
+    openai_server.trouble(seed=seed, faults=FAULTS, seconds=0.005, payload=MET)
+    result = run(tmp_path, [config(openai_server, timeout=8.0, max_parallel_requests=64)], dataset(60))
+    assert Counter(vote.status for vote in votes_of(result)) == {"answered": 300}
+    stored = [json.loads(one)["vote"] for one in (tmp_path / "run" / "votes.jsonl").open(encoding="utf-8")]
+    assert Counter(vote["status"] for vote in stored) == {"answered": 300, "failed": 1}
+    assert Counter(name for _, name, _ in openai_server.outcomes())["answered"] == 300
 
 
 def test_the_faults_of_a_seed_do_not_depend_on_the_order_of_requests(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,9 @@ class OpenAIServer:
             return json.loads(response.read())
 
 
-@pytest.fixture(scope="session")
-def openai_server_process() -> Iterator[OpenAIServer]:
-    """One server process for the whole test session."""
+@contextmanager
+def serving() -> Iterator[OpenAIServer]:
+    """A server in a process of its own, which ends with the block."""
     command = [sys.executable, "-m", "tests.servers.openai_server"]
     process = subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
@@ -95,6 +96,13 @@ def openai_server_process() -> Iterator[OpenAIServer]:
             process.kill()
             process.wait()
         process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def openai_server_process() -> Iterator[OpenAIServer]:
+    """One server process for the whole test session."""
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture

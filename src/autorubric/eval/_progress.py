@@ -41,18 +41,24 @@ class Progress:
         if self._votes is not None:
             self._votes.update()
 
-    def item(self, done: GradedItem) -> None:
-        """One item is finished."""
+    def item(self, done: GradedItem, *, instead_of: GradedItem | None = None) -> None:
+        """One item is finished, or what it came to takes the place of what it came to before."""
         if self._items is None:
             return
-        if done.score is not None:
-            self._scores += done.score
-            self._scored += 1
-        self._cost += done.cost or 0.0
-        self._failed += done.error is not None
-        self._items.update()
+        self._count(done, 1)
+        if instead_of is None:
+            self._items.update()
+        else:
+            self._count(instead_of, -1)
         mean = f"{self._scores / self._scored:.3f}" if self._scored else "–"
         self._items.set_postfix_str(f"score {mean}, ${self._cost:.4f}, {self._failed} failed", refresh=False)
+
+    def _count(self, done: GradedItem, times: int) -> None:
+        if done.score is not None:
+            self._scores += times * done.score
+            self._scored += times
+        self._cost += times * (done.cost or 0.0)
+        self._failed += times * (done.error is not None)
 
     def __enter__(self) -> Progress:
         return self

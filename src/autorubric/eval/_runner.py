@@ -121,11 +121,12 @@ class EvalRunner:
         count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
             writer = RunWriter(opened, progress)
-            work = takewhile(lambda _: budget.reached is None, writer.work())
-            async with aclosing(executor.graded(work, self.grader, writer)) as finished:
-                async for done in finished:
-                    writer.finish(done)
-                    self._maybe_fail_fast(opened, done)
+            for items in (writer.work(), writer.second_chances()):
+                work = takewhile(lambda _: budget.reached is None, items)
+                async with aclosing(executor.graded(work, self.grader, writer)) as finished:
+                    async for done in finished:
+                        writer.finish(done)
+                        self._maybe_fail_fast(opened, done)
         # The system's clock may have been set back since.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
         if budget.reached is None:

@@ -97,6 +97,16 @@ class StandingVotes:
         return sorted(votes, key=key)
 
 
-def answered(votes: Mapping[str, Sequence[JudgeVote]]) -> dict[str, list[JudgeVote]]:
-    """The votes without those that failed for want of a reply: the provider may be back."""
-    return {name: [vote for vote in cast if not vote.lost] for name, cast in votes.items()}
+def answered(
+    votes: Mapping[str, Sequence[JudgeVote]], *, unreadable: bool = True
+) -> dict[str, list[JudgeVote]]:
+    """The votes without those that failed for want of a reply: the provider may be back.
+
+    Args:
+        votes: The votes.
+        unreadable: Whether those are kept whose replies could not be read.
+    """
+    return {
+        name: [vote for vote in cast if vote.status != "failed" or (unreadable and vote.unreadable)]
+        for name, cast in votes.items()
+    }

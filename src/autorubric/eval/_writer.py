@@ -27,12 +27,14 @@ class _UnderWay:
         fingerprint: What its figures depend on of the item itself.
         before: Its latest line in the folder, whatever that was written under.
         offsets: Where its stored votes stand.
+        again: Whether it was graded in this run before, and votes on it failed.
     """
 
     digests: ItemDigests
     fingerprint: str
     before: StoredItem | None
     offsets: list[int]
+    again: bool = False
 
 
 class RunWriter:
@@ -47,6 +49,9 @@ class RunWriter:
         self._opened = opened
         self._progress = progress
         self._under_way: dict[str, _UnderWay] = {}
+        self._failed_on: set[str] = set()
+        self._with_failures: set[int] = set()
+        self._finished = 0
         self._tally = opened.index.tally
         if self._tally is None and not opened.index.current.count(1):
             self._tally = Tally()
@@ -65,14 +70,27 @@ class RunWriter:
             if work is not None:
                 yield work
 
-    def _begun(self, position: int) -> ItemWork | None:
+    def second_chances(self) -> Iterator[ItemWork]:
+        """The items on which votes failed in this run, to have those cast once more.
+
+        None where it is over a tenth of the items, and more than one, or all: then it was no accident.
+        """
+        failed, self._with_failures = sorted(self._with_failures), set()
+        if len(failed) == self._finished or len(failed) > max(1, self._finished // 10):
+            return
+        for position in failed:
+            work = self._begun(position, again=True)
+            if work is not None:
+                yield work
+
+    def _begun(self, position: int, *, again: bool = False) -> ItemWork | None:
         """The item to grade; None where only the dataset around it has changed, and its line goes on."""
         opened, index = self._opened, self._opened.index
         before = index.line(position)
         item_id = opened.dataset.item_id(position)
         digests = opened.standing.digests(position)
         fingerprint = content_fingerprint(opened.dataset, position, digests.fingerprint)
-        if before is not None and self._stands(before, fingerprint):
+        if before is not None and not again and self._stands(before, fingerprint):
             carried = _UnderWay(
                 digests=digests, fingerprint=fingerprint, before=before, offsets=list(before.votes)
             )
@@ -84,10 +102,12 @@ class RunWriter:
             fingerprint=fingerprint,
             before=before,
             offsets=[offset for offset, _ in stored],
+            again=again,
         )
         task = grading_task(opened.dataset, position)
         standing = opened.standing.of(position, task, [vote for _, vote in stored], opened.notices)
-        return ItemWork(position=position, task=task, stored=answered(standing))
+        stored_votes = answered(standing, unreadable=not again)
+        return ItemWork(position=position, task=task, stored=stored_votes)
 
     def _stands(self, line: StoredItem, fingerprint: str) -> bool:
         same = line.basis == self._opened.stand.basis and line.fingerprint == fingerprint
@@ -105,10 +125,17 @@ class RunWriter:
         )
         self._opened.store.add_vote(stored, event.exchanged)
         self._progress.vote()
+        if event.vote.status == "failed":
+            self._failed_on.add(event.item_id)
 
     def finish(self, done: GradedItem) -> None:
         """Stores what grading an item came to."""
-        self._store(done, self._under_way.pop(done.item_id))
+        under_way = self._under_way.pop(done.item_id)
+        if not under_way.again:
+            self._finished += 1
+            if done.item_id in self._failed_on:
+                self._with_failures.add(done.position)
+        self._store(done, under_way)
 
     def _store(self, done: GradedItem, under_way: _UnderWay) -> None:
         opened, before = self._opened, under_way.before
@@ -116,6 +143,8 @@ class RunWriter:
         if before is not None and not done.votes_cast:
             # Nothing was asked, so that it took as long as it took then.
             outcome["duration_seconds"] = before.duration_seconds
+        elif before is not None and under_way.again:
+            outcome["duration_seconds"] += before.duration_seconds
         item = StoredItem(
             **outcome,
             basis=opened.stand.basis,
@@ -128,7 +157,7 @@ class RunWriter:
         self._count(outcome, counted=bool(counted))
         if not opened.index.unclaimed:
             opened.store.votes_open = None
-        self._progress.item(done)
+        self._progress.item(done, instead_of=before if under_way.again else None)
 
     def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
         """Keeps the sums over lines, so that none need be read; not where one takes another's place."""

@@ -1,0 +1,1 @@
+"""How many replies a second the cache serves, beside bare SQLite."""
