@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from autorubric.aggregation._ballots import Count, Outcome
-from autorubric.aggregation._bradley_terry import Contest, fit_strengths
 from autorubric.values import Answer, Level
 
 Aggregator: TypeAlias = Callable[[Count], Outcome]
@@ -184,6 +183,9 @@ def bradley_terry(count: Count) -> Outcome:
     standings = _standings(count)
     if not standings or len(standings[0]) == 2:
         return borda(count)
+    # Late: hardly a panel ranks more than two.
+    from autorubric.aggregation._bradley_terry import Contest, fit_strengths
+
     players = range(len(standings[0]))
     contests = [
         Contest(

@@ -1,14 +1,19 @@
 """Datasets: items with labels and ratings, from and to files, split into parts."""
 
-from autorubric.dataset._dataset import RubricDataset
-from autorubric.dataset._earlier import EarlierCopy
-from autorubric.dataset._fields import FieldMap
-from autorubric.dataset._ids import IdIndex
-from autorubric.dataset._importers import from_healthbench, from_paperbench, from_promptfoo
-from autorubric.dataset._item import DataItem
-from autorubric.dataset._labels import DISPUTED, MergedLabels, merge_labels
-from autorubric.dataset._ratings import LongRow, label_of, read_long_table
-from autorubric.dataset._stream import line_of
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
+
+if TYPE_CHECKING:
+    from autorubric.dataset._dataset import RubricDataset
+    from autorubric.dataset._earlier import EarlierCopy
+    from autorubric.dataset._fields import FieldMap
+    from autorubric.dataset._ids import IdIndex
+    from autorubric.dataset._importers import from_healthbench, from_paperbench, from_promptfoo
+    from autorubric.dataset._item import DataItem
+    from autorubric.dataset._labels import DISPUTED, MergedLabels, merge_labels
+    from autorubric.dataset._ratings import LongRow, label_of, read_long_table
+    from autorubric.dataset._stream import line_of
 
 __all__ = [
     "DISPUTED",
@@ -27,3 +32,23 @@ __all__ = [
     "merge_labels",
     "read_long_table",
 ]
+
+_HOMES = {
+    "DISPUTED": "_labels",
+    "DataItem": "_item",
+    "EarlierCopy": "_earlier",
+    "FieldMap": "_fields",
+    "IdIndex": "_ids",
+    "LongRow": "_ratings",
+    "MergedLabels": "_labels",
+    "RubricDataset": "_dataset",
+    "from_healthbench": "_importers",
+    "from_paperbench": "_importers",
+    "from_promptfoo": "_importers",
+    "label_of": "_ratings",
+    "line_of": "_stream",
+    "merge_labels": "_labels",
+    "read_long_table": "_ratings",
+}
+
+__getattr__ = loading(__name__, _HOMES)

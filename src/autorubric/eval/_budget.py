@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from autorubric.errors import ArgumentError
 from autorubric.eval._config import EvalConfig
-from autorubric.graders import Grader
-from autorubric.llm import PRICE_IT, LLMConfig, SpendingLimit, pricings_of
+from autorubric.llm import SpendingLimit
+
+if TYPE_CHECKING:
+    from autorubric.graders import Grader
+    from autorubric.llm import LLMConfig
 
 
 def budget_of(config: EvalConfig, grader: Grader) -> SpendingLimit:
@@ -23,6 +27,8 @@ def budget_of(config: EvalConfig, grader: Grader) -> SpendingLimit:
 
 
 def _demand_prices(models: Sequence[LLMConfig]) -> None:
+    from autorubric.llm import PRICE_IT, pricings_of
+
     unknown = {one.model: one.reason for config in models for one in pricings_of(config) if one.price is None}
     if unknown:
         told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())

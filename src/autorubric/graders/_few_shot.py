@@ -30,7 +30,7 @@ class FewShotConfig(BaseModel):
         seed: Seed of the draw; None is 0.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     n_examples: int = Field(default=3, ge=1)
     balance_verdicts: bool = True

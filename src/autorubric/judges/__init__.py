@@ -1,27 +1,32 @@
 """Judges: who answers. Language models, functions, recorded votes, checks and offline baselines."""
 
-from autorubric.judges._base import (
-    BatchJudge,
-    ClosableJudge,
-    DescribedJudge,
-    Judge,
-    JudgeReply,
-    JudgeRequest,
-    ModelAsker,
-    ReferenceJudge,
-    SeatableJudge,
-    is_blank,
-    shared_error,
-)
-from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
-from autorubric.judges._fitting import ask_fitting, demand_text
-from autorubric.judges._function import FunctionJudge
-from autorubric.judges._lexical import LexicalJudge
-from autorubric.judges._model import ModelJudge, asked_of
-from autorubric.judges._named import named_judges
-from autorubric.judges._recorded import RecordedJudge
-from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
-from autorubric.judges._supervised import SupervisedJudge
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
+
+if TYPE_CHECKING:
+    from autorubric.judges._base import (
+        BatchJudge,
+        ClosableJudge,
+        DescribedJudge,
+        Judge,
+        JudgeReply,
+        JudgeRequest,
+        ModelAsker,
+        ReferenceJudge,
+        SeatableJudge,
+        is_blank,
+        shared_error,
+    )
+    from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
+    from autorubric.judges._fitting import ask_fitting, demand_text
+    from autorubric.judges._function import FunctionJudge
+    from autorubric.judges._lexical import LexicalJudge
+    from autorubric.judges._model import ModelJudge, asked_of
+    from autorubric.judges._named import named_judges
+    from autorubric.judges._recorded import RecordedJudge
+    from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
+    from autorubric.judges._supervised import SupervisedJudge
 
 __all__ = [
     "CHECK_JUDGE_ID",
@@ -51,3 +56,34 @@ __all__ = [
     "seat_judges",
     "shared_error",
 ]
+
+_HOMES = {
+    "BatchJudge": "_base",
+    "CHECK_JUDGE_ID": "_check",
+    "CheckJudge": "_check",
+    "ClosableJudge": "_base",
+    "DescribedJudge": "_base",
+    "FunctionJudge": "_function",
+    "Judge": "_base",
+    "JudgeLike": "_specs",
+    "JudgeReply": "_base",
+    "JudgeRequest": "_base",
+    "JudgeSpec": "_specs",
+    "LexicalJudge": "_lexical",
+    "ModelAsker": "_base",
+    "ModelJudge": "_model",
+    "RecordedJudge": "_recorded",
+    "ReferenceJudge": "_base",
+    "Seat": "_specs",
+    "SeatableJudge": "_base",
+    "SupervisedJudge": "_supervised",
+    "ask_fitting": "_fitting",
+    "asked_of": "_model",
+    "demand_text": "_fitting",
+    "is_blank": "_base",
+    "named_judges": "_named",
+    "seat_judges": "_specs",
+    "shared_error": "_base",
+}
+
+__getattr__ = loading(__name__, _HOMES)

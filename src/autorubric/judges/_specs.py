@@ -11,11 +11,7 @@ from autorubric.errors import ArgumentError
 from autorubric.judges._base import ClosableJudge, DescribedJudge, Judge, ModelAsker, SeatableJudge
 from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
 from autorubric.judges._function import FunctionJudge, JudgeFunction
-from autorubric.judges._lexical import LexicalJudge
-from autorubric.judges._model import ModelJudge
-from autorubric.judges._recorded import RecordedJudge
-from autorubric.judges._supervised import SupervisedJudge
-from autorubric.llm import LLMClient, LLMConfig
+from autorubric.llm import LLMConfig
 from autorubric.values import Json
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
@@ -70,6 +66,10 @@ class Seat:
     @property
     def is_offline(self) -> bool:
         """Whether it is known to ask nobody: recorded votes, checks, and the judges that are built in."""
+        from autorubric.judges._lexical import LexicalJudge
+        from autorubric.judges._recorded import RecordedJudge
+        from autorubric.judges._supervised import SupervisedJudge
+
         return isinstance(self.judge, CheckJudge | LexicalJudge | RecordedJudge | SupervisedJudge)
 
     def to_dict(self) -> dict[str, Json]:
@@ -139,6 +139,10 @@ def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
     if isinstance(who, str):
         who = LLMConfig(model=who)
     if isinstance(who, LLMConfig):
+        # Late, here and below: a panel of functions or recorded votes sends nothing.
+        from autorubric.judges._model import ModelJudge
+        from autorubric.llm import LLMClient
+
         judge_id = spec.judge_id or who.model
         judge: Judge = ModelJudge(
             judge_id=judge_id,
@@ -153,8 +157,17 @@ def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
         judge_id=spec.judge_id or judge.judge_id,
         weight=spec.weight,
         samples=spec.samples,
-        config=judge.client.config if isinstance(judge, ModelJudge) else None,
+        config=_config_of(judge),
     )
+
+
+def _config_of(judge: Judge) -> LLMConfig | None:
+    """The config of a judge that is one model."""
+    if not isinstance(judge, ModelAsker):
+        return None
+    from autorubric.judges._model import ModelJudge
+
+    return judge.client.config if isinstance(judge, ModelJudge) else None
 
 
 def _as_judge(who: Any, judge_id: str | None) -> Judge:

@@ -7,17 +7,22 @@ sent.
 
 from __future__ import annotations
 
-from autorubric.llm._budget import Budget, Spending, SpendingLimit, budget_in_force, spending_within
-from autorubric.llm._cache import CacheStats, ReplyCache
-from autorubric.llm._client import LLMClient, generate, generate_sync
-from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
-from autorubric.llm._exchange import Exchange
-from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
-from autorubric.llm._names import prefix_of
-from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
-from autorubric.llm._route import pricings_of
-from autorubric.llm._secrets import holds_secret
-from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Role, Transport
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
+
+if TYPE_CHECKING:
+    from autorubric.llm._budget import Budget, Spending, SpendingLimit, budget_in_force, spending_within
+    from autorubric.llm._cache import CacheStats, ReplyCache
+    from autorubric.llm._client import LLMClient, generate, generate_sync
+    from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
+    from autorubric.llm._exchange import Exchange
+    from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
+    from autorubric.llm._names import prefix_of
+    from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
+    from autorubric.llm._route import pricings_of
+    from autorubric.llm._secrets import holds_secret
+    from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Role, Transport
 
 __all__ = [
     "CHARACTERS_PER_TOKEN",
@@ -55,3 +60,42 @@ __all__ = [
     "spending_within",
     "without_thinking",
 ]
+
+_HOMES = {
+    "Budget": "_budget",
+    "CHARACTERS_PER_TOKEN": "_prices",
+    "CacheStats": "_cache",
+    "Exchange": "_exchange",
+    "LLMClient": "_client",
+    "LLMConfig": "_config",
+    "Message": "_transport",
+    "ModelReply": "_transport",
+    "ModelRequest": "_transport",
+    "PRICE_IT": "_prices",
+    "Price": "_prices",
+    "Pricing": "_prices",
+    "ReplyCache": "_cache",
+    "ReplySchema": "_transport",
+    "Role": "_transport",
+    "Spending": "_budget",
+    "SpendingLimit": "_budget",
+    "ThinkingConfig": "_config",
+    "ThinkingLevel": "_config",
+    "Transport": "_transport",
+    "TransportName": "_config",
+    "TruncatePolicy": "_config",
+    "budget_in_force": "_budget",
+    "generate": "_client",
+    "generate_sync": "_client",
+    "holds_secret": "_secrets",
+    "parse_json": "_json",
+    "parse_json_list": "_json",
+    "parse_reply": "_json",
+    "prefix_of": "_names",
+    "pricings_of": "_route",
+    "prompt_tokens": "_prices",
+    "spending_within": "_budget",
+    "without_thinking": "_json",
+}
+
+__getattr__ = loading(__name__, _HOMES)

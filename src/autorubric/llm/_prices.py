@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from autorubric.llm._config import LLMConfig
-from autorubric.llm._litellm import listed_price
 from autorubric.llm._names import is_openai_itself
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Transport
 from autorubric.llm._wire import schema_length
@@ -79,6 +78,9 @@ def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
         return Pricing(model=config.model, price=own)
     if direct and config.api_base is not None and not is_openai_itself(config.api_base):
         return Pricing(model=config.model, reason=f"what the server at {config.api_base} costs is not known")
+    # Late: most that counts cost has prices of its own.
+    from autorubric.llm._litellm import listed_price
+
     listed = listed_price(config.model)
     if listed is None:
         return Pricing(model=config.model, reason="litellm's price list does not have it")

@@ -12,7 +12,6 @@ from autorubric.llm._cache import ReplyCache, cache_key
 from autorubric.llm._config import LLMConfig
 from autorubric.llm._exchange import Question, with_text_at_end
 from autorubric.llm._limit import Limit
-from autorubric.llm._litellm import LiteLLMTransport
 from autorubric.llm._names import provider_of, speaks_openai
 from autorubric.llm._openai import OpenAITransport
 from autorubric.llm._prices import Priced, Pricing, own_price, pricing_of
@@ -39,7 +38,11 @@ def is_direct(config: LLMConfig) -> bool:
 
 def provider_transport(config: LLMConfig) -> Transport:
     """The transport that speaks to the config's provider; it opens nothing yet."""
-    return OpenAITransport(config) if is_direct(config) else LiteLLMTransport(config)
+    if is_direct(config):
+        return OpenAITransport(config)
+    from autorubric.llm._litellm import LiteLLMTransport
+
+    return LiteLLMTransport(config)
 
 
 def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:

@@ -33,7 +33,10 @@ S = TypeVar("S", bound="Spec")
 class Spec(BaseModel):
     """Frozen data whose faults never show their input by themselves, and name the nearest right parameter."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False)
+    # Built when first used: a run whose judges are functions has no use for a model's config.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, allow_inf_nan=False, defer_build=True
+    )
 
     @model_validator(mode="wrap")
     @classmethod
