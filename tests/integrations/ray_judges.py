@@ -84,3 +84,8 @@ class GivenTransport(OpenAITransport):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._spec,)
+
+
+def tells_of_usage_reports(request: JudgeRequest) -> JudgeReply:
+    """Says, where it is asked, what the process is told of Ray's reports of its use; `0` is none."""
+    return JudgeReply(answer="MET", reason=f"usage reports: {os.environ.get('RAY_USAGE_STATS_ENABLED')}")

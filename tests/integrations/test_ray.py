@@ -29,6 +29,8 @@ from tests.servers.fixtures import OpenAIServer
 ray = pytest.importorskip("ray")
 from autorubric.integrations._ray import _kept  # noqa: E402 - only where Ray is installed
 
+_ROOT = Path(__file__).resolve().parents[2]
+
 pytestmark = pytest.mark.usefixtures("ray_cluster")
 
 
@@ -85,6 +87,24 @@ def test_the_votes_are_those_of_a_local_run(tmp_path: Path) -> None:
         for name in ("local", "ray")
     ]
     assert manifests[0]["asking"] == manifests[1]["asking"]
+
+
+def test_no_usage_is_reported(tmp_path: Path) -> None:
+    """Ray's own telemetry is off in what a run begins, whatever the caller's environment does not say."""
+    code = f"""
+import os, sys
+os.environ.pop("RAY_USAGE_STATS_ENABLED", None)
+from autorubric import CriterionGrader, evaluate_sync
+from tests.eval.runs import small_dataset
+from tests.integrations.ray_judges import tells_of_usage_reports
+result = evaluate_sync(small_dataset("one"), CriterionGrader(judges=[tells_of_usage_reports]), executor="ray",
+                       experiments_dir={str(tmp_path)!r}, show_progress=False)
+print(result.item_results[0].report.report[0].votes[0].reason)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=_ROOT
+    )
+    assert done.stdout == "usage reports: 0\n", done.stderr
 
 
 def test_the_items_of_a_killed_worker_are_graded_by_another(tmp_path: Path) -> None:

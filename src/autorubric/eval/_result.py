@@ -213,7 +213,7 @@ class EvalResult:
                 ("mean score", self.item_results.tally.mean_score),
                 ("tokens", usage.total_tokens if usage else None),
                 ("cost in US dollars", cost),
-                *((("calls saved", self.calls_saved),) if self.calls_saved else ()),
+                *((("votes left out", self.calls_saved),) if self.calls_saved else ()),
                 ("seconds", self.timing_stats.total_duration_seconds),
                 ("folder", str(self.experiment_dir)),
             ),
