@@ -15,13 +15,20 @@ from benchmarks._told import markdown, tell
 from benchmarks.throughput._server import serving
 
 
-def measured(judge: str, items: int) -> dict[str, Any]:
-    """The figures of a run of so many items and five criteria, and of the bare client's as many calls."""
+def measured(judge: str, items: int, how: str = "streamed") -> dict[str, Any]:
+    """The figures of a run of so many items and five criteria, and of the bare client's as many calls.
+
+    Args:
+        judge: `model` or `function`.
+        items: How many.
+        how: `streamed` or `parquet`, 64 requests at a time; `loaded` into memory, 256 at a time.
+    """
     with serving(0.0) if judge == "model" else nullcontext("") as api_base:
-        found = _child("run", items, api_base)
+        found = _child(how, items, api_base)
         bare = _child("bare", items, api_base) if api_base else None
     return {
         "judge": judge,
+        "how": how,
         "items": items,
         "peak_mib": found["peak_mib"],
         "above_imports_kib_an_item": 1024 * (found["peak_mib"] - found["before_mib"]) / items,
@@ -40,15 +47,16 @@ def _child(what: str, items: int, api_base: str) -> dict[str, float]:
 def table(found: Sequence[dict[str, Any]]) -> str:
     """The figures as a markdown table."""
     lines = [
-        ("judge", "items", "peak MiB", "bare client's MiB", "times the smallest run", "seconds"),
-        ("---", *["--:"] * 5),
+        ("judge", "dataset", "items", "peak MiB", "bare client's MiB", "times the smallest run", "seconds"),
+        ("---", "---", *["--:"] * 5),
     ]
     for one in found:
-        first = next(other for other in found if other["judge"] == one["judge"])
+        first = next(other for other in found if (other["judge"], other["how"]) == (one["judge"], one["how"]))
         bare = "" if one["bare_peak_mib"] is None else f"{one['bare_peak_mib']:.1f}"
         lines.append(
             (
                 one["judge"],
+                one["how"],
                 f"{one['items']:,}",
                 f"{one['peak_mib']:.1f}",
                 bare,
@@ -64,9 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--function", nargs="*", type=int, default=[10_000, 100_000], help="items, no model")
     parser.add_argument("--model", nargs="*", type=int, default=[500, 5000], help="items, direct transport")
+    parser.add_argument("--loaded", nargs="*", type=int, default=[5000], help="items, the same, in memory")
+    parser.add_argument("--parquet", nargs="*", type=int, default=[5000], help="items, the same, Parquet")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     given = parser.parse_args(argv)
     found = [measured("model", items) for items in given.model]
+    found += [measured("model", items, "loaded") for items in given.loaded]
+    found += [measured("model", items, "parquet") for items in given.parquet]
     found += [measured("function", items) for items in given.function]
     tell(table(found), found, given.json)
     return 0

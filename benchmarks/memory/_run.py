@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 _SENTENCE = "The river rose by a third in the week, and number {} of the stations gave a measured account. "
+
+
+_TO_PARQUET = """
+import sys
+from autorubric import RubricDataset
+RubricDataset.from_file(sys.argv[1]).to_file(sys.argv[2])
+"""
 
 
 def write_dataset(path: Path, items: int) -> None:
@@ -43,14 +51,25 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def graded(dataset: Path, folder: Path, api_base: str) -> None:
-    """Runs, or goes on with a run, streamed; with the model at `api_base`, or without one a function."""
-    from autorubric import CriterionGrader, JudgeSpec, RubricDataset, evaluate_sync
-    from benchmarks.throughput._work import config_of
+def graded(dataset: Path, folder: Path, api_base: str, *, parallel: int = 64, loaded: bool = False) -> None:
+    """Runs, or goes on with a run; with the model at `api_base`, or without one a function.
 
-    who = JudgeSpec(config_of(api_base, "openai_compatible", 64), "judge") if api_base else judge
+    Args:
+        dataset: The file.
+        folder: Where the run goes.
+        api_base: Where the model is asked; empty for the function.
+        parallel: Requests at a time.
+        loaded: Whether the whole dataset is in memory, and not streamed.
+    """
+    from autorubric import CriterionGrader, JudgeSpec, RubricDataset, evaluate_sync
+    from benchmarks.throughput._work import config_of, dataset_of
+
+    who = JudgeSpec(config_of(api_base, "openai_compatible", parallel), "judge") if api_base else judge
+    # A table has no place for the rubric.
+    rubric = dataset_of(0).rubric if dataset.suffix == ".parquet" else None
+    data = RubricDataset.from_file(dataset) if loaded else RubricDataset.stream(dataset, rubric=rubric)
     result = evaluate_sync(
-        RubricDataset.stream(dataset),
+        data,
         CriterionGrader(judges=[who]),
         experiment_name="run",
         experiments_dir=folder,
@@ -76,11 +95,17 @@ def main(what: str, items: str, api_base: str = "") -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "items.jsonl"
         write_dataset(path, int(items))
+        if what == "parquet":
+            # In a process of its own: this one is to hold what streaming needs and no more.
+            call = [sys.executable, "-c", _TO_PARQUET, str(path), str(path.with_suffix(".parquet"))]
+            subprocess.run(call, check=True)
+            path = path.with_suffix(".parquet")
         before, clock = peak(), time.perf_counter()
         if what == "bare":
             bare(path, api_base)
         else:
-            graded(path, Path(folder), api_base)
+            is_loaded = what == "loaded"
+            graded(path, Path(folder), api_base, parallel=256 if is_loaded else 64, loaded=is_loaded)
         found = {"peak_mib": peak(), "before_mib": before, "seconds": time.perf_counter() - clock}
     print(json.dumps(found))
 
