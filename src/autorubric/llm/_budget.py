@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import inf
 from typing import Any, Literal, NamedTuple, Protocol
 
 from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
@@ -71,9 +72,12 @@ class SpendingLimit:
     """
 
     def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
-        for name, limit in (("max_calls", max_calls), ("max_cost", max_cost)):
-            if limit is not None and not limit > 0:
-                raise ArgumentError(f"{name} {limit!r}: give a number above 0, or None for no limit")
+        for name, limit, kinds in (("max_calls", max_calls, int), ("max_cost", max_cost, int | float)):
+            if limit is not None and (
+                isinstance(limit, bool) or not isinstance(limit, kinds) or not 0 < limit < inf
+            ):
+                kind = "whole number" if kinds is int else "number"
+                raise ArgumentError(f"{name} {limit!r}: give a {kind} above 0, or None for no limit")
         self._max_calls = max_calls
         self._max_cost = max_cost
         self.counts_cost = max_cost is not None
@@ -91,7 +95,6 @@ class SpendingLimit:
             BudgetError: There is no room, and there will be none.
         """
         while not self._fits(cost):
-            self._changed.clear()
             await self._changed.wait()
         self.calls += 1
         self._running += 1
@@ -102,7 +105,7 @@ class SpendingLimit:
         self._running -= 1
         self._reserved = self._reserved - reserved if self._running else 0.0
         self.cost += cost
-        self._changed.set()
+        self._wake()
 
     @property
     def is_set(self) -> bool:
@@ -133,7 +136,13 @@ class SpendingLimit:
 
     def _reach(self, limit: SpendingLimitName) -> None:
         self.reached = limit
+        self._wake()
+
+    def _wake(self) -> None:
         self._changed.set()
+        # A new one each time: whoever waits next may do so in another event loop, as two synchronous calls
+        # within one limit do.
+        self._changed = asyncio.Event()
 
     def __str__(self) -> str:
         if self.reached == "max_calls":
