@@ -6,7 +6,7 @@ import sqlite3
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,19 +15,22 @@ from autorubric._files import shortened
 from autorubric._sync import run_sync
 from autorubric.critique._critics import DraftCritic, critic_of
 from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, read_drafts
-from autorubric.critique._ledger import Ledger, locked, set_aside, write_json
+from autorubric.critique._ledger import Ledger, locked, set_all_aside, write_json
 from autorubric.critique._manifest import Setup, check_apart, counts_of, manifest_of, setup_changes
 from autorubric.critique._records import critique_record
 from autorubric.critique._schema import CritiqueSchema
 from autorubric.critique._stats import CritiqueTally
+from autorubric.critique._unfinished import Unfinished
 from autorubric.errors import ArgumentError
-from autorubric.eval import run_bounded
+from autorubric.eval import run_bounded, spending_limit
+from autorubric.llm import spending_within
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 CRITIQUES: Final = "critiques_v1.jsonl"
 MANIFEST: Final = "critiques_v1_manifest.json"
 STATS: Final = "critiques_v1_stats.json"
+UNFINISHED: Final = "critiques_v1_unfinished.json"
 
 _WINDOW: Final = 32
 """Drafts under way at a time; also the most whose work a kill can undo."""
@@ -47,6 +50,8 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
     threshold: float | None = None,
     retry_errors: bool = False,
     dry_run: bool = False,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
 ) -> dict[str, Json]:
     """The statistics of a critique pass, which writes one record a draft; safe inside a running event loop.
 
@@ -63,8 +68,10 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
             `aforward(prompt)`, or a function of a `TeacherPrompt`, which gives JSON text, a dict, a
             `TeacherReply`, or an object with a text as `.text`. With a rubric, anything that `judges=[...]`
             takes.
-        config: `{"models": [...], "generation": {...}}`: fallbacks and settings of a model given by name;
-            for any other teacher it only stands in the manifest. Secrets in it are not written.
+        config: `{"models": [...], "generation": {...}}`: fallbacks and settings of a model given by name.
+            Its `timeout`, in seconds, holds for an async function or an `aforward` too, for one critique; a
+            plain function cannot be ended, and has to see to that itself. For any other teacher it only
+            stands in the manifest. Secrets in it are not written.
         schema: JSON schema of the critiques, or its file; by default the one that ships.
         template: The prompt's text, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`, `{contract}`,
             `{material}` (these three), `{schema}` and `{rule}`; texts of a draft always stand between
@@ -77,9 +84,14 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
         threshold: Score on [0, 1] from which a rubric's verdict is pass, below it is revise; None: 0.7.
         retry_errors: With resume, ask again for the critiques that could not be used.
         dry_run: Read the drafts and say what would be done; ask nobody and write nothing.
+        max_calls: Most requests that are sent to models, re-asked and retried ones included. At the limit
+            what is in flight is still answered and written, and the pass ends; with `resume` another goes on,
+            with a new allowance. Teachers of your own are counted where they ask through this library.
+        max_cost: US dollars that requests may cost, the same way; every model's price has to be known.
 
     Raises:
-        ArgumentError: The arguments cannot work together.
+        ArgumentError: The arguments cannot work together; or `max_cost` is set and a model's price is not
+            known.
         FileError: A file cannot be read, or there is nothing in the drafts.
         RunLockedError: Another process writes to the folder.
     """
@@ -97,6 +109,8 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
             threshold=threshold,
             retry_errors=retry_errors,
             dry_run=dry_run,
+            max_calls=max_calls,
+            max_cost=max_cost,
         )
     )
 
@@ -115,6 +129,8 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     threshold: float | None = None,
     retry_errors: bool = False,
     dry_run: bool = False,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
 ) -> dict[str, Json]:
     """What `generate_critiques` gives, without blocking the event loop."""
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
@@ -127,8 +143,9 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
         teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold
     )
     inputs = {"drafts": Path(drafts_path)}
-    check_apart(inputs, Path(out_dir), (CRITIQUES, MANIFEST, STATS))
+    check_apart(inputs, Path(out_dir), (CRITIQUES, MANIFEST, STATS, UNFINISHED))
     try:
+        budget = spending_limit(critic.models, max_calls=max_calls, max_cost=max_cost)
         setup = Setup.of(
             inputs=inputs,
             critic=critic,
@@ -143,8 +160,12 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
             critic=critic,
             out_dir=Path(out_dir),
             retry_errors=retry_errors,
+            unfinished=Unfinished(Path(out_dir) / UNFINISHED, setup.basis),
         )
-        return work.rehearse(resume) if dry_run else await work.run(resume)
+        if dry_run:
+            return work.rehearse(resume)
+        with spending_within(budget) if budget.is_set else nullcontext():
+            return await work.run(resume)
     finally:
         await critic.aclose()
 
@@ -175,6 +196,8 @@ class _Pass:
         critic: Who makes the critiques.
         out_dir: Where the files go.
         retry_errors: Whether failures are asked for again.
+        unfinished: Has drafts worked on until a budget ends it.
+        left: Drafts that it ended before.
     """
 
     drafts_path: Path
@@ -183,6 +206,8 @@ class _Pass:
     critic: DraftCritic
     out_dir: Path
     retry_errors: bool
+    unfinished: Unfinished
+    left: int = 0
     drafts: int = 0
     processed: int = 0
     skipped: int = 0
@@ -191,7 +216,7 @@ class _Pass:
     notices: list[str] = field(default_factory=list)
 
     async def run(self, resume: bool) -> dict[str, Json]:
-        """The statistics, once every draft has its record."""
+        """The statistics, once every draft has its record, or a budget has ended it."""
         started = time.perf_counter()
         with locked(self.out_dir):
             ledger = self._opened(resume)
@@ -199,11 +224,16 @@ class _Pass:
                 self._write_manifest(None)
                 # A plain function is called in the order of the drafts, and never twice at a time.
                 limit = 1 if self.critic.in_turn else _WINDOW
-                made = run_bounded(self._pending(ledger), self._critique, limit=limit)
+                pending = self._pending(ledger)
+                made = run_bounded(self.unfinished.taken(pending), self._critique, limit=limit)
                 async with aclosing(made):
                     async for record in made:
-                        ledger.append(record)
-                        self.processed += 1
+                        if record is not None:
+                            ledger.append(record)
+                            self.processed += 1
+                self.unfinished.write()
+                # The rest of the file is read only now that no request waits for its answer.
+                self.left = self.unfinished.left + sum(1 for _ in pending)
                 ledger.sweep()
                 tally = CritiqueTally.of(ledger.records())
             finally:
@@ -232,8 +262,9 @@ class _Pass:
         path = self.out_dir / CRITIQUES
         if resume:
             self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
-        elif (aside := set_aside(path)) is not None:
-            self.notices.append(f"records that were there are in {aside.name} now")
+            self.unfinished.read()
+        else:
+            self.notices += set_all_aside([path, self.out_dir / UNFINISHED])
         ledger = Ledger(path)
         ledger.open()
         self.notices += ledger.notices[:MOST_FAULTS]
@@ -257,11 +288,15 @@ class _Pass:
             changed = known is not None and known.digest not in (None, found.digest)
             if known is not None and not changed and not (known.failed and self.retry_errors):
                 self.skipped += 1
+                self.unfinished.forget(found.id)
                 continue
             yield found
 
-    async def _critique(self, draft: Draft) -> dict[str, Json]:
-        return critique_record(draft, await self.critic.critique(draft))
+    async def _critique(self, draft: Draft) -> dict[str, Json] | None:
+        async def ask(begun: dict[str, Json]) -> dict[str, Json]:
+            return critique_record(draft, await self.critic.critique(draft, begun))
+
+        return await self.unfinished.work(draft.id, draft.digest, ask)
 
     def _tell(self, fault: LineFault) -> None:
         self.fault_count += 1
@@ -269,6 +304,8 @@ class _Pass:
             self.faults.append(fault._asdict())
 
     def _finish(self, ledger: Ledger, tally: CritiqueTally, seconds: float) -> dict[str, Json]:
+        if self.unfinished.ended_by is not None:
+            self.notices.append(self.unfinished.told(self.left, self.drafts))
         self._warn()
         stats = {**self._counted(tally), "seconds": seconds}
         self._write_manifest(tally)
@@ -276,14 +313,29 @@ class _Pass:
         return stats
 
     def _counted(self, tally: CritiqueTally) -> dict[str, Json]:
-        counted = {"total": self.drafts, "processed": self.processed, "skipped": self.skipped}
-        told = {"faults": self.faults, "fault_count": self.fault_count, "notices": self.notices}
-        return {**counted, **tally.to_dict(), **told}
+        return {
+            "total": self.drafts,
+            "processed": self.processed,
+            "skipped": self.skipped,
+            **tally.to_dict(),
+            "stopped": self.unfinished.limit,
+            "left": self.left,
+            "faults": self.faults,
+            "fault_count": self.fault_count,
+            "notices": self.notices,
+        }
 
     def _write_manifest(self, tally: CritiqueTally | None) -> None:
         counts = counts_of(self.drafts, self.processed, self.skipped, tally)
         outputs = {"critiques": CRITIQUES, "manifest": MANIFEST, "stats": STATS}
-        told = {"finished": tally is not None, "faults": self.faults, "notices": self.notices}
+        stopped = self.unfinished.limit
+        told = {
+            "finished": tally is not None and stopped is None,
+            "stopped": stopped,
+            "left": self.left,
+            "faults": self.faults,
+            "notices": self.notices,
+        }
         write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, outputs), **told})
 
     def _warn(self) -> None:
