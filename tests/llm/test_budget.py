@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -256,6 +258,23 @@ def test_one_limit_holds_for_event_loops_one_after_the_other() -> None:
         outcomes = [*asyncio.run(ask()), *asyncio.run(ask())]
     assert budget.calls == 8
     assert budget.cost == pytest.approx(0.16)
+    assert not any(isinstance(one, Exception) for one in outcomes)
+
+
+def test_one_limit_holds_for_event_loops_side_by_side() -> None:
+    """Requests in threads with loops of their own wait for each other's room, and none waits for ever."""
+    budget = SpendingLimit(max_cost=0.15)
+
+    def ask() -> Any:
+        asked, _ = client(lambda _: costing(0.001))
+        return asyncio.run(ask_many(asked, 4))
+
+    with spending_within(budget):
+        contexts = [copy_context() for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        futures = [pool.submit(context.run, ask) for context in contexts]
+        outcomes = [one for future in futures for one in future.result(timeout=60)]
+    assert budget.calls == len(outcomes) == 32
     assert not any(isinstance(one, Exception) for one in outcomes)
 
 
