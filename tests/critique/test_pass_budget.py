@@ -155,6 +155,17 @@ def test_votes_on_what_has_changed_since_are_not_used(
     assert len(server.log()) == 2 + 3
 
 
+@pytest.mark.filterwarnings(LEFT, "ignore:the rubric is another:RuntimeWarning")
+def test_votes_by_another_rubric_stay(server: OpenAIServer, tmp_path: Path) -> None:
+    """A resume with the wrong rubric throws away nothing: with the right one it goes on where it was."""
+    drafts, config = _drafts(tmp_path, 1), _config(server)
+    other = Rubric([Criterion(name="good", requirement="It is good."), RUBRIC[0]])
+    generate_critiques(drafts, tmp_path, config, rubric=RUBRIC, max_calls=2)
+    generate_critiques(drafts, tmp_path, config, rubric=other, resume=True, max_calls=1)
+    generate_critiques(drafts, tmp_path, config, rubric=RUBRIC, resume=True)
+    assert len(server.log()) == 2 + 1 + 1
+
+
 @pytest.mark.filterwarnings(LEFT)
 def test_a_rewriting_is_kept(server: OpenAIServer, tmp_path: Path) -> None:
     """A draft that was rewritten, and could not be critiqued any more, goes on with its critique."""

@@ -134,7 +134,7 @@ class CritiquePass:
             changed = known is not None and known.digest not in (None, found.digest)
             if known is not None and not changed and not (known.failed and self.retry_errors):
                 self.skipped += 1
-                self.unfinished.forget(found.id)
+                self.unfinished.forget(found.id, found.digest)
                 continue
             yield found
 

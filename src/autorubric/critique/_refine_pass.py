@@ -134,7 +134,7 @@ class RefinementPass:
             again = {"errors"} if self.retry_errors else set()
             if any(ledger.known(job.id) for name, ledger in self.ledgers.items() if name not in again):
                 self.skipped += 1
-                self.unfinished.forget(job.id)
+                self.unfinished.forget(job.id, job.digest)
             else:
                 yield job
 

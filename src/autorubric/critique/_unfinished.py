@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from autorubric.critique._ledger import write_json
+from autorubric.critique._manifest import VERSION
+from autorubric.critique._schema import digest_of
 from autorubric.errors import BudgetError
 from autorubric.values import Json
 
@@ -21,7 +23,8 @@ class Unfinished:
 
     Args:
         path: The file; there is none where nothing is unfinished.
-        basis: What answers depend on beside the draft, as a digest; those of another basis are not used.
+        basis: What answers depend on beside the draft, as a digest. Those of another basis are not used, and
+            stay where they are.
 
     Attributes:
         ended_by: The error of the budget; None where there was room for everything.
@@ -37,9 +40,7 @@ class Unfinished:
     def read(self) -> None:
         """Reads what an earlier pass kept."""
         try:
-            kept = json.loads(self._path.read_text(encoding="utf-8"))
-            if kept["basis"] == self._basis:
-                self._drafts = dict(kept["drafts"])
+            self._drafts = dict(json.loads(self._path.read_text(encoding="utf-8"))["drafts"])
         # What cannot be read is asked for again.
         except (OSError, ValueError, KeyError, TypeError):
             return
@@ -60,15 +61,15 @@ class Unfinished:
             digest: What is asked about, as a digest.
             ask: Is given what was answered before, adds to it, and asks for the rest.
         """
-        kept = self._drafts.pop(key, {})
-        begun: dict[str, Json] = kept["answered"] if kept.get("digest") == digest else {}
+        place = self._place(key, digest)
+        begun: dict[str, Json] = self._drafts.pop(place, {}).get("answered", {})
         try:
             return await ask(begun)
         except BudgetError as error:
             self.ended_by = self.ended_by or error
             self.left += 1
             if any(begun.values()):
-                self._drafts[key] = {"digest": digest, "answered": begun}
+                self._drafts[place] = {"id": key, "answered": begun}
             return None
 
     @property
@@ -76,16 +77,20 @@ class Unfinished:
         """The limit that was reached, `max_calls` or `max_cost`; None where none was."""
         return None if self.ended_by is None else self.ended_by.limit
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str, digest: str) -> None:
         """Drops what was answered of a draft that has its record."""
-        self._drafts.pop(key, None)
+        self._drafts.pop(self._place(key, digest), None)
 
     def write(self) -> None:
         """Writes what is kept, in one piece."""
         if self._drafts:
-            write_json(self._path, {"basis": self._basis, "drafts": self._drafts})
+            write_json(self._path, {"version": VERSION, "drafts": self._drafts})
         else:
             self._path.unlink(missing_ok=True)
+
+    def _place(self, key: str, digest: str) -> str:
+        """Under which digest answers stand: of the draft, and of all else that they depend on."""
+        return digest_of([self._basis, key, digest])
 
     def told(self, left: int, total: int) -> str:
         """What a notice says of a pass that the budget ended."""
