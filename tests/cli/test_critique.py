@@ -209,3 +209,41 @@ def test_a_file_with_nothing_in_it_is_faulty(
     more = ("--drafts", drafts) if command == "refine" else ()
     done = cli(command, "none.jsonl", *more, "--out-dir", "out", *JUDGE)
     assert done.code == 2 and "none.jsonl" in done.err and "there is nothing in it" in done.err
+
+
+def test_a_limit_stops_it_and_resume_goes_on(
+    cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path
+) -> None:
+    """At --max-calls the code is 130 at any gate, with the statistics, and --resume asks for the rest."""
+    call = ("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base, "--json")
+    done = cli(*call, "--max-calls", "2", "--fail-on", "reject")
+    assert (done.code, done.json["stopped"], done.json["left"]) == (130, "max_calls", 1)
+    assert "Stopped at --max-calls; to go on, give the command with --resume." in done.err
+    done = cli(*call, "--resume", "--max-calls", "2")
+    assert (done.code, done.json["stopped"], done.json["records"], len(server.log())) == (0, None, 3, 3)
+
+
+def test_a_limit_stops_a_refinement(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
+    """What was rewritten before the limit is not rewritten again."""
+    written = {"do": "answer", "payload": {"payload": "new"}}
+    server.script(written, contains="Rewrite the draft", repeat="last")
+    write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(1)}])
+    call = ("refine", "c.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE)
+    done = cli(*call, "--api-base", server.api_base, "--max-calls", "1", "--fail-under", "100")
+    assert done.code == 130 and "1 of 1 drafts are left" in done.err and "--resume" in done.err
+    done = cli(*call, "--api-base", server.api_base, "--max-calls", "1", "--resume")
+    assert (done.code, len(server.log())) == (0, 2)
+
+
+@pytest.mark.parametrize("command", ["critique", "refine"])
+def test_a_limit_of_dollars_needs_prices(
+    command: str, cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path
+) -> None:
+    """A model whose price is not known is named, and nobody is asked."""
+    write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", "critique": scored(1)}])
+    files = (drafts,) if command == "critique" else ("c.jsonl", "--drafts", drafts)
+    call = (command, *files, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
+    done = cli(*call, "--max-cost", "1")
+    assert done.code == 2 and "openai/m" in done.err and "max_calls" in done.err
+    assert cli(*call, "--max-cost", "-1").code == cli(*call, "--max-calls", "0").code == 2
+    assert server.log() == []

@@ -25,13 +25,19 @@ from tests.critique.teachers import critique, draft, read_lines, scored, write_l
 DRAFTS = 60
 LATEST_KILL = 0.09
 """Seconds after which a process is killed at the latest, on a machine with nothing else to do."""
+LATE_KILLS = 8
+"""Kills of a folder that is done."""
 OUTCOMES = ("refined", "rejected", "undecided", "errors")
 
 
 def kill_and_resume(kind: str, folder: Path, kills: int, seed: int) -> dict[str, Any]:
-    """What was seen: kills, folders finished, records kept, lost and doubled, torn lines."""
+    """What was seen: kills, folders finished, records kept, lost and doubled, torn lines, whole JSON files.
+
+    A manifest or statistics that are not whole JSON raise.
+    """
     rng = random.Random(seed)
     seen = {"kills": 0, "folders": 0, "lost": 0, "doubled": 0, "torn": 0, "kept": 0}
+    seen |= {"late_kills": 0, "manifests": 0, "stats": 0}
     while seen["kills"] < kills:
         _one_folder(kind, folder / f"{kind}-{seen['folders']}", kills, rng, seen)
         seen["folders"] += 1
@@ -43,7 +49,7 @@ def _one_folder(kind: str, folder: Path, kills: int, rng: random.Random, seen: d
     write_lines(folder / "drafts.jsonl", [draft(number, output=f"text {number}") for number in range(DRAFTS)])
     rows = [{"id": f"draft_{n}", "critique": critique(id=f"draft_{n}")} for n in range(DRAFTS)]
     write_lines(folder / "given.jsonl", rows)
-    work, names = KINDS[kind]
+    work, names, stem = KINDS[kind]
     held: dict[str, dict[str, Any]] = {}
     latest = LATEST_KILL
     while True:
@@ -51,6 +57,7 @@ def _one_folder(kind: str, folder: Path, kills: int, rng: random.Random, seen: d
         finished = _run_and_kill(partial(work, folder, attempt), rng.uniform(0.005, latest))
         for name in names:
             _note(folder / name, held, seen)
+        _read_whole(folder, stem, seen)
         if finished:
             break
         # Where the machine is busy, a process needs longer before it has written anything.
@@ -60,6 +67,11 @@ def _one_folder(kind: str, folder: Path, kills: int, rng: random.Random, seen: d
             work(folder, 0)
             break
     work(folder, 0)
+    _read_whole(folder, stem, seen)
+    for _ in range(LATE_KILLS):
+        # With nothing left to ask, all that a process does is write manifest and statistics over those there.
+        seen["late_kills"] += not _run_and_kill(partial(work, folder, 0), rng.uniform(0.002, LATEST_KILL / 2))
+        _read_whole(folder, stem, seen)
     records = [record for name in names for record in read_lines(folder / name)]
     ids = [record["id"] for record in records]
     seen["doubled"] += len(ids) - len(set(ids))
@@ -99,6 +111,16 @@ def _note(path: Path, held: dict[str, dict[str, Any]], seen: dict[str, int]) -> 
             seen["doubled"] += held.setdefault(record["id"], record) != record
 
 
+def _read_whole(folder: Path, stem: str, seen: dict[str, int]) -> None:
+    """Reads what is written in one piece: as it was before or as it is after, wherever the process ended."""
+    for name, of, key in (("manifest", "manifests", "outputs"), ("stats", "stats", "notices")):
+        path = folder / f"{stem}_{name}.json"
+        if path.exists():
+            content = path.read_text(encoding="utf-8")
+            assert content.endswith("}\n") and key in json.loads(content), f"{path.name}: {content[:200]!r}"
+            seen[of] += 1
+
+
 def _critique(folder: Path, attempt: int) -> None:
     rng = random.Random(attempt)
 
@@ -127,9 +149,9 @@ def _refine(folder: Path, attempt: int) -> None:
     refine(*sources, folder, teacher, resume=True, retry_errors=attempt % 2 == 0)
 
 
-KINDS: dict[str, tuple[Callable[[Path, int], None], tuple[str, ...]]] = {
-    "critique": (_critique, ("critiques_v1.jsonl",)),
-    "refine": (_refine, tuple(f"{name}_v1.jsonl" for name in OUTCOMES)),
+KINDS: dict[str, tuple[Callable[[Path, int], None], tuple[str, ...], str]] = {
+    "critique": (_critique, ("critiques_v1.jsonl",), "critiques_v1"),
+    "refine": (_refine, tuple(f"{name}_v1.jsonl" for name in OUTCOMES), "refined_v1"),
 }
 
 

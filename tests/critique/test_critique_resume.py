@@ -180,3 +180,5 @@ def test_killed_at_random_points_nothing_is_lost_or_doubled(kind: str, tmp_path:
     told: dict[str, Any] = json.loads(done.stdout)
     assert told["kills"] == 100 and told["lost"] == told["doubled"] == 0
     assert told["kept"] > 0
+    # Each was there, whole, after kills of processes that were about to write it anew.
+    assert told["late_kills"] > 0 and min(told["manifests"], told["stats"]) > told["late_kills"]

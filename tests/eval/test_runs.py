@@ -709,3 +709,20 @@ def test_a_rubric_that_cannot_be_stored_leaves_no_folder(tmp_path: Path) -> None
         run(tmp_path, judge, small_dataset("a", rubric=Rubric([Untagged(name="mark", requirement="r")])))
     assert list(tmp_path.iterdir()) == []
     assert not judge.asked
+
+
+def test_an_answer_that_could_not_be_read_is_kept(tmp_path: Path) -> None:
+    """What a function gave stands beside its failed vote, in lines of the same keys as a model's."""
+
+    def perhaps(request: JudgeRequest) -> str:
+        return "Perhaps."
+
+    run(tmp_path, None, small_dataset("a"), grader=CriterionGrader(judges=[perhaps]))
+    text = (tmp_path / "run" / "prompts.jsonl").read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert len(lines) == len(small_rubric())
+    keys = {"item", "criterion", "judge_id", "sample", "messages", "replies", "dropped_params"}
+    for line in lines:
+        assert set(line) == keys and (line["messages"], line["replies"]) == ([], ["Perhaps."])
+    kept = EvalResult.from_experiment(tmp_path / "run").exchanges(lines[0]["item"])
+    assert [one.exchanged.replies for one in kept] == [("Perhaps.",)] * len(lines)

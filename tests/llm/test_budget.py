@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -241,3 +243,52 @@ def test_the_server_sees_no_more_requests_than_allowed(openai_server: OpenAIServ
 
     run()
     assert len(openai_server.log()) == 37
+
+
+def test_one_limit_holds_for_event_loops_one_after_the_other() -> None:
+    """Requests that wait for room in one loop, and then in another, have the same limit."""
+    budget = SpendingLimit(max_cost=0.25)
+
+    async def ask() -> list[Any]:
+        # Each loop has a client of its own, as each blocking call has.
+        asked, _ = client(lambda _: costing(0.02))
+        return await ask_many(asked, 4)
+
+    with spending_within(budget):
+        outcomes = [*asyncio.run(ask()), *asyncio.run(ask())]
+    assert budget.calls == 8
+    assert budget.cost == pytest.approx(0.16)
+    assert not any(isinstance(one, Exception) for one in outcomes)
+
+
+def test_one_limit_holds_for_event_loops_side_by_side() -> None:
+    """Requests in threads with loops of their own wait for each other's room, and none waits for ever."""
+    budget = SpendingLimit(max_cost=0.15)
+
+    def ask() -> Any:
+        asked, _ = client(lambda _: costing(0.001))
+        return asyncio.run(ask_many(asked, 4))
+
+    with spending_within(budget):
+        contexts = [copy_context() for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        futures = [pool.submit(context.run, ask) for context in contexts]
+        outcomes = [one for future in futures for one in future.result(timeout=60)]
+    assert budget.calls == len(outcomes) == 32
+    assert not any(isinstance(one, Exception) for one in outcomes)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_calls": True},
+        {"max_calls": 1.5},
+        {"max_calls": "3"},
+        {"max_cost": "1"},
+        {"max_cost": float("inf")},
+    ],
+)
+def test_what_is_no_number_is_no_limit(limits: dict[str, Any]) -> None:
+    """A limit of another type is told of where it is given."""
+    with pytest.raises(ArgumentError, match="above 0, or None for no limit"):
+        SpendingLimit(**limits)

@@ -367,9 +367,10 @@ async def passes() -> None:
         return ar.TeacherReply(text="{}")
 
     assert_type(ar.generate_critiques("drafts.jsonl", "out", teacher, resume=True), dict[str, Any])
-    assert_type(await ar.generate_critiques_async("drafts.jsonl", "out", teacher), dict[str, Any])
-    assert_type(ar.refine("critiques.jsonl", "drafts.jsonl", "out", teacher), dict[str, Any])
-    assert_type(await ar.refine_async("critiques.jsonl", "drafts.jsonl", "out", teacher), dict[str, Any])
+    drafts, critiques, out = "drafts.jsonl", "critiques.jsonl", "out"
+    assert_type(await ar.generate_critiques_async(drafts, out, teacher, max_calls=9), dict[str, Any])
+    assert_type(ar.refine(critiques, drafts, out, teacher, max_cost=0.5), dict[str, Any])
+    assert_type(await ar.refine_async(critiques, drafts, out, teacher, max_calls=9), dict[str, Any])
     assert_type(ar.load_critique_schema(), dict[str, Any])
     assert_type(ar.load_critique_prompt_template(), str)
     assert_type(ar.resolve_evidence("output.title", {"title": "…"}), bool)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from autorubric.cli._output import Exit, notice
 from autorubric.errors import ArgumentError
 
+HOW_TO_GO_ON: Final = "the command with --resume"
 OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Where the files go.")]
 SchemaFile = Annotated[
     Path | None,
@@ -63,3 +65,9 @@ def demand_resume(resume: bool, retry_errors: bool) -> None:
             "--retry-errors tries again what failed before, and without --resume everything is asked anew; "
             "give --resume with it, or leave it out"
         )
+
+
+def tell_stopped(limit: str) -> Exit:
+    """Tells that a pass was ended by a limit, and how to go on; the exit code for it."""
+    notice(f"Stopped at --{limit.replace('_', '-')}; to go on, give {HOW_TO_GO_ON}.")
+    return Exit.STOPPED

@@ -14,6 +14,7 @@ from autorubric._blocks import Block, ScalarBlock, TableBlock
 from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, guarded, print_json, stoppable
 from autorubric.cli._pass_options import (
+    HOW_TO_GO_ON,
     CritiqueRubric,
     Limit,
     OutDir,
@@ -23,7 +24,9 @@ from autorubric.cli._pass_options import (
     TemplateFile,
     Threshold,
     demand_resume,
+    tell_stopped,
 )
+from autorubric.cli._run_options import MaxCalls, MaxCost
 from autorubric.cli._tables import print_blocks
 
 
@@ -79,6 +82,8 @@ def critique(  # noqa: PLR0913
     limit: Limit = None,
     resume: Resume = False,
     retry_errors: RetryErrors = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
     dry_run: DryRun = False,
     fail_on: FailOnVerdict = None,
     api_base: ApiBase = None,
@@ -92,8 +97,8 @@ def critique(  # noqa: PLR0913
 
     With --json the object is the statistics: total, processed, skipped, critique_parse_rate,
     critique_schema_valid_rate, verdict_distribution, issue_type_counts, risk_level_distribution, avg_scores,
-    records, error_counts, unresolved_evidence, id_mismatches, tokens, cost, faults, fault_count, notices,
-    seconds.
+    records, error_counts, unresolved_evidence, id_mismatches, tokens, cost, stopped, left, faults,
+    fault_count, notices, seconds.
 
     \b
     Example:
@@ -101,11 +106,11 @@ def critique(  # noqa: PLR0913
           --fail-on reject
 
     Exit codes: 0 done, 1 a verdict at --fail-on, 2 faulty command line or file, 3 a draft could not be
-    judged, 130 stopped.
+    judged, 130 stopped, by a limit too.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
-    with stoppable(out_dir, done="judged", how_to_go_on="the command with --resume"):
+    with stoppable(out_dir, done="judged", how_to_go_on=HOW_TO_GO_ON):
         stats = autorubric.generate_critiques(
             drafts,
             out_dir,
@@ -117,12 +122,16 @@ def critique(  # noqa: PLR0913
             limit=limit,
             resume=resume,
             retry_errors=retry_errors,
+            max_calls=max_calls,
+            max_cost=max_cost,
             dry_run=dry_run,
         )
     if as_json:
         print_json(stats)
     else:
         print_blocks(_blocks(stats))
+    if stats["stopped"] is not None:
+        return tell_stopped(stats["stopped"])
     return Exit.DONE if dry_run else _code(stats, fail_on)
 
 
@@ -138,7 +147,7 @@ def _code(stats: Mapping[str, Any], fail_on: FailOn | None) -> Exit:
 
 
 def _blocks(stats: Mapping[str, Any]) -> list[Block]:
-    names = ["total", "processed", "skipped", "pending", "records", "prompt_characters"]
+    names = ["total", "processed", "skipped", "left", "pending", "records", "prompt_characters"]
     rates = ["critique_parse_rate", "critique_schema_valid_rate", "unresolved_evidence", "tokens", "cost"]
     figures = tuple((name.replace("_", " "), stats[name]) for name in [*names, *rates] if name in stats)
     tables = [

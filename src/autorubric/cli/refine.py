@@ -14,6 +14,7 @@ from autorubric._blocks import Block, ScalarBlock, TableBlock
 from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, print_json, stoppable
 from autorubric.cli._pass_options import (
+    HOW_TO_GO_ON,
     CritiqueRubric,
     Limit,
     OutDir,
@@ -23,7 +24,9 @@ from autorubric.cli._pass_options import (
     TemplateFile,
     Threshold,
     demand_resume,
+    tell_stopped,
 )
+from autorubric.cli._run_options import MaxCalls, MaxCost
 from autorubric.cli._tables import print_blocks
 
 
@@ -100,6 +103,8 @@ def refine(  # noqa: PLR0913
     limit: Limit = None,
     resume: Resume = False,
     retry_errors: RetryErrors = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
     fail_under: SuccessFailUnder = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
@@ -115,8 +120,8 @@ def refine(  # noqa: PLR0913
     gate of it.
 
     With --json the object is the statistics: total, filtered, processed, skipped, refined, rejected,
-    undecided, errors, success_rate, reason_counts, rounds_distribution, mean_gain, faults, fault_count,
-    notices, inputs, generated_at, seconds.
+    undecided, errors, success_rate, reason_counts, rounds_distribution, mean_gain, stopped, left, faults,
+    fault_count, notices, inputs, generated_at, seconds.
 
     \b
     Example:
@@ -124,11 +129,11 @@ def refine(  # noqa: PLR0913
           --out-dir out --judge gpt-4.1-mini --fail-under 80
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 a draft could not be refined
-    for an error, 130 stopped.
+    for an error, 130 stopped, by a limit too.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
-    with stoppable(out_dir, done="refined", how_to_go_on="the command with --resume"):
+    with stoppable(out_dir, done="refined", how_to_go_on=HOW_TO_GO_ON):
         stats = autorubric.refine(
             critiques,
             drafts,
@@ -144,11 +149,15 @@ def refine(  # noqa: PLR0913
             limit=limit,
             resume=resume,
             retry_errors=retry_errors,
+            max_calls=max_calls,
+            max_cost=max_cost,
         )
     if as_json:
         print_json(stats)
     else:
         print_blocks(_blocks(stats))
+    if stats["stopped"] is not None:
+        return tell_stopped(stats["stopped"])
     unjudged = stats["errors"] + stats["fault_count"]
     if stats["success_rate"] is None and not unjudged:
         # There was nothing to refine, and so nothing that could have failed.
@@ -157,7 +166,7 @@ def refine(  # noqa: PLR0913
 
 
 def _blocks(stats: Mapping[str, Any]) -> list[Block]:
-    names = ("total", "filtered", "processed", "skipped", "success_rate", "mean_gain")
+    names = ("total", "filtered", "processed", "skipped", "left", "success_rate", "mean_gain")
     figures = tuple((name.replace("_", " "), stats[name]) for name in names)
     outcomes = tuple((name, stats[name]) for name in ("refined", "rejected", "undecided", "errors"))
     reasons = tuple(stats["reason_counts"].items())

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+from pydantic import BaseModel
 
 from autorubric._events import Exchanged
 from autorubric._sync import NoStrayCancellation
@@ -22,7 +25,7 @@ class Cast(NamedTuple):
 
     Attributes:
         vote: The vote.
-        exchanged: What was sent and received, where a model was asked.
+        exchanged: What was sent and received, where a model was asked, or a reply could not be read.
         error: The error of a failed vote.
     """
 
@@ -83,8 +86,10 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
     try:
         answer = read_answer(request, outcome)
     except ReplyError as error:
-        error.usage, error.cost = outcome.usage, outcome.cost
-        return _failed(seat, request, error, seconds)
+        error.usage, error.cost, error.selected_model = outcome.usage, outcome.cost, outcome.model
+        if error.reply is None:
+            error.reply = reply_text(outcome.answer)
+        return _failed(seat, request, error, seconds, outcome.exchanged)
     return Cast(vote=_answered(seat, request, outcome, answer, seconds), exchanged=outcome.exchanged)
 
 
@@ -133,7 +138,27 @@ def _verdict(answer: Answer) -> CriterionVerdict:
     return CriterionVerdict.MET if answer.value == 1.0 else CriterionVerdict.UNMET
 
 
-def _failed(seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float) -> Cast:
+def reply_text(given: object) -> str | None:
+    """What a judge or an evaluator gave as a text, data as JSON; None where it is neither."""
+    if isinstance(given, BaseModel):
+        given = given.model_dump()
+    if isinstance(given, str):
+        return given
+    if given is None or not isinstance(given, Mapping | list | tuple | bool | int | float):
+        return None
+    try:
+        return json.dumps(given, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _failed(
+    seat: Seat,
+    request: JudgeRequest,
+    error: JudgeError,
+    seconds: float,
+    exchanged: Exchanged | None = None,
+) -> Cast:
     vote = JudgeVote(
         judge_id=seat.judge_id,
         sample=request.sample,
@@ -147,7 +172,16 @@ def _failed(seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float
         completion_cost=error.cost,
         latency_seconds=seconds,
     )
-    exchanged = None
-    if error.messages or error.replies:
-        exchanged = Exchanged(messages=error.messages, replies=error.replies)
-    return Cast(vote=vote, exchanged=exchanged, error=error)
+    return Cast(vote=vote, exchanged=exchanged or _exchanged(error), error=error)
+
+
+def _exchanged(error: JudgeError) -> Exchanged | None:
+    """What an error tells of what was sent and received; None where it tells nothing."""
+    replies = error.replies
+    if not replies and isinstance(error, ReplyError) and error.reply is not None:
+        replies = (error.reply,)
+    if not error.messages and not replies:
+        return None
+    return Exchanged(
+        messages=error.messages, replies=replies, request_id=error.request_id, attempted=error.attempted
+    )

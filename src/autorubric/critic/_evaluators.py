@@ -12,7 +12,7 @@ from autorubric._events import Exchanged
 from autorubric._sync import run_sync
 from autorubric.criteria import qualified_name
 from autorubric.critic._asking import Asking
-from autorubric.critic._cast import read_answer
+from autorubric.critic._cast import read_answer, reply_text
 from autorubric.critic._reading import payload_of
 from autorubric.errors import ArgumentError, JudgeError, ReplyError
 from autorubric.judges import (
@@ -161,7 +161,14 @@ def _replies(exchange: Exchange[tuple[Answer, ...]], count: int, truncated: bool
         for one in answers
     ]
     messages = tuple((message.role, message.content) for message in exchange.messages)
-    exchanged = Exchanged(messages=messages, replies=exchange.replies, dropped_params=exchange.dropped_params)
+    exchanged = Exchanged(
+        messages=messages,
+        replies=exchange.replies,
+        dropped_params=exchange.dropped_params,
+        request_id=exchange.request_id,
+        attempted=exchange.attempted,
+        cached=exchange.cached,
+    )
     replies[0] = replace(replies[0], usage=exchange.usage, cost=exchange.cost, exchanged=exchanged)
     return replies
 
@@ -234,8 +241,8 @@ def _read(asking: Asking, given: Any) -> list[JudgeReply]:
     try:
         answers = asking.read(payload_of(given, asking.prompt.format_override))
     except ReplyError as error:
-        text = given if isinstance(given, str) else getattr(given, "text", None)
-        error.reply = error.reply if error.reply is not None else text if isinstance(text, str) else None
+        if error.reply is None:
+            error.reply = reply_text(getattr(given, "text", given))
         raise
     return [JudgeReply(answer=answer, reason=answer.reason) for answer in answers]
 

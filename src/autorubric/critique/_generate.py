@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
-import time
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from autorubric._files import shortened
 from autorubric._sync import run_sync
-from autorubric.critique._critics import DraftCritic, critic_of
-from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, read_drafts
-from autorubric.critique._ledger import Ledger, locked, set_aside, write_json
-from autorubric.critique._manifest import Setup, check_apart, counts_of, manifest_of, setup_changes
-from autorubric.critique._records import critique_record
+from autorubric.critique._critics import critic_of
+from autorubric.critique._critique_pass import OUTPUTS, UNFINISHED, CritiquePass
+from autorubric.critique._manifest import Setup, check_apart
 from autorubric.critique._schema import CritiqueSchema
-from autorubric.critique._stats import CritiqueTally
+from autorubric.critique._unfinished import Unfinished
 from autorubric.errors import ArgumentError
-from autorubric.eval import run_bounded
+from autorubric.eval import spending_limit
+from autorubric.llm import spending_within
 from autorubric.rubric import Rubric
 from autorubric.values import Json
-
-CRITIQUES: Final = "critiques_v1.jsonl"
-MANIFEST: Final = "critiques_v1_manifest.json"
-STATS: Final = "critiques_v1_stats.json"
-
-_WINDOW: Final = 32
-"""Drafts under way at a time; also the most whose work a kill can undo."""
 
 
 def generate_critiques(  # noqa: PLR0913 - the public contract
@@ -47,6 +35,8 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
     threshold: float | None = None,
     retry_errors: bool = False,
     dry_run: bool = False,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
 ) -> dict[str, Json]:
     """The statistics of a critique pass, which writes one record a draft; safe inside a running event loop.
 
@@ -63,8 +53,10 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
             `aforward(prompt)`, or a function of a `TeacherPrompt`, which gives JSON text, a dict, a
             `TeacherReply`, or an object with a text as `.text`. With a rubric, anything that `judges=[...]`
             takes.
-        config: `{"models": [...], "generation": {...}}`: fallbacks and settings of a model given by name;
-            for any other teacher it only stands in the manifest. Secrets in it are not written.
+        config: `{"models": [...], "generation": {...}}`: fallbacks and settings of a model given by name.
+            Its `timeout`, in seconds, holds for an async function or an `aforward` too, for one critique; a
+            plain function cannot be ended, and has to see to that itself. For any other teacher it only
+            stands in the manifest. Secrets in it are not written.
         schema: JSON schema of the critiques, or its file; by default the one that ships.
         template: The prompt's text, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`, `{contract}`,
             `{material}` (these three), `{schema}` and `{rule}`; texts of a draft always stand between
@@ -77,9 +69,14 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
         threshold: Score on [0, 1] from which a rubric's verdict is pass, below it is revise; None: 0.7.
         retry_errors: With resume, ask again for the critiques that could not be used.
         dry_run: Read the drafts and say what would be done; ask nobody and write nothing.
+        max_calls: Most requests that are sent to models, re-asked and retried ones included. At the limit
+            what is in flight is still answered and written, and the pass ends; with `resume` another goes on,
+            with a new allowance. Teachers of your own are counted where they ask through this library.
+        max_cost: US dollars that requests may cost, the same way; every model's price has to be known.
 
     Raises:
-        ArgumentError: The arguments cannot work together.
+        ArgumentError: The arguments cannot work together; or `max_cost` is set and a model's price is not
+            known.
         FileError: A file cannot be read, or there is nothing in the drafts.
         RunLockedError: Another process writes to the folder.
     """
@@ -97,6 +94,8 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
             threshold=threshold,
             retry_errors=retry_errors,
             dry_run=dry_run,
+            max_calls=max_calls,
+            max_cost=max_cost,
         )
     )
 
@@ -115,6 +114,8 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     threshold: float | None = None,
     retry_errors: bool = False,
     dry_run: bool = False,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
 ) -> dict[str, Json]:
     """What `generate_critiques` gives, without blocking the event loop."""
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
@@ -127,8 +128,9 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
         teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold
     )
     inputs = {"drafts": Path(drafts_path)}
-    check_apart(inputs, Path(out_dir), (CRITIQUES, MANIFEST, STATS))
+    check_apart(inputs, Path(out_dir), [*OUTPUTS.values(), UNFINISHED])
     try:
+        budget = spending_limit(critic.models, max_calls=max_calls, max_cost=max_cost)
         setup = Setup.of(
             inputs=inputs,
             critic=critic,
@@ -136,15 +138,19 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
             config=config,
             options={"limit": limit},
         )
-        work = _Pass(
+        work = CritiquePass(
             drafts_path=Path(drafts_path),
             limit=limit,
             setup=setup,
             critic=critic,
             out_dir=Path(out_dir),
             retry_errors=retry_errors,
+            unfinished=Unfinished(Path(out_dir) / UNFINISHED, setup.basis),
         )
-        return work.rehearse(resume) if dry_run else await work.run(resume)
+        if dry_run:
+            return work.rehearse(resume)
+        with spending_within(budget) if budget.is_set else nullcontext():
+            return await work.run(resume)
     finally:
         await critic.aclose()
 
@@ -162,153 +168,3 @@ def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:
             "retry_errors=True tries again what failed before, and without resume=True everything is asked "
             "anew; give resume=True with it, or leave it out"
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Pass:
-    """One pass over a file of drafts.
-
-    Attributes:
-        drafts_path: The file.
-        limit: How many drafts are taken; None for all.
-        setup: What it depends on.
-        critic: Who makes the critiques.
-        out_dir: Where the files go.
-        retry_errors: Whether failures are asked for again.
-    """
-
-    drafts_path: Path
-    limit: int | None
-    setup: Setup
-    critic: DraftCritic
-    out_dir: Path
-    retry_errors: bool
-    drafts: int = 0
-    processed: int = 0
-    skipped: int = 0
-    faults: list[dict[str, Json]] = field(default_factory=list)
-    fault_count: int = 0
-    notices: list[str] = field(default_factory=list)
-
-    async def run(self, resume: bool) -> dict[str, Json]:
-        """The statistics, once every draft has its record."""
-        started = time.perf_counter()
-        with locked(self.out_dir):
-            ledger = self._opened(resume)
-            try:
-                self._write_manifest(None)
-                # A plain function is called in the order of the drafts, and never twice at a time.
-                limit = 1 if self.critic.in_turn else _WINDOW
-                made = run_bounded(self._pending(ledger), self._critique, limit=limit)
-                async with aclosing(made):
-                    async for record in made:
-                        ledger.append(record)
-                        self.processed += 1
-                ledger.sweep()
-                tally = CritiqueTally.of(ledger.records())
-            finally:
-                ledger.close()
-            return self._finish(ledger, tally, time.perf_counter() - started)
-
-    def rehearse(self, resume: bool) -> dict[str, Json]:
-        """What a pass would do: how many drafts are asked about, and how long their prompts are."""
-        done: dict[str, Json] = {"dry_run": True, "prompt_characters": 0}
-        path = self.out_dir / CRITIQUES
-        ledger = Ledger(path)
-        if resume and path.exists():
-            ledger.read()
-        for draft in self._pending(ledger):
-            self.processed += 1
-            length = self.critic.prompt_length(draft)
-            known = done["prompt_characters"]
-            done["prompt_characters"] = None if length is None or known is None else known + length
-        tally = CritiqueTally.of(ledger.records() if resume and path.exists() else ())
-        self._warn()
-        done |= {"pending": self.processed}
-        self.processed = 0
-        return {**self._counted(tally), **done}
-
-    def _opened(self, resume: bool) -> Ledger:
-        path = self.out_dir / CRITIQUES
-        if resume:
-            self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
-        elif (aside := set_aside(path)) is not None:
-            self.notices.append(f"records that were there are in {aside.name} now")
-        ledger = Ledger(path)
-        ledger.open()
-        self.notices += ledger.notices[:MOST_FAULTS]
-        return ledger
-
-    def _pending(self, ledger: Ledger) -> Iterator[Draft]:
-        """The drafts that are to be critiqued, in order; the others are counted."""
-        seen = _Seen()
-        for found in read_drafts(self.drafts_path):
-            if self.limit is not None and self.drafts >= self.limit:
-                return
-            if isinstance(found, LineFault):
-                self._tell(found)
-                continue
-            first = seen.first_line(found.id, found.line)
-            if first is not None:
-                self._tell(LineFault(found.line, f"the id stands in line {first} already", found.id))
-                continue
-            self.drafts += 1
-            known = ledger.known(found.id)
-            changed = known is not None and known.digest not in (None, found.digest)
-            if known is not None and not changed and not (known.failed and self.retry_errors):
-                self.skipped += 1
-                continue
-            yield found
-
-    async def _critique(self, draft: Draft) -> dict[str, Json]:
-        return critique_record(draft, await self.critic.critique(draft))
-
-    def _tell(self, fault: LineFault) -> None:
-        self.fault_count += 1
-        if len(self.faults) < MOST_FAULTS:
-            self.faults.append(fault._asdict())
-
-    def _finish(self, ledger: Ledger, tally: CritiqueTally, seconds: float) -> dict[str, Json]:
-        self._warn()
-        stats = {**self._counted(tally), "seconds": seconds}
-        self._write_manifest(tally)
-        write_json(self.out_dir / STATS, stats)
-        return stats
-
-    def _counted(self, tally: CritiqueTally) -> dict[str, Json]:
-        counted = {"total": self.drafts, "processed": self.processed, "skipped": self.skipped}
-        told = {"faults": self.faults, "fault_count": self.fault_count, "notices": self.notices}
-        return {**counted, **tally.to_dict(), **told}
-
-    def _write_manifest(self, tally: CritiqueTally | None) -> None:
-        counts = counts_of(self.drafts, self.processed, self.skipped, tally)
-        outputs = {"critiques": CRITIQUES, "manifest": MANIFEST, "stats": STATS}
-        told = {"finished": tally is not None, "faults": self.faults, "notices": self.notices}
-        write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, outputs), **told})
-
-    def _warn(self) -> None:
-        """Tells of lines that gave no draft, and of what else is to be known."""
-        if self.fault_count:
-            shown = "; ".join(f"line {one['line']}: {one['fault']}" for one in self.faults[:3])
-            more = " …" if self.fault_count > 3 else ""
-            count = f"{self.fault_count} line{'s' if self.fault_count != 1 else ''}"
-            self.notices.append(f"{count} of {self.drafts_path.name} passed over: {shown}{more}")
-        for notice in self.notices:
-            warnings.warn(notice, RuntimeWarning, stacklevel=2)
-
-
-class _Seen:
-    """Ids with the line of the first draft that has it; on disk, so that memory does not grow."""
-
-    def __init__(self) -> None:
-        self._ids = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._ids.execute("PRAGMA journal_mode=OFF")
-        self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID")
-
-    def first_line(self, key: str, line: int) -> int | None:
-        """The line on which the id stood first; None where it is new."""
-        added = self._ids.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (key, line)).rowcount
-        if added:
-            return None
-        found: int = self._ids.execute("SELECT line FROM ids WHERE id = ?", (key,)).fetchone()[0]
-        return found

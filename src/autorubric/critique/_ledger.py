@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -191,6 +191,12 @@ def set_aside(path: Path) -> Path | None:
         raise FileExistsError(f"{path.parent} has a thousand earlier copies of {path.name}; move them away")
     path.replace(aside)
     return aside
+
+
+def set_all_aside(paths: Iterable[Path]) -> list[str]:
+    """Moves files out of the way as `set_aside` does; a notice for each that was there."""
+    found = [aside for path in paths if (aside := set_aside(path)) is not None]
+    return [f"records that were there are in {aside.name} now" for aside in found]
 
 
 def write_json(path: Path, content: Mapping[str, Json]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from autorubric.critique._critics import DraftCritic
 from autorubric.critique._drafts import input_digest
-from autorubric.critique._schema import CritiqueSchema
+from autorubric.critique._schema import CritiqueSchema, digest_of
 from autorubric.critique._stats import CritiqueTally
 from autorubric.errors import ArgumentError
 from autorubric.llm import holds_secret
@@ -69,6 +69,12 @@ class Setup:
             options=options,
             started=datetime.now(UTC),
         )
+
+    @property
+    def basis(self) -> str:
+        """What single answers depend on beside the draft, as a digest."""
+        schema = None if self.schema is None else self.schema.digest
+        return digest_of([self.critic, schema, self.options.get("rewrite_hash")])
 
 
 def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str]) -> None:

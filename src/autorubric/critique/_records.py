@@ -16,6 +16,8 @@ from autorubric.values import Json
 
 LONGEST_RAW: Final = 20_000
 """Characters that are kept of a reply that is no critique."""
+UNSAID: Final = ("hallucination", "verification", "schema")
+"""Keys of a critique that are None in one by a rubric, which says nothing of them."""
 
 
 def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[str, Json]:
@@ -89,6 +91,18 @@ def scores_of(critique: Mapping[str, Any]) -> dict[str, float]:
         # A whole number may be greater than any float.
         if isinstance(score, int | float) and not isinstance(score, bool) and abs(score) <= float_info.max
     }
+
+
+def graded_score(critique: Mapping[str, Any]) -> float | None:
+    """The score of a critique that was made by a rubric; None for every other.
+
+    Weights and penalties are in it, which the criteria's values among its scores know nothing of.
+    """
+    score = critique.get("score")
+    # A rubric's critique says of these that there is nothing to say; a schema of the caller's may have a
+    # score that is something else.
+    silent = all(name in critique and critique[name] is None for name in UNSAID)
+    return float(score) if silent and isinstance(score, int | float) and 0 <= score <= 1 else None
 
 
 def risk_of(critique: Mapping[str, Any]) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ from autorubric.critique._generate import check_going_on
 from autorubric.critique._manifest import Setup, check_apart
 from autorubric.critique._prompts import rewrite_template, template_text
 from autorubric.critique._refine_jobs import RANKS, Jobs, Risk, RiskRange
-from autorubric.critique._refine_pass import OUTPUTS, RefinementPass
+from autorubric.critique._refine_pass import OUTPUTS, UNFINISHED, RefinementPass
 from autorubric.critique._refine_round import Refiner
 from autorubric.critique._schema import CritiqueSchema, digest_of
 from autorubric.critique._teacher import teacher_of
+from autorubric.critique._unfinished import Unfinished
 from autorubric.errors import ArgumentError
+from autorubric.eval import spending_limit
+from autorubric.llm import spending_within
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
@@ -41,13 +45,16 @@ def refine(  # noqa: PLR0913 - the public contract
     resume: bool = False,
     retry_errors: bool = False,
     validate: Callable[[Json], Json] | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
 ) -> dict[str, Json]:
     """The statistics of a refinement pass over the drafts to revise; safe inside a running event loop.
 
     A draft is rewritten as its critique says and critiqued again, until the verdict is pass (`refined`) or
-    reject (`rejected`), the mean score does not rise, a text comes again, or the rounds are used up
-    (`undecided`, with the reason and the best of its texts), or the teacher fails (`errors`). Drafts with the
-    worst issues come first, then those with the lowest scores. Writes `refined_v1.jsonl`,
+    reject (`rejected`), the score does not rise, a text comes again, or the rounds are used up (`undecided`,
+    with the reason and the best of its texts), or the teacher fails (`errors`). The score is the mean of a
+    critique's scores, or that of the rubric. Drafts with the worst issues come first, then those with the
+    lowest scores. Writes `refined_v1.jsonl`,
     `rejected_v1.jsonl`, `undecided_v1.jsonl`, `errors_v1.jsonl`, whose lines are drafts again,
     `refined_v1_manifest.json` and `refined_v1_stats.json`.
 
@@ -74,9 +81,12 @@ def refine(  # noqa: PLR0913 - the public contract
         validate: A function of the rewritten output that gives what a program finds in it, as JSON data: the
             contract of the record and of the next critique. Whatever it raises says that the output will not
             do; a model is asked again. It takes the place of our check that no key at the top is lost.
+        max_calls: As in `generate_critiques`; where a draft was under way at the limit, its rounds are kept.
+        max_cost: As there.
 
     Raises:
-        ArgumentError: The arguments cannot work together.
+        ArgumentError: The arguments cannot work together; or `max_cost` is set and a model's price is not
+            known.
         FileError: A file cannot be read, or there is nothing in it.
         RunLockedError: Another process writes to the folder.
     """
@@ -99,6 +109,8 @@ def refine(  # noqa: PLR0913 - the public contract
             resume=resume,
             retry_errors=retry_errors,
             validate=validate,
+            max_calls=max_calls,
+            max_cost=max_cost,
         )
     )
 
@@ -122,6 +134,8 @@ async def refine_async(  # noqa: PLR0913 - the public contract
     resume: bool = False,
     retry_errors: bool = False,
     validate: Callable[[Json], Json] | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
 ) -> dict[str, Json]:
     """What `refine` gives, without blocking the event loop."""
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
@@ -143,8 +157,10 @@ async def refine_async(  # noqa: PLR0913 - the public contract
     )
     risk = RiskRange(least=min_risk, most=max_risk)
     inputs = {"critiques": Path(critiques_path), "drafts": Path(drafts_path)}
-    check_apart(inputs, Path(out_dir), OUTPUTS.values())
+    check_apart(inputs, Path(out_dir), [*OUTPUTS.values(), UNFINISHED])
     try:
+        models = (*writer.models, *critic.models)
+        budget = spending_limit(models, max_calls=max_calls, max_cost=max_cost)
         setup = Setup.of(
             inputs=inputs,
             critic=critic,
@@ -166,8 +182,10 @@ async def refine_async(  # noqa: PLR0913 - the public contract
             out_dir=Path(out_dir),
             limit=limit,
             retry_errors=retry_errors,
+            unfinished=Unfinished(Path(out_dir) / UNFINISHED, setup.basis),
         )
-        return await work.run(resume)
+        with spending_within(budget) if budget.is_set else nullcontext():
+            return await work.run(resume)
     finally:
         await writer.aclose()
         await critic.aclose()

@@ -18,7 +18,7 @@ from autorubric.critique._drafts import (
     lines_of,
     read_drafts,
 )
-from autorubric.critique._records import issues_of, risk_of, scores_of, verdict_of
+from autorubric.critique._records import graded_score, issues_of, risk_of, scores_of, verdict_of
 from autorubric.critique._schema import digest_of
 from autorubric.values import Json
 
@@ -72,8 +72,8 @@ class RiskRange:
 class Jobs:
     """The drafts of a critique file whose verdict is revise.
 
-    Their order is that of the worst severity among their issues, then of their lowest score, then of the
-    file.
+    Their order is that of the worst severity among their issues, then of their lowest score, or the score of
+    the rubric that they were made by, then of the file.
 
     Args:
         critiques_path: The critiques.
@@ -173,5 +173,9 @@ def _severity(critique: Mapping[str, Any]) -> int:
 
 
 def _lowest(critique: Mapping[str, Any]) -> float:
+    # A rubric's values are no better the greater they are: of a penalty the opposite holds.
+    graded = graded_score(critique)
+    if graded is not None:
+        return graded
     # One without scores says nothing of its urgency: it comes last.
     return min(scores_of(critique).values(), default=float("inf"))

@@ -11,18 +11,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, get_args
 
-from autorubric.critique._ledger import Ledger, locked, set_aside, write_json
+from autorubric.critique._ledger import Ledger, locked, set_all_aside, write_json
 from autorubric.critique._manifest import Setup, manifest_of, setup_changes
 from autorubric.critique._records import now
 from autorubric.critique._refine_jobs import Job, Jobs
 from autorubric.critique._refine_round import Outcome, Refiner
 from autorubric.critique._stats import percent
+from autorubric.critique._unfinished import Unfinished
 from autorubric.eval import run_bounded
 from autorubric.values import Json
 
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 MANIFEST: Final = "refined_v1_manifest.json"
 STATS: Final = "refined_v1_stats.json"
+UNFINISHED: Final = "refined_v1_unfinished.json"
 OUTPUTS: Final[Mapping[str, str]] = {
     **{str(name): f"{name}_v1.jsonl" for name in OUTCOMES},
     "manifest": MANIFEST,
@@ -44,6 +46,8 @@ class RefinementPass:
         out_dir: Where the files go.
         limit: How many drafts are taken; None for all.
         retry_errors: Whether failures are tried again.
+        unfinished: Has drafts worked on until a budget ends it.
+        left: Drafts that it ended before.
     """
 
     setup: Setup
@@ -52,24 +56,31 @@ class RefinementPass:
     out_dir: Path
     limit: int | None
     retry_errors: bool
+    unfinished: Unfinished
+    left: int = 0
     ledgers: dict[Outcome, Ledger] = field(default_factory=dict)
     processed: int = 0
     skipped: int = 0
     notices: list[str] = field(default_factory=list)
 
     async def run(self, resume: bool) -> dict[str, Json]:
-        """The statistics, once every draft has its outcome."""
+        """The statistics, once every draft has its outcome, or a budget has ended it."""
         started = time.perf_counter()
         with locked(self.out_dir):
             self._open(resume)
             try:
                 self._write_manifest(None)
                 limit = 1 if self.refiner.teacher.in_turn or self.refiner.critic.in_turn else _WINDOW
-                made = run_bounded(self._pending(), self._refine, limit=limit)
+                pending = self._pending()
+                made = run_bounded(self.unfinished.taken(pending), self._refine, limit=limit)
                 async with aclosing(made):
-                    async for outcome, record in made:
-                        self.ledgers[outcome].append(record)
-                        self.processed += 1
+                    async for done in made:
+                        if done is not None:
+                            outcome, record = done
+                            self.ledgers[outcome].append(record)
+                            self.processed += 1
+                self.unfinished.write()
+                self.left = self.unfinished.left + sum(1 for _ in pending)
                 decided = [ledger for name, ledger in self.ledgers.items() if name != "errors"]
                 self.ledgers["errors"].sweep(decided)
                 figures = _figures(self.ledgers)
@@ -84,12 +95,13 @@ class RefinementPass:
     def _open(self, resume: bool) -> None:
         if resume:
             self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
+            self.unfinished.read()
+        else:
+            names = [*(OUTPUTS[outcome] for outcome in OUTCOMES), UNFINISHED]
+            self.notices += set_all_aside(self.out_dir / name for name in names)
         for outcome in OUTCOMES:
-            path = self.out_dir / OUTPUTS[outcome]
-            aside = None if resume else set_aside(path)
-            if aside is not None:
-                self.notices.append(f"records that were there are in {aside.name} now")
-            ledger = self.ledgers[outcome] = Ledger(path, digest_key="job_hash")
+            ledger = Ledger(self.out_dir / OUTPUTS[outcome], digest_key="job_hash")
+            self.ledgers[outcome] = ledger
             ledger.open()
             self.notices += ledger.notices
         if resume:
@@ -122,19 +134,27 @@ class RefinementPass:
             again = {"errors"} if self.retry_errors else set()
             if any(ledger.known(job.id) for name, ledger in self.ledgers.items() if name not in again):
                 self.skipped += 1
+                self.unfinished.forget(job.id, job.digest)
             else:
                 yield job
 
-    async def _refine(self, job: Job) -> tuple[Outcome, dict[str, Json]]:
-        if job.draft is None:
+    async def _refine(self, job: Job) -> tuple[Outcome, dict[str, Json]] | None:
+        draft = job.draft
+        if draft is None:
             return "errors", _unusable(job, "DRAFT_NOT_FOUND", "there is no draft of that id")
         if job.changed:
             told = "the draft has changed since it was critiqued; critique it again"
             return "errors", _unusable(job, "DRAFT_CHANGED", told)
-        outcome, record = await self.refiner.refine(job.draft, job.critique)
-        return outcome, {**record, "job_hash": job.digest}
+
+        async def ask(begun: dict[str, Json]) -> tuple[Outcome, dict[str, Json]]:
+            outcome, record = await self.refiner.refine(draft, job.critique, begun)
+            return outcome, {**record, "job_hash": job.digest}
+
+        return await self.unfinished.work(job.id, job.digest, ask)
 
     def _finish(self, figures: Mapping[str, Json], seconds: float) -> dict[str, Json]:
+        if self.unfinished.ended_by is not None:
+            self.notices.append(self.unfinished.told(self.left, self.left + self.processed + self.skipped))
         if self.jobs.fault_count:
             lines = ", ".join(str(fault.line) for fault in self.jobs.faults[:5])
             self.notices.append(f"{self.jobs.fault_count} lines of the critiques cannot be read: {lines}")
@@ -154,6 +174,8 @@ class RefinementPass:
 
     def _told(self) -> dict[str, Json]:
         return {
+            "stopped": self.unfinished.limit,
+            "left": self.left,
             "faults": [fault._asdict() for fault in self.jobs.faults],
             "fault_count": self.jobs.fault_count,
             "notices": self.notices,
@@ -163,7 +185,7 @@ class RefinementPass:
         """Writes the manifest; what the files come to is None in it while the pass is under way."""
         counts = self._counts()
         counts |= {name: None if figures is None else figures[name] for name in OUTCOMES}
-        told = {"finished": figures is not None, **self._told()}
+        told = {"finished": figures is not None and self.unfinished.limit is None, **self._told()}
         write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
 
 

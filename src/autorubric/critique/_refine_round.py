@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from statistics import fmean
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from autorubric.critic import Template
@@ -12,7 +11,7 @@ from autorubric.critique._critics import DraftCritic
 from autorubric.critique._drafts import Draft
 from autorubric.critique._prompts import rewrite_prompt
 from autorubric.critique._provenance import Answered
-from autorubric.critique._records import now, raw_text, scores_of
+from autorubric.critique._records import now, raw_text
 from autorubric.critique._rewritten import Rewritten, Validate, canonical, read_rewritten
 from autorubric.critique._teacher import Question, Teacher
 from autorubric.values import Json
@@ -38,11 +37,23 @@ class Refiner:
     max_rounds: int
     validate: Validate | None = None
 
-    async def refine(self, draft: Draft, critique: Mapping[str, Json]) -> tuple[Outcome, dict[str, Json]]:
-        """What became of a draft, and its record."""
-        work = _Work(original=draft, draft=draft, seen=[canonical(draft.output)])
-        work.judge(critique)
-        for _ in range(self.max_rounds):
+    async def refine(
+        self, draft: Draft, critique: Mapping[str, Json], begun: dict[str, Json]
+    ) -> tuple[Outcome, dict[str, Json]]:
+        """What became of a draft, and its record.
+
+        Args:
+            draft: The draft.
+            critique: Its critique.
+            begun: Rounds that an earlier pass got through, which are not gone through again; every answer is
+                added, so that it is not lost where a budget ends this pass.
+
+        Raises:
+            BudgetError: There is no room for another request.
+        """
+        rounds = begun.setdefault("rounds", [])
+        work = _Work(original=draft, given=critique, rounds=rounds, level=self.critic.level)
+        while not work.is_judged or len(work.rounds) < self.max_rounds:
             ended = await self._round(work)
             if ended is not None:
                 return ended[0], work.record(*ended)
@@ -50,22 +61,20 @@ class Refiner:
 
     async def _round(self, work: _Work) -> tuple[Outcome, str] | None:
         """One round; how the work ended and why, or None where it goes on."""
-        rewritten = await self._rewritten(work)
-        if rewritten.answer is None:
-            work.fail("rewrite", rewritten)
-            return "errors", "error"
-        output, contract = rewritten.answer
-        work.draft = replace(work.draft, output=output, contract=contract)
-        if canonical(output) in work.seen:
-            work.note(rewritten, None)
-            return "undecided", "oscillation"
-        work.seen.append(canonical(output))
-        judged = await self.critic.critique(work.draft)
-        work.note(rewritten, judged)
+        if work.is_judged:
+            rewritten = await self._rewritten(work)
+            if rewritten.answer is None:
+                work.fail("rewrite", rewritten)
+                return "errors", "error"
+            came_before = canonical(rewritten.answer.output) in work.seen
+            work.write(rewritten.answer, rewritten.provenance.to_dict())
+            if came_before:
+                return "undecided", "oscillation"
+        judged = await self.critic.critique(work.draft, work.rounds[-1]["begun"])
+        work.judge(judged)
         if judged.answer is None:
             work.fail("critique", judged)
             return "errors", "error"
-        work.judge(judged.answer)
         return _ending(judged.answer, work.levels)
 
     async def _rewritten(self, work: _Work) -> Answered[Rewritten]:
@@ -88,18 +97,12 @@ class _Judged(NamedTuple):
     round: int
     draft: Draft
     critique: Mapping[str, Json]
-
-    @property
-    def level(self) -> float | None:
-        """The mean score; None where there are no scores."""
-        scores = scores_of(self.critique)
-        return fmean(scores.values()) if scores else None
+    level: float | None
 
     @property
     def rank(self) -> tuple[bool, float, int]:
         """The greater, the better; of equal ones the later follows more of what was asked for."""
-        level = self.level
-        return level is not None, level or 0.0, self.round
+        return self.level is not None, self.level or 0.0, self.round
 
 
 @dataclass(slots=True, kw_only=True)
@@ -108,42 +111,57 @@ class _Work:
 
     Attributes:
         original: The draft as it was given.
-        draft: The draft as last written.
-        seen: Every output so far, in a canonical form.
-        judged: Every text so far that has a critique, from the draft itself on.
-        history: What happened in each round.
+        given: Its critique.
+        rounds: What was written in each round and what was said of it, as JSON data.
+        level: How good a text is by its critique; None where the critique does not say.
         failure: What failed, where something did.
     """
 
     original: Draft
-    draft: Draft
-    seen: list[str]
-    judged: list[_Judged] = field(default_factory=list)
-    history: list[dict[str, Json]] = field(default_factory=list)
+    given: Mapping[str, Json]
+    rounds: list[dict[str, Any]]
+    level: Callable[[Mapping[str, Json]], float | None]
     failure: dict[str, Json] | None = None
 
     @property
+    def draft(self) -> Draft:
+        """The draft as last written."""
+        return self._written(self.rounds[-1]) if self.rounds else self.original
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the draft as last written has its critique."""
+        return not self.rounds or self.rounds[-1]["critique"] is not None
+
+    @property
+    def seen(self) -> list[str]:
+        """Every output so far, in a canonical form."""
+        return [canonical(self.original.output), *(canonical(one["output"]) for one in self.rounds)]
+
+    @property
+    def judged(self) -> list[_Judged]:
+        """Every text so far that has a critique, from the draft itself on."""
+        found = [_Judged(0, self.original, self.given, self.level(self.given))]
+        for number, one in enumerate(self.rounds, start=1):
+            critique = one["critique"]
+            if critique is not None:
+                found.append(_Judged(number, self._written(one), critique, self.level(critique)))
+        return found
+
+    @property
     def levels(self) -> list[float | None]:
-        """The mean score of every critique so far; None where it has no scores."""
+        """How good each text so far is that has a critique."""
         return [one.level for one in self.judged]
 
-    def judge(self, critique: Mapping[str, Json]) -> None:
-        """Notes the critique of the draft as last written."""
-        self.judged.append(_Judged(len(self.history), self.draft, critique))
+    def write(self, rewritten: Rewritten, provenance: dict[str, Json]) -> None:
+        """Notes what was written in a new round."""
+        teacher = {"rewrite": provenance, "critique": None}
+        self.rounds.append({**rewritten._asdict(), "critique": None, "teacher": teacher, "begun": {}})
 
-    def note(self, rewritten: Answered[Rewritten], judged: Answered[dict[str, Json]] | None) -> None:
-        """Notes a round."""
-        self.history.append(
-            {
-                "round": len(self.history) + 1,
-                "output": self.draft.output,
-                "critique": None if judged is None else judged.answer,
-                "teacher": {
-                    "rewrite": rewritten.provenance.to_dict(),
-                    "critique": None if judged is None else judged.provenance.to_dict(),
-                },
-            }
-        )
+    def judge(self, judged: Answered[dict[str, Json]]) -> None:
+        """Notes what was said of the draft as last written."""
+        self.rounds[-1]["critique"] = judged.answer
+        self.rounds[-1]["teacher"]["critique"] = judged.provenance.to_dict()
 
     def fail(self, stage: str, answered: Answered[Any]) -> None:
         """Notes what failed."""
@@ -160,11 +178,12 @@ class _Work:
         """The record of the draft, a draft itself.
 
         Its output is the last that was written, with its critique where it has one; where nothing is decided,
-        the one with the best mean score, which may be the draft's own.
+        the best by its critique, which may be the draft's own.
         """
-        kept = _Judged(len(self.history), self.draft, self.judged[-1].critique)
+        judged = self.judged
+        kept = judged[-1]._replace(round=len(self.rounds), draft=self.draft)
         if outcome == "undecided":
-            kept = max(self.judged, key=lambda one: one.rank)
+            kept = max(judged, key=lambda one: one.rank)
         return {
             "id": self.original.id,
             "draft_id": self.original.id,
@@ -172,15 +191,21 @@ class _Work:
             "output": kept.draft.output,
             "contract": kept.draft.contract,
             "reason": reason,
-            "rounds": len(self.history),
+            "rounds": len(self.rounds),
             "output_round": kept.round,
             "critique": dict(kept.critique),
-            "mean_scores": self.levels,
-            "history": self.history,
+            "mean_scores": [one.level for one in judged],
+            "history": [
+                {"round": number, **{name: one[name] for name in ("output", "critique", "teacher")}}
+                for number, one in enumerate(self.rounds, start=1)
+            ],
             "error": self.failure,
             "created_at": now(),
             "draft_hash": self.original.digest,
         }
+
+    def _written(self, one: Mapping[str, Any]) -> Draft:
+        return replace(self.original, output=one["output"], contract=one["contract"])
 
 
 def _ending(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[Outcome, str] | None:

@@ -10,7 +10,7 @@ from autorubric._files import parse_structured, shortened
 from autorubric.critique._evidence import data_of
 from autorubric.critique._prompts import json_kind
 from autorubric.critique._schema import SchemaFaultError
-from autorubric.errors import ArgumentError, FileError, ReplyError
+from autorubric.errors import ArgumentError, BudgetError, FileError, ReplyError
 from autorubric.llm import parse_json, parse_json_list, without_thinking
 from autorubric.values import Json
 
@@ -38,6 +38,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
     Raises:
         ReplyError: The reply holds no such output, or the check refuses it.
         ArgumentError: The check gives something that is no JSON.
+        BudgetError: There is no room for what the check asks.
     """
     output = _read(text, before)
     if validate is None:
@@ -45,6 +46,8 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
         return Rewritten(output, None)
     try:
         contract = validate(output)
+    except BudgetError:
+        raise
     # The function is its author's: whatever it raises says that the output will not do.
     except Exception as error:
         told = f"{type(error).__name__}: {error}"[:_LONGEST_FAULT]

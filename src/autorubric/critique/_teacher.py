@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -25,7 +27,7 @@ from autorubric.critique._provenance import (
     failure_of,
     usage_dict,
 )
-from autorubric.errors import ArgumentError, JudgeError, ReplyError
+from autorubric.errors import ArgumentError, BudgetError, JudgeError, ReplyError
 from autorubric.judges import Judge, ask_fitting, asked_of
 from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema, prefix_of
 from autorubric.values import Json, Submission
@@ -59,10 +61,14 @@ class Teacher(Protocol):
 
     Attributes:
         in_turn: Whether it is to be asked one question at a time.
+        models: The models that it asks, without those that they fall back on; empty for a function.
     """
 
     @property
     def in_turn(self) -> bool: ...
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]: ...
 
     def describe(self) -> dict[str, Json]: ...
 
@@ -79,11 +85,12 @@ def teacher_of(
     Args:
         given: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
             `aforward(prompt)`, or a function of the prompt.
-        config: `{"models": [...], "generation": {...}}`; settings and fallbacks of a model given by name.
+        config: `{"models": [...], "generation": {...}}`; settings and fallbacks of a model given by name, and
+            the `timeout` among them of an async function too.
         clock: Seconds from any fixed point on.
 
     Raises:
-        ArgumentError: It stands for none.
+        ArgumentError: It stands for none, or the settings are none.
     """
     if isinstance(given, str):
         given = model_config(given, config)
@@ -95,7 +102,8 @@ def teacher_of(
     # Whatever has every attribute one asks for is no judge on that account.
     judges = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
     if called is not None and not judges:
-        return _Function(called, clock)
+        # Nothing can end a thread, and the function may not be called twice at a time.
+        return _Function(called, clock, None if called.later is None else timeout_of(config))
     if isinstance(given, Judge) and not isinstance(given, type):
         raise ArgumentError(
             f"teacher {given.judge_id!r} is a judge, which votes on criteria and writes no critique; give "
@@ -113,10 +121,10 @@ def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
     Raises:
         ArgumentError: The settings are none.
     """
-    generation = (config or {}).get("generation") or {}
+    generation = _generation(config)
     models = (config or {}).get("models") or []
-    if not isinstance(generation, Mapping) or not isinstance(models, list | tuple):
-        raise ArgumentError('config: "models" is a list of names and "generation" a mapping of settings')
+    if not isinstance(models, list | tuple):
+        raise ArgumentError(_CONFIG_FORM)
     if own := {"model", "fallbacks"} & set(generation):
         raise ArgumentError(f'config: "generation" has {min(own)!r}; name models in teacher and "models"')
     fallbacks = tuple(model for model in models if model != name)
@@ -126,11 +134,39 @@ def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
         raise ArgumentError(f"config: {error}") from None
 
 
+def timeout_of(config: Mapping[str, Json] | None) -> float | None:
+    """The seconds that a configuration gives for an answer; None where it does not say.
+
+    Raises:
+        ArgumentError: What it gives is no number of seconds.
+    """
+    seconds = _generation(config).get("timeout")
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
+        raise ArgumentError(f'config: "timeout" is {shortened(seconds)}; give seconds above 0')
+    return float(seconds)
+
+
+_CONFIG_FORM = 'config: "models" is a list of names and "generation" a mapping of settings'
+
+
+def _generation(config: Mapping[str, Json] | None) -> Mapping[str, Json]:
+    generation = (config or {}).get("generation") or {}
+    if not isinstance(generation, Mapping):
+        raise ArgumentError(_CONFIG_FORM)
+    return generation
+
+
 @dataclass(frozen=True, slots=True)
 class _Model:
     client: LLMClient
     clock: Clock
     in_turn: ClassVar[bool] = False
+
+    @property
+    def models(self) -> tuple[LLMConfig, ...]:
+        return (self.client.config,)
 
     def describe(self) -> dict[str, Json]:
         return asked_of(self.client.config)
@@ -181,6 +217,8 @@ def _told_by(exchange: Exchange[Any], asked: Provenance) -> Provenance:
 class _Function:
     called: Called
     clock: Clock
+    timeout: float | None
+    models: ClassVar[tuple[LLMConfig, ...]] = ()
     _name: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -198,9 +236,11 @@ class _Function:
         asked = Provenance(provider="function", asked_model=self._name, attempted_models=(self._name,))
         started = self.clock()
         try:
-            with NoStrayCancellation(f"teacher {self._name!r}"):
-                given = await self.called.call(question.prompt_of(question.output))
+            given = await self._given(question.prompt_of(question.output))
             reply = _reply_of(given)
+        # No fault of the function: it is asked again by whoever goes on.
+        except BudgetError:
+            raise
         # The function is its author's code, not ours: whatever it raises is the teacher's failure.
         except Exception as error:
             return failed(error, replace(asked, latency_s=self.clock() - started))
@@ -219,6 +259,16 @@ class _Function:
             return Answered(answer=question.read(reply.text), text=reply.text, provenance=provenance)
         except ReplyError as error:
             return Answered(answer=None, text=reply.text, provenance=provenance, failure=failure_of(error))
+
+    async def _given(self, prompt: TeacherPrompt) -> Any:
+        try:
+            async with asyncio.timeout(self.timeout) as limit:
+                with NoStrayCancellation(f"teacher {self._name!r}"):
+                    return await self.called.call(prompt)
+        except TimeoutError as error:
+            if limit.expired():
+                raise TimeoutError(f"no answer within {self.timeout:g} seconds") from error
+            raise
 
     async def aclose(self) -> None:
         """Nothing: what the caller's own object holds is the caller's."""

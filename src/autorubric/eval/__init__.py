@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from autorubric._late import loading
 
 if TYPE_CHECKING:
+    from autorubric.eval._budget import spending_limit
     from autorubric.eval._config import EvalConfig
     from autorubric.eval._disputed import disputed_items
     from autorubric.eval._estimate import estimate
@@ -45,6 +46,7 @@ __all__ = [
     "run_bounded",
     "run_shard",
     "shard_of",
+    "spending_limit",
     "stored_policy",
 ]
 
@@ -74,6 +76,7 @@ _HOMES = {
     "run_bounded": "_executor",
     "run_shard": "_shard",
     "shard_of": "_shard",
+    "spending_limit": "_budget",
     "stored_policy": "_reopen",
 }
 

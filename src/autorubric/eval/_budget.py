@@ -21,9 +21,27 @@ def budget_of(config: EvalConfig, grader: Grader) -> SpendingLimit:
         ArgumentError: `max_cost` is set and the price of a model, or of one that it falls back on, is not
             known; all of them are named.
     """
-    if config.max_cost is not None:
-        _demand_prices(grader.models)
-    return SpendingLimit(max_calls=config.max_calls, max_cost=config.max_cost)
+    return spending_limit(grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
+
+
+def spending_limit(
+    models: Sequence[LLMConfig], *, max_calls: int | None, max_cost: float | None
+) -> SpendingLimit:
+    """The budget of whatever asks these models; one without limits where none is given.
+
+    Args:
+        models: The models that may be asked, without those that they fall back on.
+        max_calls: Most requests that are sent; None for no limit.
+        max_cost: US dollars that they may cost; None for no limit.
+
+    Raises:
+        ArgumentError: A limit is not positive; or `max_cost` is set and the price of a model, or of one that
+            it falls back on, is not known: all of them are named.
+    """
+    limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
+    if max_cost is not None:
+        _demand_prices(models)
+    return limit
 
 
 def _demand_prices(models: Sequence[LLMConfig]) -> None:

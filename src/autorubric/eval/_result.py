@@ -254,7 +254,7 @@ class EvalResult:
     def exchanges(self, item_id: str) -> list[StoredExchange]:
         """What was sent to models for an item's votes and what came back, in the order in which it came.
 
-        Empty where no prompts were stored, or no model was asked.
+        Empty where no prompts were stored. Of a judge that is no model there is what could not be read.
 
         Raises:
             OSError: The file cannot be read.

@@ -333,6 +333,9 @@ def _reply(
             messages=tuple([(message.role, message.content) for message in exchange.messages]),
             replies=exchange.replies,
             dropped_params=exchange.dropped_params,
+            request_id=exchange.request_id,
+            attempted=exchange.attempted,
+            cached=exchange.cached,
         ),
         truncated=truncated,
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from math import inf
 from typing import Any, Literal, NamedTuple, Protocol
 
 from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
@@ -71,9 +73,12 @@ class SpendingLimit:
     """
 
     def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
-        for name, limit in (("max_calls", max_calls), ("max_cost", max_cost)):
-            if limit is not None and not limit > 0:
-                raise ArgumentError(f"{name} {limit!r}: give a number above 0, or None for no limit")
+        for name, limit, kinds in (("max_calls", max_calls, int), ("max_cost", max_cost, int | float)):
+            if limit is not None and (
+                isinstance(limit, bool) or not isinstance(limit, kinds) or not 0 < limit < inf
+            ):
+                kind = "whole number" if kinds is int else "number"
+                raise ArgumentError(f"{name} {limit!r}: give a {kind} above 0, or None for no limit")
         self._max_calls = max_calls
         self._max_cost = max_cost
         self.counts_cost = max_cost is not None
@@ -82,7 +87,9 @@ class SpendingLimit:
         self.reached: SpendingLimitName | None = None
         self._reserved = 0.0
         self._running = 0
-        self._changed = asyncio.Event()
+        # Functions in threads ask in event loops of their own, all within the one limit.
+        self._lock = threading.Lock()
+        self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
         """Sets one request aside, once there is room for it.
@@ -90,19 +97,16 @@ class SpendingLimit:
         Raises:
             BudgetError: There is no room, and there will be none.
         """
-        while not self._fits(cost):
-            self._changed.clear()
-            await self._changed.wait()
-        self.calls += 1
-        self._running += 1
-        self._reserved += cost
+        while (turn := self._reserved_or_turn(cost)) is not None:
+            await turn
 
     async def settle(self, reserved: float, cost: float) -> None:
         """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
-        self._running -= 1
-        self._reserved = self._reserved - reserved if self._running else 0.0
-        self.cost += cost
-        self._changed.set()
+        with self._lock:
+            self._running -= 1
+            self._reserved = self._reserved - reserved if self._running else 0.0
+            self.cost += cost
+            self._wake()
 
     @property
     def is_set(self) -> bool:
@@ -119,6 +123,18 @@ class SpendingLimit:
         # Where another process keeps the budget, this one shows what stands there.
         self.calls, self.cost, self.reached = told
 
+    def _reserved_or_turn(self, cost: float) -> asyncio.Future[None] | None:
+        """None once a request is set aside; else what is done when there may be room."""
+        with self._lock:
+            if self._fits(cost):
+                self.calls += 1
+                self._running += 1
+                self._reserved += cost
+                return None
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            return turn
+
     def _fits(self, cost: float) -> bool:
         if self.reached is None and self._max_calls is not None and self.calls >= self._max_calls:
             self._reach("max_calls")
@@ -133,7 +149,18 @@ class SpendingLimit:
 
     def _reach(self, limit: SpendingLimitName) -> None:
         self.reached = limit
-        self._changed.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            loop = turn.get_loop()
+            if loop is _running_loop():
+                _end(turn)
+            else:
+                # One that has been closed has nobody left who waits.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(_end, turn)
 
     def __str__(self) -> str:
         if self.reached == "max_calls":
@@ -142,6 +169,18 @@ class SpendingLimit:
             f"max_cost {self._max_cost:g} US dollars leaves no room for another request: "
             f"{self.calls} requests cost {self.cost:g}"
         )
+
+
+def _end(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 _BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)

@@ -1,0 +1,211 @@
+"""The critique pass under way: which drafts are still to be critiqued, and what their records come to."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from autorubric.critique._critics import DraftCritic
+from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, read_drafts
+from autorubric.critique._ledger import Ledger, locked, set_all_aside, write_json
+from autorubric.critique._manifest import Setup, counts_of, manifest_of, setup_changes
+from autorubric.critique._records import critique_record
+from autorubric.critique._stats import CritiqueTally
+from autorubric.critique._unfinished import Unfinished
+from autorubric.eval import run_bounded
+from autorubric.values import Json
+
+CRITIQUES: Final = "critiques_v1.jsonl"
+MANIFEST: Final = "critiques_v1_manifest.json"
+STATS: Final = "critiques_v1_stats.json"
+UNFINISHED: Final = "critiques_v1_unfinished.json"
+OUTPUTS: Final[Mapping[str, str]] = {"critiques": CRITIQUES, "manifest": MANIFEST, "stats": STATS}
+
+_WINDOW: Final = 32
+"""Drafts under way at a time; also the most whose work a kill can undo."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CritiquePass:
+    """One pass over a file of drafts.
+
+    Attributes:
+        drafts_path: The file.
+        limit: How many drafts are taken; None for all.
+        setup: What it depends on.
+        critic: Who makes the critiques.
+        out_dir: Where the files go.
+        retry_errors: Whether failures are asked for again.
+        unfinished: Has drafts worked on until a budget ends it.
+        left: Drafts that it ended before.
+    """
+
+    drafts_path: Path
+    limit: int | None
+    setup: Setup
+    critic: DraftCritic
+    out_dir: Path
+    retry_errors: bool
+    unfinished: Unfinished
+    left: int = 0
+    drafts: int = 0
+    processed: int = 0
+    skipped: int = 0
+    faults: list[dict[str, Json]] = field(default_factory=list)
+    fault_count: int = 0
+    notices: list[str] = field(default_factory=list)
+
+    async def run(self, resume: bool) -> dict[str, Json]:
+        """The statistics, once every draft has its record, or a budget has ended it."""
+        started = time.perf_counter()
+        with locked(self.out_dir):
+            ledger = self._opened(resume)
+            try:
+                self._write_manifest(None)
+                # A plain function is called in the order of the drafts, and never twice at a time.
+                limit = 1 if self.critic.in_turn else _WINDOW
+                pending = self._pending(ledger)
+                made = run_bounded(self.unfinished.taken(pending), self._critique, limit=limit)
+                async with aclosing(made):
+                    async for record in made:
+                        if record is not None:
+                            ledger.append(record)
+                            self.processed += 1
+                self.unfinished.write()
+                # The rest of the file is read only now that no request waits for its answer.
+                self.left = self.unfinished.left + sum(1 for _ in pending)
+                ledger.sweep()
+                tally = CritiqueTally.of(ledger.records())
+            finally:
+                ledger.close()
+            return self._finish(ledger, tally, time.perf_counter() - started)
+
+    def rehearse(self, resume: bool) -> dict[str, Json]:
+        """What a pass would do: how many drafts are asked about, and how long their prompts are."""
+        done: dict[str, Json] = {"dry_run": True, "prompt_characters": 0}
+        path = self.out_dir / CRITIQUES
+        ledger = Ledger(path)
+        if resume and path.exists():
+            ledger.read()
+        for draft in self._pending(ledger):
+            self.processed += 1
+            length = self.critic.prompt_length(draft)
+            known = done["prompt_characters"]
+            done["prompt_characters"] = None if length is None or known is None else known + length
+        tally = CritiqueTally.of(ledger.records() if resume and path.exists() else ())
+        self._warn()
+        done |= {"pending": self.processed}
+        self.processed = 0
+        return {**self._counted(tally), **done}
+
+    def _opened(self, resume: bool) -> Ledger:
+        path = self.out_dir / CRITIQUES
+        if resume:
+            self.notices += setup_changes(self.out_dir / MANIFEST, self.setup)
+            self.unfinished.read()
+        else:
+            self.notices += set_all_aside([path, self.out_dir / UNFINISHED])
+        ledger = Ledger(path)
+        ledger.open()
+        self.notices += ledger.notices[:MOST_FAULTS]
+        return ledger
+
+    def _pending(self, ledger: Ledger) -> Iterator[Draft]:
+        """The drafts that are to be critiqued, in order; the others are counted."""
+        seen = _Seen()
+        for found in read_drafts(self.drafts_path):
+            if self.limit is not None and self.drafts >= self.limit:
+                return
+            if isinstance(found, LineFault):
+                self._tell(found)
+                continue
+            first = seen.first_line(found.id, found.line)
+            if first is not None:
+                self._tell(LineFault(found.line, f"the id stands in line {first} already", found.id))
+                continue
+            self.drafts += 1
+            known = ledger.known(found.id)
+            changed = known is not None and known.digest not in (None, found.digest)
+            if known is not None and not changed and not (known.failed and self.retry_errors):
+                self.skipped += 1
+                self.unfinished.forget(found.id, found.digest)
+                continue
+            yield found
+
+    async def _critique(self, draft: Draft) -> dict[str, Json] | None:
+        async def ask(begun: dict[str, Json]) -> dict[str, Json]:
+            return critique_record(draft, await self.critic.critique(draft, begun))
+
+        return await self.unfinished.work(draft.id, draft.digest, ask)
+
+    def _tell(self, fault: LineFault) -> None:
+        self.fault_count += 1
+        if len(self.faults) < MOST_FAULTS:
+            self.faults.append(fault._asdict())
+
+    def _finish(self, ledger: Ledger, tally: CritiqueTally, seconds: float) -> dict[str, Json]:
+        if self.unfinished.ended_by is not None:
+            self.notices.append(self.unfinished.told(self.left, self.drafts))
+        self._warn()
+        stats = {**self._counted(tally), "seconds": seconds}
+        self._write_manifest(tally)
+        write_json(self.out_dir / STATS, stats)
+        return stats
+
+    def _counted(self, tally: CritiqueTally) -> dict[str, Json]:
+        return {
+            "total": self.drafts,
+            "processed": self.processed,
+            "skipped": self.skipped,
+            **tally.to_dict(),
+            "stopped": self.unfinished.limit,
+            "left": self.left,
+            "faults": self.faults,
+            "fault_count": self.fault_count,
+            "notices": self.notices,
+        }
+
+    def _write_manifest(self, tally: CritiqueTally | None) -> None:
+        counts = counts_of(self.drafts, self.processed, self.skipped, tally)
+        stopped = self.unfinished.limit
+        told = {
+            "finished": tally is not None and stopped is None,
+            "stopped": stopped,
+            "left": self.left,
+            "faults": self.faults,
+            "notices": self.notices,
+        }
+        write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
+
+    def _warn(self) -> None:
+        """Tells of lines that gave no draft, and of what else is to be known."""
+        if self.fault_count:
+            shown = "; ".join(f"line {one['line']}: {one['fault']}" for one in self.faults[:3])
+            more = " …" if self.fault_count > 3 else ""
+            count = f"{self.fault_count} line{'s' if self.fault_count != 1 else ''}"
+            self.notices.append(f"{count} of {self.drafts_path.name} passed over: {shown}{more}")
+        for notice in self.notices:
+            warnings.warn(notice, RuntimeWarning, stacklevel=2)
+
+
+class _Seen:
+    """Ids with the line of the first draft that has it; on disk, so that memory does not grow."""
+
+    def __init__(self) -> None:
+        self._ids = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._ids.execute("PRAGMA journal_mode=OFF")
+        self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID")
+
+    def first_line(self, key: str, line: int) -> int | None:
+        """The line on which the id stood first; None where it is new."""
+        added = self._ids.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (key, line)).rowcount
+        if added:
+            return None
+        found: int = self._ids.execute("SELECT line FROM ids WHERE id = ?", (key,)).fetchone()[0]
+        return found

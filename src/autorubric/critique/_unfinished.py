@@ -1,0 +1,97 @@
+"""Drafts that a budget left unfinished: what was answered of them, kept for the pass that goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from autorubric.critique._ledger import write_json
+from autorubric.critique._manifest import VERSION
+from autorubric.critique._schema import digest_of
+from autorubric.errors import BudgetError
+from autorubric.values import Json
+
+T = TypeVar("T")
+
+
+class Unfinished:
+    """Has drafts worked on until a budget ends it, and keeps what was answered of those under way then.
+
+    The file is written once, when the pass ends: there are never more drafts in it than were under way.
+
+    Args:
+        path: The file; there is none where nothing is unfinished.
+        basis: What answers depend on beside the draft, as a digest. Those of another basis are not used, and
+            stay where they are.
+
+    Attributes:
+        ended_by: The error of the budget; None where there was room for everything.
+        left: Drafts that were begun and are not finished.
+    """
+
+    def __init__(self, path: Path, basis: str) -> None:
+        self._path, self._basis = path, basis
+        self._drafts: dict[str, dict[str, Any]] = {}
+        self.ended_by: BudgetError | None = None
+        self.left = 0
+
+    def read(self) -> None:
+        """Reads what an earlier pass kept."""
+        try:
+            self._drafts = dict(json.loads(self._path.read_text(encoding="utf-8"))["drafts"])
+        # What cannot be read is asked for again.
+        except (OSError, ValueError, KeyError, TypeError):
+            return
+
+    def taken(self, waiting: Iterator[T]) -> Iterator[T]:
+        """The items in order, until the budget is used up; those after that are not taken."""
+        while self.ended_by is None:
+            item = next(waiting, None)
+            if item is None:
+                return
+            yield item
+
+    async def work(self, key: str, digest: str, ask: Callable[[dict[str, Json]], Awaitable[T]]) -> T | None:
+        """What asking about a draft came to; None where the budget had no room for all of it.
+
+        Args:
+            key: The draft's id.
+            digest: What is asked about, as a digest.
+            ask: Is given what was answered before, adds to it, and asks for the rest.
+        """
+        place = self._place(key, digest)
+        begun: dict[str, Json] = self._drafts.pop(place, {}).get("answered", {})
+        try:
+            return await ask(begun)
+        except BudgetError as error:
+            self.ended_by = self.ended_by or error
+            self.left += 1
+            if any(begun.values()):
+                self._drafts[place] = {"id": key, "answered": begun}
+            return None
+
+    @property
+    def limit(self) -> str | None:
+        """The limit that was reached, `max_calls` or `max_cost`; None where none was."""
+        return None if self.ended_by is None else self.ended_by.limit
+
+    def forget(self, key: str, digest: str) -> None:
+        """Drops what was answered of a draft that has its record."""
+        self._drafts.pop(self._place(key, digest), None)
+
+    def write(self) -> None:
+        """Writes what is kept, in one piece."""
+        if self._drafts:
+            write_json(self._path, {"version": VERSION, "drafts": self._drafts})
+        else:
+            self._path.unlink(missing_ok=True)
+
+    def _place(self, key: str, digest: str) -> str:
+        """Under which digest answers stand: of the draft, and of all else that they depend on."""
+        return digest_of([self._basis, key, digest])
+
+    def told(self, left: int, total: int) -> str:
+        """What a notice says of a pass that the budget ended."""
+        return f"stopped: {self.ended_by}; {left} of {total} drafts are left for a pass that resumes"
