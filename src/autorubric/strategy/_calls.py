@@ -61,8 +61,9 @@ def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) 
 
 
 def is_yielding(given: Any) -> bool:
-    """Whether it is a function that yields, sync or async."""
-    return inspect.isgeneratorfunction(given) or inspect.isasyncgenfunction(given)
+    """Whether it is a function that yields, sync or async, or an object that is called as one."""
+    functions = (given, getattr(type(given), "__call__", None))
+    return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
 
 
 def name_of(given: Any) -> str:

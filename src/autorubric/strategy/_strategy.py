@@ -78,7 +78,9 @@ class Strategy:
         Args:
             generate: Makes candidates: a model's name, `LLM(name)`, or a sync or async function of `(prompt)`
                 or `(prompt, attempt)`; the `Attempt` is its number, and has the hints as data. One that
-                yields is begun once a round and gives its candidates one by one, while others are judged.
+                yields is begun once a round and gives its candidates one by one, while others are judged; so
+                does a generator that a function returns. A generator itself, sync or async, gives those of
+                all rounds in turn, and is left open.
             prompt: What is wanted. After a failed round a text has the hints at its end.
             context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
             reevaluate: Fresh votes, with sample indices of their own, on which each criterion judges the
