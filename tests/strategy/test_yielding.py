@@ -208,8 +208,10 @@ async def test_a_cancelled_run_leaves_a_busy_generator_to_itself() -> None:
         yield "late"
 
     task = asyncio.create_task(Strategy().run(generate, "p"))
-    await until(busy.is_set)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    free.set()
+    try:
+        await until(busy.is_set)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    finally:
+        free.set()

@@ -7,7 +7,14 @@ sent.
 
 from __future__ import annotations
 
-from autorubric.llm._budget import Budget, Spending, SpendingLimit, budget_in_force, spending_within
+from autorubric.llm._budget import (
+    Budget,
+    Spending,
+    SpendingLimit,
+    SpendingLimitName,
+    budget_in_force,
+    spending_within,
+)
 from autorubric.llm._cache import CacheStats, ReplyCache
 from autorubric.llm._client import LLMClient, generate, generate_sync
 from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
@@ -37,6 +44,7 @@ __all__ = [
     "Role",
     "Spending",
     "SpendingLimit",
+    "SpendingLimitName",
     "ThinkingConfig",
     "ThinkingLevel",
     "Transport",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal, NamedTuple, Protocol
@@ -60,7 +62,7 @@ class SpendingLimit:
 
     Requests that wait for room go on as others turn out cheaper than estimated; the budget is used up when
     no request is in flight and the next does not fit in. So it may be exceeded only by what the requests in
-    flight cost beyond their estimates.
+    flight cost beyond their estimates. Requests may come from several threads, each with a loop of its own.
 
     Args:
         max_calls: Most requests that are sent, re-asked and retried ones included; None for no limit.
@@ -82,7 +84,8 @@ class SpendingLimit:
         self.reached: SpendingLimitName | None = None
         self._reserved = 0.0
         self._running = 0
-        self._changed = asyncio.Event()
+        self._lock = threading.Lock()
+        self._waiting: list[Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
         """Sets one request aside, once there is room for it.
@@ -90,19 +93,16 @@ class SpendingLimit:
         Raises:
             BudgetError: There is no room, and there will be none.
         """
-        while not self._fits(cost):
-            self._changed.clear()
-            await self._changed.wait()
-        self.calls += 1
-        self._running += 1
-        self._reserved += cost
+        while (room := self._take(cost)) is not None:
+            await asyncio.wrap_future(room)
 
     async def settle(self, reserved: float, cost: float) -> None:
         """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
-        self._running -= 1
-        self._reserved = self._reserved - reserved if self._running else 0.0
-        self.cost += cost
-        self._changed.set()
+        with self._lock:
+            self._running -= 1
+            self._reserved = self._reserved - reserved if self._running else 0.0
+            self.cost += cost
+            self._wake()
 
     @property
     def is_set(self) -> bool:
@@ -119,6 +119,17 @@ class SpendingLimit:
         # Where another process keeps the budget, this one shows what stands there.
         self.calls, self.cost, self.reached = told
 
+    def _take(self, cost: float) -> Future[None] | None:
+        """Sets one request aside; where there is no room yet, what ends when there may be."""
+        with self._lock:
+            if not self._fits(cost):
+                self._waiting.append(room := Future())
+                return room
+            self.calls += 1
+            self._running += 1
+            self._reserved += cost
+        return None
+
     def _fits(self, cost: float) -> bool:
         if self.reached is None and self._max_calls is not None and self.calls >= self._max_calls:
             self._reach("max_calls")
@@ -133,7 +144,14 @@ class SpendingLimit:
 
     def _reach(self, limit: SpendingLimitName) -> None:
         self.reached = limit
-        self._changed.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for room in waiting:
+            # Whoever waited may have been cancelled.
+            if room.set_running_or_notify_cancel():
+                room.set_result(None)
 
     def __str__(self) -> str:
         if self.reached == "max_calls":
@@ -144,13 +162,50 @@ class SpendingLimit:
         )
 
 
+class _Both:
+    """Two budgets that hold at once.
+
+    Args:
+        inner: The budget of the block within.
+        outer: The budget of the block around it.
+    """
+
+    def __init__(self, inner: Budget, outer: Budget) -> None:
+        self.inner = inner
+        self._outer = outer
+        self.counts_cost = inner.counts_cost or outer.counts_cost
+
+    async def reserve(self, cost: float) -> None:
+        """Sets one request aside in both, once there is room.
+
+        Raises:
+            BudgetError: One of them has no room, and there will be none.
+        """
+        await self.inner.reserve(cost)
+        try:
+            await self._outer.reserve(cost)
+        except BaseException:
+            await self.inner.settle(cost, 0.0)
+            raise
+
+    async def settle(self, reserved: float, cost: float) -> None:
+        """Tells both what a request cost."""
+        await self.inner.settle(reserved, cost)
+        await self._outer.settle(reserved, cost)
+
+
 _BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)
 
 
 @contextmanager
 def spending_within(budget: Budget | None) -> Iterator[None]:
-    """Has every request that is sent from within the block, and from tasks begun there, ask the budget."""
-    token = _BUDGET.set(budget)
+    """Has every request that is sent from within the block, and from tasks begun there, ask the budget.
+
+    Within another such block it asks both; with None nothing is asked.
+    """
+    outer = _BUDGET.get()
+    nested = budget is not None and outer is not None and budget is not outer
+    token = _BUDGET.set(_Both(budget, outer) if nested else budget)  # type: ignore[arg-type]
     try:
         yield
     finally:
@@ -158,8 +213,9 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
 
 
 def budget_in_force() -> Budget | None:
-    """The budget of the block of `spending_within` that runs now; None outside of all."""
-    return _BUDGET.get()
+    """The budget of the innermost block of `spending_within` that runs now; None outside of all."""
+    budget = _BUDGET.get()
+    return budget.inner if isinstance(budget, _Both) else budget
 
 
 class Spend:
@@ -182,7 +238,7 @@ class Spend:
             BudgetError: It has none, or counts cost and the model's price is not known.
             ProviderError: The inner transport got no reply.
         """
-        budget = budget_in_force()
+        budget = _BUDGET.get()
         return self._inner.send(request) if budget is None else self._within(budget, request)
 
     async def _within(self, budget: Budget, request: ModelRequest) -> ModelReply:
