@@ -74,9 +74,7 @@ async def test_no_more_requests_than_allowed_within_a_round(openai_server: OpenA
     """Eight candidates ask three times each; twenty requests are sent, and the history is there."""
     openai_server.script({"do": "answer", "payload": rated(True)}, repeat="last")
     strategy = Strategy(QualitativeCriteria("Good?", judging(openai_server), 3, 3, 3), num_candidates=8)
-    result = await strategy.run(
-        lambda prompt, attempt: f"text {attempt}", "p", max_calls=20, reevaluate=2
-    )
+    result = await strategy.run(lambda prompt, attempt: f"text {attempt}", "p", max_calls=20, reevaluate=2)
     assert len(openai_server.log()) == 20
     assert (result.iterations, len(result.candidates), result.stopped) == (1, 8, "max_calls")
     assert result.spending is not None and result.spending.calls == 20
@@ -91,7 +89,7 @@ async def test_no_more_requests_than_allowed_within_a_round(openai_server: OpenA
 
 @in_loop
 async def test_no_round_begins_without_a_request_left(openai_server: OpenAIServer) -> None:
-    """A limit that ends with a round makes no candidates for another; one that no request met stops nothing."""
+    """No candidates are made for a round that could ask nothing; a limit that nothing met stops nothing."""
     openai_server.script({"do": "answer", "payload": rated(False)}, repeat="last")
     strategy = Strategy(QualitativeCriteria("Good?", judging(openai_server)), None, 3, 2)
     result = await strategy.run(lambda prompt: "text", "p", max_calls=4)

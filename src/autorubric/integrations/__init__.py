@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         assert_rubric_async as assert_rubric_async,
     )
     from autorubric.integrations._mcp import HttpAddress
-    from autorubric.integrations._mcp_tools import ToolServer
+    from autorubric.integrations._mcp_calls import ToolServer
     from autorubric.integrations._rewards import (
         as_async_reward as as_async_reward,
         as_reward as as_reward,

@@ -123,7 +123,8 @@ class SpendingLimit:
         """Sets one request aside; where there is no room yet, what ends when there may be."""
         with self._lock:
             if not self._fits(cost):
-                self._waiting.append(room := Future())
+                room: Future[None] = Future()
+                self._waiting.append(room)
                 return room
             self.calls += 1
             self._running += 1

@@ -62,7 +62,8 @@ def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) 
 
 def is_yielding(given: Any) -> bool:
     """Whether it is a function that yields, sync or async, or an object that is called as one."""
-    functions = (given, getattr(type(given), "__call__", None))
+    called = getattr(type(given), "__call__", None)  # noqa: B004 - to look at it, and not whether it is there
+    functions = (given, called)
     return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
 
 

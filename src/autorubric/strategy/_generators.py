@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -12,7 +13,9 @@ from autorubric.strategy._calls import called, is_yielding, name_of
 from autorubric.strategy._candidates import Attempt, Generated
 from autorubric.strategy._yielding import Given, Returning, Yielding, is_stream
 
-GeneratorLike: TypeAlias = Any
+GeneratorLike: TypeAlias = (
+    str | LLMConfig | LLMClient | Callable[..., Any] | Iterator[Any] | AsyncIterator[Any]
+)
 """A model's name, an `LLMConfig` or `LLMClient`, a sync or async function of `(prompt)` or
 `(prompt, attempt)`, which returns a candidate or yields those of a round, or a generator of candidates."""
 
@@ -42,9 +45,9 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
         return _Model(client=LLMClient(given), own=True)
     if isinstance(given, LLMClient):
         return _Model(client=given, own=False)
-    if is_yielding(given):
-        return Yielding(given, name_of(given))
     if callable(given):
+        if is_yielding(given):
+            return Yielding(given, name_of(given))
         return Returning(called(given, "generate", ("prompt", "attempt")))
     if is_stream(given):
         return Given(given, name_of(given))

@@ -16,7 +16,7 @@ from autorubric.strategy._hints import Hint, HintStyle, with_hints
 from autorubric.strategy._limits import Limits
 from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.strategy._sampling import check_count
-from autorubric.strategy._steps import Outcome, Step, StepLike, cost_step, verify_step
+from autorubric.strategy._steps import CostLike, Outcome, Step, VerifyLike, cost_step, verify_step
 
 T = TypeVar("T")
 
@@ -44,8 +44,8 @@ class Strategy:
 
     def __init__(
         self,
-        verify: StepLike = None,
-        cost: StepLike = None,
+        verify: VerifyLike = None,
+        cost: CostLike = None,
         max_iterations: int = 3,
         num_candidates: int = 3,
         *,
@@ -84,8 +84,8 @@ class Strategy:
                 all rounds in turn, and is left open.
             prompt: What is wanted. After a failed round a text has the hints at its end.
             context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
-            reevaluate: Fresh votes, with sample indices of their own, on which each criterion, of `verify` and
-                of `cost`, judges the winner again; a rubric is graded so often. 0 for none.
+            reevaluate: Fresh votes, with sample indices of their own, on which the criteria of `verify` and
+                of `cost` judge the winner again; a rubric is graded so often. 0 for none.
             max_calls: Most requests that are sent to models, re-asked and retried ones included. One that
                 there is no room for is not sent: its candidate has an error, the others are finished, the
                 winner is chosen of those, no further round and no reevaluation begins, and the result says

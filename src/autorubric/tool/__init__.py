@@ -6,6 +6,7 @@
 Everything about a request that goes wrong comes back as `{"ok": false, "error": ...}`.
 """
 
+from autorubric.tool._audit import AuditError, append_line, call_line, log_refusal, text_facts
 from autorubric.tool._definitions import (
     DESCRIPTION,
     TITLE,
@@ -27,6 +28,7 @@ from autorubric.tool._refine import Refinement, RefineRound, refine_until, refin
 from autorubric.tool._request import MOST_BYTES, CritiqueRequest, read_request
 from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
 from autorubric.tool._standard import STANDARD, rubric_of
+from autorubric.tool._turns import in_turn, unavailable
 from autorubric.tool._workspace import Workspace
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "STANDARD",
     "TITLE",
     "WIRE_NAME",
+    "AuditError",
     "CriterionScore",
     "CritiqueRequest",
     "CritiqueResponse",
@@ -48,9 +51,13 @@ __all__ = [
     "Refinement",
     "Workspace",
     "anthropic_definition",
+    "append_line",
+    "call_line",
     "critique_evaluate",
     "critique_evaluate_sync",
+    "in_turn",
     "input_schema",
+    "log_refusal",
     "openai_definition",
     "output_schema",
     "provider_table",
@@ -58,4 +65,6 @@ __all__ = [
     "refine_until",
     "refine_until_sync",
     "rubric_of",
+    "text_facts",
+    "unavailable",
 ]

@@ -87,7 +87,7 @@ class Refinement:
         return self.best.response
 
 
-async def refine_until(
+async def refine_until(  # noqa: PLR0913 - the public contract
     content: str,
     revise: Revise,
     criteria: str | Sequence[str],
@@ -152,7 +152,7 @@ async def refine_until(
     return Refinement(rounds=tuple(rounds), stopped=stopped)
 
 
-def refine_until_sync(
+def refine_until_sync(  # noqa: PLR0913 - the public contract
     content: str,
     revise: Revise,
     criteria: str | Sequence[str],
