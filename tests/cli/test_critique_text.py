@@ -189,6 +189,12 @@ def test_tools_prints_definitions(cli: Cli) -> None:
     """`tools` prints the function definition in either style, and refuses others."""
     assert cli("tools").json == openai_definition()
     assert cli("tools", "--format", "anthropic").json == anthropic_definition()
+    grade = cli("tools", "--tool", "grade").json["function"]
+    assert grade["parameters"]["required"] == ["text", "rubric"]
+    every = cli("tools", "--tool", "all", "--format", "anthropic").json
+    assert [one["name"] for one in every] == ["critique_evaluate", "grade", "compute_metrics"]
+    assert every[0] == anthropic_definition()
+    assert "no tool 'other'" in cli("tools", "--tool", "other").err
     refused = cli("tools", "--format", "other")
     assert refused.code == 2 and "openai or anthropic" in refused.err
 

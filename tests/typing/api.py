@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal, assert_type
 import pandas as pd
 
 import autorubric as ar
+from autorubric.integrations import call_tool
+from autorubric.values import Json
 
 Rows = list[list[int | None]]
 
@@ -389,6 +391,8 @@ async def tools() -> None:
     table = ar.ProviderTable(providers=(ar.Provider("gpt-4.1-mini", fast=True, name="mini"),))
     assert_type(await ar.critique_evaluate(request, providers=table), ar.CritiqueResponse)
     assert_type(ar.critique_evaluate_sync({"content": "A text.", "criteria": "clarity"}), ar.CritiqueResponse)
+    called = await call_tool("grade", {"text": "A text.", "rubric": "rubric.yaml"}, providers=table)
+    assert_type(called["ok"], Json)
     refined = await ar.refine_until("A text.", lambda content, _: content, "clarity", max_calls=9)
     assert_type(refined.content, str)
     assert_type(ar.refine_until_sync("A text.", lambda content, _: content, "clarity").passed, bool)

@@ -23,10 +23,14 @@ from autorubric.tool import (
     WIRE_NAME,
     Progress,
     Provider,
+    Providers,
+    Workspace,
     critique_evaluate,
     in_turn,
     input_schema,
     output_schema,
+    plain_schema,
+    provider_table,
     text_facts,
 )
 from autorubric.types import EnsembleEvaluationReport
@@ -251,7 +255,7 @@ TOOLS: Final = (
             "Grade a text against a rubric: for each criterion an answer with its reason, and one score from "
             "0 to 1."
         ),
-        input_schema=GradeArguments.model_json_schema(),
+        input_schema=plain_schema(GradeArguments.model_json_schema()),
         output_schema=_answer_schema(
             provider={"type": ["string", "null"]},
             fallback_from={"type": "object"},
@@ -267,9 +271,48 @@ TOOLS: Final = (
             "Measure how far the judges of a stored run agree with the labels that people gave: accuracy, "
             "kappa and further figures, in all and for each criterion. Asks no judge."
         ),
-        input_schema=MetricsArguments.model_json_schema(),
+        input_schema=plain_schema(MetricsArguments.model_json_schema()),
         output_schema=_answer_schema(run={"type": "string"}, metrics={"type": "object"}),
         call=_metrics,
     ),
 )
 """What is served, in the order in which it is listed."""
+
+
+def tool_named(name: str) -> ServedTool:
+    """The tool of that name.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+    found = next((one for one in TOOLS if one.name == name), None)
+    if found is None:
+        raise ArgumentError(f"no tool {name!r}; there are {', '.join(one.name for one in TOOLS)}")
+    return found
+
+
+async def call_tool(
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    providers: Providers = None,
+    root: str | Path = ".",
+    timeout: float = 30.0,  # noqa: ASYNC109 - the public contract
+) -> dict[str, Json]:
+    """What a tool answers to a call by a model, as over MCP: `{"ok": false, "error": …}` where it cannot.
+
+    Args:
+        name: The tool: `critique_evaluate`, `grade` or `compute_metrics`.
+        arguments: What the model calls it with.
+        providers: Evaluators by name, a `ProviderTable`, or the path of one.
+        root: The folder that rubric files, run folders and datasets are confined to.
+        timeout: Seconds that the call may take.
+
+    Raises:
+        ArgumentError: There is no such tool, no table, or no such folder.
+        FileError: The table cannot be read, or has faults.
+    """
+    tool = tool_named(name)
+    folder = Workspace.at(str(root)).root
+    server = ToolServer(providers=provider_table(providers), root=folder, timeout=timeout)
+    return dict((await tool.call(server, arguments, None)).content)

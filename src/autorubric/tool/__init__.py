@@ -15,6 +15,7 @@ from autorubric.tool._definitions import (
     input_schema,
     openai_definition,
     output_schema,
+    plain_schema,
 )
 from autorubric.tool._evaluate import Progress, critique_evaluate, critique_evaluate_sync
 from autorubric.tool._providers import (
@@ -60,6 +61,7 @@ __all__ = [
     "log_refusal",
     "openai_definition",
     "output_schema",
+    "plain_schema",
     "provider_table",
     "read_request",
     "refine_until",
