@@ -142,6 +142,43 @@ def test_usage_errors_are_two(
     assert not openai_server.log()
 
 
+@pytest.mark.parametrize(
+    ("more", "size"),
+    [
+        (("--fail-under", "A"), None),
+        (("--timeout", "0"), None),
+        (("--scale", "stars"), None),
+        (("--provider", "custom:none"), 24),
+        (("--criteria", "none.yaml"), 24),
+    ],
+)
+def test_a_refused_request_leaves_an_audit_line(
+    cli: Cli, config: str, tmp_path: Path, more: tuple[str, ...], size: int | None
+) -> None:
+    """What is refused before anybody is asked is written down as what is asked, each call once."""
+    table = json.loads((tmp_path / config).read_text(encoding="utf-8"))
+    (tmp_path / config).write_text(json.dumps({**table, "audit_path": "audit.jsonl"}), encoding="utf-8")
+    assert cli(*CALL, "--config", config, *more).code == 2
+    assert cli("critique-text", "none.md", "--criteria", "style", "--config", config).code == 2
+    assert cli(*CALL, "--config", config).code == 0
+    lines = [json.loads(one) for one in (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(one["ok"], one["error_code"]) for one in lines] == [
+        (False, "request"),
+        (False, "request"),
+        (True, None),
+    ]
+    assert lines[0].get("content_bytes") == size
+    assert all(one["tool"] == "critique.evaluate" and "content" not in one for one in lines)
+
+
+def test_a_refusal_that_cannot_be_logged_is_told(cli: Cli, config: str, tmp_path: Path) -> None:
+    """The audit log that cannot be written is an error of the command."""
+    table = json.loads((tmp_path / config).read_text(encoding="utf-8"))
+    (tmp_path / config).write_text(json.dumps({**table, "audit_path": "none/a.jsonl"}), encoding="utf-8")
+    done = cli(*CALL, "--config", config, "--scale", "stars", "--json")
+    assert done.json["ok"] is False and "audit log" in done.json["error"]
+
+
 def test_no_provider_is_a_usage_error(cli: Cli, config: str) -> None:
     """Without a table the command says how to give one; a missing file is told."""
     assert "AUTORUBRIC_PROVIDERS" in cli(*CALL).err
@@ -152,6 +189,12 @@ def test_tools_prints_definitions(cli: Cli) -> None:
     """`tools` prints the function definition in either style, and refuses others."""
     assert cli("tools").json == openai_definition()
     assert cli("tools", "--format", "anthropic").json == anthropic_definition()
+    grade = cli("tools", "--tool", "grade").json["function"]
+    assert grade["parameters"]["required"] == ["text", "rubric"]
+    every = cli("tools", "--tool", "all", "--format", "anthropic").json
+    assert [one["name"] for one in every] == ["critique_evaluate", "grade", "compute_metrics"]
+    assert every[0] == anthropic_definition()
+    assert "no tool 'other'" in cli("tools", "--tool", "other").err
     refused = cli("tools", "--format", "other")
     assert refused.code == 2 and "openai or anthropic" in refused.err
 

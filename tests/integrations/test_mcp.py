@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ import pytest
 from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.integrations import build_mcp_server, http_address
-from autorubric.integrations._mcp_tools import TOOLS, ToolServer
-from autorubric.judges import FunctionJudge
+from autorubric.integrations._mcp_calls import ToolServer
+from autorubric.integrations._mcp_tools import TOOLS
+from autorubric.judges import FunctionJudge, JudgeReply
 from autorubric.tool import provider_table
+from autorubric.values import TokenUsage
 from tests.doubles import in_loop, until
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import REPLY, REQUEST, hang
@@ -141,10 +144,13 @@ def line(result: CallToolResult) -> str:
 
 
 async def cancelled(
-    session: ClientSession, arguments: dict[str, Any], is_under_way: Callable[[], bool]
+    session: ClientSession,
+    arguments: dict[str, Any],
+    is_under_way: Callable[[], bool],
+    tool: str = "critique_evaluate",
 ) -> None:
     """Calls, as the first request after the session's own, and cancels once it is under way."""
-    call = asyncio.create_task(session.call_tool("critique_evaluate", arguments))
+    call = asyncio.create_task(session.call_tool(tool, arguments))
     await until(is_under_way)
     params = CancelledNotificationParams(requestId=1)
     await session.send_notification(ClientNotification(CancelledNotification(params=params)))
@@ -208,7 +214,7 @@ async def test_cancel_and_timeout(session_over: Any, folder: Path, openai_server
         assert not (await session.call_tool("critique_evaluate", {**REQUEST, "provider": "gpt4"})).isError
     async with session_over(folder, "--timeout", "0.5") as session:
         timed_out = await session.call_tool("critique_evaluate", slow)
-        assert line(timed_out) == "✗ Evaluation timed out after 0.5 s"
+        assert line(timed_out) == "✗ Provider 'claude' is not available: no answer within 0.5 s"
         assert (await session.list_tools()).tools
 
 
@@ -350,6 +356,98 @@ async def test_grading_goes_to_the_next_and_never_guesses(folder: Path) -> None:
 
 
 @in_loop
+async def test_grading_leaves_a_provider_that_hangs(folder: Path) -> None:
+    """Each but the last has a share of the time, and the next is asked; a named one is told."""
+
+    async def silent(asked: Any) -> str:
+        await asyncio.Event().wait()
+        return "MET"
+
+    judges = {
+        "gpt4": FunctionJudge(function=silent, judge_id="silent"),
+        "claude": FunctionJudge(function=lambda asked: "MET", judge_id="quick"),
+    }
+    given = {"text": "x", "rubric": "rubric.yaml"}
+    server = build_mcp_server(ToolServer(providers=provider_table(judges), root=folder, timeout=6.0))
+    async with create_connected_server_and_client_session(server) as session:
+        content = (await session.call_tool("grade", given)).structuredContent
+        assert content is not None and (content["ok"], content["provider"]) == (True, "claude")
+        assert "no answer within" in content["fallback_from"]["gpt4"]
+    table = provider_table({**judges, "claude": judges["gpt4"]})
+    server = build_mcp_server(ToolServer(providers=table, root=folder, timeout=0.2))
+    async with create_connected_server_and_client_session(server) as session:
+        named = await session.call_tool("grade", {**given, "provider": "gpt4"})
+        assert line(named) == "✗ Provider 'gpt4' is not available: no answer within 0.2 s"
+        nobody = await session.call_tool("grade", given)
+        assert line(nobody).startswith("✗ it took more than 0.2 s; gpt4: ")
+
+
+@in_loop
+async def test_every_call_leaves_an_audit_line(folder: Path) -> None:
+    """Of each tool, also of calls that are refused, fail, run out of time or are cancelled; without texts."""
+    log = folder / "audit.jsonl"
+    reached = asyncio.Event()
+
+    async def judge(asked: Any) -> Any:
+        if asked.submission.text == "down":
+            raise ReplyError("down")
+        if asked.submission.text == "hang":
+            reached.set()
+            await asyncio.Event().wait()
+        return JudgeReply(answer="MET", usage=TokenUsage(total_tokens=7), cost=0.25)
+
+    table = provider_table({"gpt4": FunctionJudge(function=judge, judge_id="judge")})
+    table = replace(table, audit_path=log)
+    server = build_mcp_server(ToolServer(providers=table, root=folder))
+    async with create_connected_server_and_client_session(server) as session:
+        for text in ("Paris is a secret.", "down"):
+            await session.call_tool("grade", {"text": text, "rubric": "rubric.yaml"})
+        await session.call_tool("grade", {"text": "Paris is a secret."})
+        await session.call_tool("compute_metrics", {"run": "run"})
+        await session.call_tool("compute_metrics", {"run": "none"})
+    async with create_connected_server_and_client_session(server) as session:
+        with pytest.raises(McpError, match="cancelled"):
+            await cancelled(session, {"text": "hang", "rubric": "rubric.yaml"}, reached.is_set, "grade")
+    lines = [json.loads(one) for one in log.read_text(encoding="utf-8").splitlines()]
+    assert [(one["tool"], one["ok"], one["error_code"]) for one in lines] == [
+        ("grade", True, None),
+        ("grade", False, "provider"),
+        ("grade", False, "request"),
+        ("compute_metrics", True, None),
+        ("compute_metrics", False, "failed"),
+        ("grade", False, "cancelled"),
+    ]
+    assert "secret" not in log.read_text(encoding="utf-8")
+    first = lines[0]
+    assert (first["provider"], first["score"], first["tokens"], first["cost"]) == ("gpt4", 1.0, 7, 0.25)
+    assert first["content_bytes"] == 18 and len(first["content_sha256"]) == 64
+    assert first["criteria"] == ["capital"] and first["time"].endswith("+00:00")
+    assert lines[1]["failed_providers"] == {"gpt4": "JudgeError"}
+    assert (lines[3]["run"], lines[4]["run"]) == ("run", "none")
+    server = build_mcp_server(ToolServer(providers=replace(table, audit_content=True), root=folder))
+    async with create_connected_server_and_client_session(server) as session:
+        await session.call_tool("grade", {"text": "Paris.", "rubric": "rubric.yaml", "query": "Where?"})
+    last = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])
+    assert (last["content"], last["context"], last["reference"]) == ("Paris.", "Where?", None)
+
+
+@in_loop
+async def test_what_cannot_be_logged_is_not_done(folder: Path) -> None:
+    """Where the log cannot be written no judge is asked, and the answer says why."""
+    asked: list[Any] = []
+    table = provider_table({"gpt4": FunctionJudge(function=asked.append, judge_id="judge")})
+    table = replace(table, audit_path=folder / "none" / "audit.jsonl")
+    server = build_mcp_server(ToolServer(providers=table, root=folder))
+    async with create_connected_server_and_client_session(server) as session:
+        for tool, given in (
+            ("grade", {"text": "x", "rubric": "rubric.yaml"}),
+            ("compute_metrics", {"run": "run"}),
+        ):
+            assert "audit log" in line(await session.call_tool(tool, given))
+    assert asked == []
+
+
+@in_loop
 async def test_a_function_cannot_grade(folder: Path) -> None:
     """A provider that only reads prompts is refused by `grade`, and told."""
     server = build_mcp_server(ToolServer(providers=provider_table({"gpt4": hang}), root=folder))
@@ -397,6 +495,25 @@ def test_a_token_is_asked_for(folder: Path) -> None:
 
         for scheme in ("Bearer", "bearer"):
             assert asyncio.run(asyncio.wait_for(listed(scheme), 180)) == len(TOOLS)
+
+
+def test_off_the_loopback_it_serves_whoever_has_the_token(folder: Path) -> None:
+    """On all addresses of the machine a call with the token is answered, and one without it is not."""
+    with http_server(folder, "--host", "0.0.0.0", AUTORUBRIC_MCP_TOKEN=TOKEN) as url:
+        assert "//0.0.0.0:" in url
+        there = url.replace("0.0.0.0", "127.0.0.1")
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        for headers in ({}, {"Authorization": "Bearer another-token-of-some-length"}):
+            refused = httpx.post(there, headers=headers, json=body, **PATIENT)
+            assert (refused.status_code, refused.text) == (401, "Unauthorized")
+
+        async def measured() -> CallToolResult:
+            async with at(there, {"Authorization": f"Bearer {TOKEN}"}) as session:
+                return await session.call_tool("compute_metrics", {"run": "run"})
+
+        done = asyncio.run(asyncio.wait_for(measured(), 180))
+        assert not done.isError and done.structuredContent is not None
+        assert done.structuredContent["metrics"]["criterion_accuracy"] == 1.0
 
 
 def test_a_web_page_gets_nothing(folder: Path) -> None:

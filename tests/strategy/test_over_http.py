@@ -239,9 +239,9 @@ async def test_a_model_writes_candidates_that_a_cache_keeps_apart(
         2.0,
         2,
     )
-    assert (asked(openai_server, "writer"), asked(openai_server), asked(openai_server, "costs")) == (4, 12, 7)
+    assert (asked(openai_server, "writer"), asked(openai_server), asked(openai_server, "costs")) == (4, 15, 7)
     assert result.usage is not None
-    assert result.usage.total_tokens == (4 + 12 + 7) * 120
+    assert result.usage.total_tokens == (4 + 15 + 7) * 120
     last = [
         seen["body"]["messages"][-1]["content"]
         for seen in openai_server.log()

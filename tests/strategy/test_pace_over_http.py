@@ -53,7 +53,7 @@ async def test_faults_lose_no_candidate_no_vote_and_no_reevaluation(
     assert (result.errors, result.fallback_used, result.iterations) == ((), False, 1)
     assert [asked(openai_server, name) for name in ("writer", "judge", "costs")] == [
         2 + len(BROKEN),
-        2 * 3 + len(BROKEN) + len(MALFORMED),
+        2 * 3 + 4 + len(BROKEN) + len(MALFORMED),
         2 * 2 + 4 + len(BROKEN),
     ]
 
@@ -74,7 +74,7 @@ async def test_a_cache_answers_all_but_fresh_votes(openai_server: OpenAIServer, 
         assert sorted(one.content for one in again.candidates) == ["draft a", "draft b"]
         assert again.reevaluated_cost == (9.0 if fresh else None)
         counted.append(len(openai_server.log()))
-    assert counted == [0, 3, 0, 2]
+    assert counted == [0, 2 * 3, 0, 2 * 2]
 
 
 @in_loop
@@ -96,14 +96,18 @@ async def test_a_cache_keeps_no_reply_that_could_not_be_read(
 
 @in_loop
 async def test_what_models_take_is_counted_in_dollars(openai_server: OpenAIServer) -> None:
-    """With a model whose price is known a run stops at its most, and says what it took."""
+    """With a model whose price is known a run sends nothing that has no room, and says what it took."""
     openai_server.script(passing(False), repeat="last")
     judge = model(openai_server, "gpt-4o-mini", transport="litellm")
     strategy = Strategy(QualitativeCriteria("Good?", judge), None, 5, 2)
     result = await strategy.run(lambda prompt: "text", "p", max_cost=1e-9)
-    assert (result.iterations, result.max_cost_reached, asked(openai_server, "gpt-4o-mini")) == (1, True, 2)
-    assert result.spent is not None
-    assert 1e-9 < result.spent < 0.01
+    assert (result.iterations, result.max_cost_reached, asked(openai_server, "gpt-4o-mini")) == (1, True, 0)
+    result = await strategy.run(lambda prompt: "text", "p", max_cost=1.0)
+    assert (result.iterations, result.stopped, asked(openai_server, "gpt-4o-mini")) == (5, None, 10)
+    assert result.spent is not None and 1e-9 < result.spent < 0.01
+    assert result.spending is not None
+    assert result.spending.calls == 10
+    assert result.spending.cost == pytest.approx(result.spent)
 
 
 @in_loop

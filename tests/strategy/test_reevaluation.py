@@ -117,7 +117,7 @@ async def test_what_a_strategy_took_is_added_up() -> None:
     plain = Rubric([Criterion(name="good", requirement="It is good.")])
     threshold = RubricThreshold(plain, CriterionGrader(judges=[judge]), 0.5)
     result = await run(["a", "b"], verify=threshold, cost=threshold, reevaluate=2)
-    assert (result.spent, result.usage) == (3.0, TokenUsage(total_tokens=42))
+    assert (result.spent, result.usage) == (4.0, TokenUsage(total_tokens=56))
     assert (await run(["a"])).spent is None
 
 
@@ -147,3 +147,30 @@ async def test_a_rubric_judged_in_part_stands_behind_one_judged_whole() -> None:
     result = await run(["part", "whole"], cost=cost)
     assert [one.cost for one in result.candidates] == [0.5, 1.0]
     assert (result.winner, result.fallback_used) == ("whole", False)
+
+
+@in_loop
+async def test_verify_and_cost_are_both_asked_anew() -> None:
+    """A winner that passed by luck is told, beside what it costs on fresh votes."""
+    verify = QualitativeCriteria("Good?", SampleJudge(["yes", "no", "no"]))
+    cost = QuantitativeCriteria("Long?", SampleJudge([1, 7, 9]))
+    result = await run(["a"], verify=verify, cost=cost, reevaluate=2)
+    again = result.reevaluation
+    assert again is not None
+    assert (result.winner, again.verified, again.cost, again.error) == ("a", False, 8.0, None)
+    assert [one.value for one in again.evaluations if isinstance(one, SampledEvaluation)] == [False, 8.0]
+
+
+@in_loop
+async def test_what_goes_wrong_in_one_step_leaves_the_other() -> None:
+    """Each has a figure of its own, and what went wrong stands beside it."""
+    passes = iter([True])
+    cost = QuantitativeCriteria("Long?", SampleJudge([3, LOST]))
+    again = (await run(["a"], verify=lambda _: next(passes), cost=cost, reevaluate=1)).reevaluation
+    assert again is not None
+    assert (again.verified, again.cost) == (None, None)
+    assert "StopIteration" in (again.error or "")
+    assert (again.error or "").endswith("; too few of the fresh votes count")
+    well = (await run(["a"], verify=lambda _: True, cost=cost, reevaluate=1)).reevaluation
+    assert well is not None
+    assert (well.verified, well.cost, well.error) == (True, None, "too few of the fresh votes count")

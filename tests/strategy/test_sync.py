@@ -60,7 +60,7 @@ def test_the_twins_work_inside_a_running_loop() -> None:
 def test_errors_come_through() -> None:
     """What is raised is what the awaited one raises."""
     with pytest.raises(ArgumentError, match="generate"):
-        Strategy().run_sync(None, "p")
+        Strategy().run_sync(None, "p")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="candidate is None"):
         Strict("Good?", SampleJudge(["yes"])).verify_sync(None)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -9,7 +12,7 @@ import pytest
 
 from autorubric import Strategy
 from autorubric.errors import ArgumentError
-from tests.doubles import in_loop
+from tests.doubles import in_loop, until
 
 
 @in_loop
@@ -89,3 +92,126 @@ async def test_a_generator_that_takes_no_prompt_is_refused() -> None:
 
     with pytest.raises(ArgumentError, match="called with"):
         await Strategy().run(generate, "p")
+
+
+DRAFTS = ("aaa", "b", "xx", "y", "never")
+
+
+def one_by_one(prompt: str = "p") -> Iterator[str]:
+    """The drafts."""
+    yield from DRAFTS
+
+
+async def in_turn(prompt: str = "p") -> AsyncIterator[str]:
+    """The drafts, in the loop."""
+    for draft in DRAFTS:
+        yield draft
+
+
+class Called:
+    """Objects that are called."""
+
+    class Yielding:
+        def __call__(self, prompt: str) -> Iterator[str]:
+            yield from DRAFTS
+
+    class YieldingInTurn:
+        async def __call__(self, prompt: str) -> AsyncIterator[str]:
+            for draft in DRAFTS:
+                yield draft
+
+    class Returning:
+        def __call__(self, prompt: str) -> Any:
+            return in_turn(prompt)
+
+
+async def awaited(prompt: str) -> Any:
+    """Returns a generator once it is awaited."""
+    return one_by_one(prompt)
+
+
+def passes_it_on(prompt: str) -> Any:
+    """A plain function of two kinds of generator."""
+    return one_by_one(prompt)
+
+
+@pytest.mark.parametrize(
+    "generate",
+    [
+        passes_it_on,
+        lambda prompt: in_turn(prompt),
+        lambda prompt, attempt: one_by_one(prompt),
+        lambda prompt: iter(DRAFTS),
+        awaited,
+        Called.Yielding(),
+        Called.YieldingInTurn(),
+        Called.Returning(),
+        functools.partial(one_by_one),
+        functools.partial(passes_it_on),
+    ],
+)
+@in_loop
+async def test_whatever_returns_a_generator_gives_its_candidates(generate: Any) -> None:
+    """Functions, lambdas and objects that are called; each round begins at the first again."""
+    result = await Strategy(cost=len, num_candidates=4).run(generate, "p")
+    assert [one.content for one in result.candidates] == ["aaa", "b", "xx", "y"]
+    assert (result.winner, result.cost, result.errors) == ("b", 1.0, ())
+    again = await Strategy(lambda _: False, num_candidates=2, max_iterations=2).run(generate, "p")
+    assert [one.content for one in again.candidates] == ["aaa", "b", "aaa", "b"]
+
+
+@pytest.mark.parametrize("begin", [one_by_one, in_turn, lambda: iter(DRAFTS), lambda: map(str, DRAFTS)])
+@in_loop
+async def test_a_generator_gives_the_candidates_of_all_rounds(begin: Any) -> None:
+    """It cannot be begun anew, so that another round goes on where the last ended; it stays open."""
+    drafts = begin()
+    strategy = Strategy(lambda draft: draft == "xx", num_candidates=2)
+    result = await strategy.run(drafts, "p")
+    assert [one.content for one in result.candidates] == ["aaa", "b", "xx", "y"]
+    assert (result.winner, result.iterations) == ("xx", 2)
+    rest = await Strategy(num_candidates=3, max_iterations=1).run(drafts, "p")
+    assert rest.winner == "never"
+    assert "1 candidates, and more are asked for" in rest.candidates[1].errors[0].error
+
+
+@in_loop
+async def test_generators_that_are_not_taken_never_begin() -> None:
+    """A function that returns one is called for each candidate; one of them is begun, and ended."""
+    begun: list[int] = []
+    ended: list[int] = []
+
+    async def numbered(number: int) -> AsyncIterator[str]:
+        begun.append(number)
+        try:
+            yield "a"
+            yield "b"
+            yield "c"
+        finally:
+            ended.append(number)
+
+    async def generate(prompt: str, attempt: int) -> Any:
+        return numbered(attempt)
+
+    result = await Strategy(num_candidates=2).run(generate, "p")
+    assert [one.content for one in result.candidates] == ["a", "b"]
+    assert (begun, ended) == ([0], [0])
+
+
+@in_loop
+async def test_a_cancelled_run_leaves_a_busy_generator_to_itself() -> None:
+    """Whoever cancels gets the cancellation, though a step of the generator still blocks its thread."""
+    busy, free = threading.Event(), threading.Event()
+
+    def generate(prompt: str) -> Iterator[str]:
+        busy.set()
+        free.wait()
+        yield "late"
+
+    task = asyncio.create_task(Strategy().run(generate, "p"))
+    try:
+        await until(busy.is_set)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    finally:
+        free.set()

@@ -10,8 +10,10 @@ import pytest
 
 from autorubric.critic import Prompt
 from autorubric.errors import ArgumentError
+from autorubric.llm import LLMConfig, generate
 from autorubric.tool import CritiqueResponse, Provider, ProviderTable, refine_until, refine_until_sync
 from tests.doubles import in_loop
+from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask, failing, scored
 
 SECRET = "The launch code is 0000."
@@ -160,3 +162,25 @@ def test_a_revision_is_a_text() -> None:
     """What is no text is refused."""
     with pytest.raises(ArgumentError, match="it is to give the next content"):
         refine_until_sync("a", lambda *_: 5, ["wit"], providers={"gpt4": by_length})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("asks", "max_calls", "rounds"), [(False, 2, 3), (True, 2, 2), (True, 1, 1)])
+@in_loop
+async def test_refining_ends_where_a_limit_leaves_no_room(
+    openai_server: OpenAIServer, asks: bool, max_calls: int, rounds: int
+) -> None:
+    """A critique or a revision that may not be asked for ends it; what there is is given back."""
+    openai_server.script({"do": "answer", "payload": scored(wit=5)}, repeat="last")
+    critic = LLMConfig(model="hosted_vllm/m1", api_base=openai_server.api_base, max_retries=0)
+    said: list[str] = []
+
+    async def revise(content: str, response: CritiqueResponse) -> str:
+        if asks:
+            said.append(await generate("Be brief.", content, model=critic))
+        return content + "!"
+
+    done = await refine_until("Hi", revise, ["wit"], 9, providers={"gpt4": critic}, max_calls=max_calls)
+    assert (done.stopped, done.content, len(openai_server.log())) == ("max_calls", "Hi", max_calls)
+    assert (len(done.rounds), len(said)) == (rounds, int(asks and max_calls > 1))
+    unpriced = await refine_until("Hi", revise, ["wit"], providers={"gpt4": critic}, max_cost=1.0)
+    assert unpriced.stopped == "failed" and "no known price" in str(unpriced.response.error)

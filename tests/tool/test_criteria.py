@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,31 @@ def test_a_rubric_file_gives_the_criteria(rubric: str) -> None:
     # (3 × 1 + 1 × 0.5 - 2 × 1) / (3 + 1)
     assert answer.overall_score == 3.75
     assert "Options:" in seen[0] and "For short, lies:" in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "verdicts", "parts", "overall"),
+    [
+        ((3, -2), ("MET", "MET"), [10, 0], 3.33),
+        ((3, -2), ("MET", "UNMET"), [10, 10], 10),
+        ((3, -2), ("UNMET", "UNMET"), [0, 10], 0),
+        ((-3, -1), ("UNMET", "MET"), [10, 0], 7.5),
+    ],
+)
+def test_a_penalty_takes_its_share_off(
+    tmp_path: Path, weights: tuple[int, int], verdicts: tuple[str, str], parts: list[int], overall: float
+) -> None:
+    """It is in no mean and adds nothing where it does not apply; of penalties alone the score is the mean."""
+    path = tmp_path / "rubric.json"
+    criteria = [{"name": f"c{n}", "requirement": "So.", "weight": one} for n, one in enumerate(weights)]
+    path.write_text(json.dumps(criteria), encoding="utf-8")
+    entries = [
+        {"criterion": f"c{n}", "reason": "It is.", "verdict": verdict} for n, verdict in enumerate(verdicts)
+    ]
+    reply = {"criteria_scores": entries, "summary": "So."}
+    answer = ask({"content": "Short.", "criteria": [str(path)]}, reply)
+    assert [one.score for one in answer.criteria_scores] == parts
+    assert answer.overall_score == overall
 
 
 def test_the_schema_of_mixed_criteria_is_closed(rubric: str) -> None:

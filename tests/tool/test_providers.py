@@ -95,7 +95,8 @@ def test_a_hanging_one_leaves_time_for_the_next() -> None:
     nobody = ask(REQUEST, providers={"gpt4": down, "claude": hang}, timeout=3.0)
     assert str(nobody.error).startswith("Evaluation timed out after 3 s; gpt4: ")
     named = ask({**REQUEST, "provider": "gpt4"}, providers={"gpt4": hang, "claude": Critical()}, timeout=0.2)
-    assert named.error == "Evaluation timed out after 0.2 s"
+    assert named.error == "Provider 'gpt4' is not available: no answer within 0.2 s"
+    assert named.provider is None
 
 
 def test_a_sync_one_that_hangs_is_left_to_itself() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -27,41 +28,41 @@ from autorubric.tool import (
 from tests.doubles import in_loop
 from tests.tool.replies import ISSUE, REPLY, REQUEST, Critical, ask, failing, hang, scored
 
-SWIFT = (
-    'func fetchData() async throws -> Data {\n  let url = URL(string: "https://api.example.com")!\n'
-    "  let (data, _) = try await URLSession.shared.data(from: url)\n  return data\n}"
+TEXT = Path(__file__).with_name("seed_examples.md").read_text(encoding="utf-8")
+SUCCEEDED, FAILED, *CALLS = (
+    json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 )
-EXAMPLES: list[dict[str, Any]] = [
-    {"content": SWIFT, "content_type": "code", "criteria": ["correctness", "quality", "security"]},
-    {
-        "content": '{"session_id": "abc123", "messages": [...], "tool_calls": [...]}',
-        "content_type": "session_snapshot",
-        "criteria": ["completeness", "safety"],
-        "context": "The user asked for a refactoring. Check that all is done, inside the workspace.",
-        "provider": "local_fm",
-        "evaluation_mode": "detailed",
-    },
-    {
-        "content": "// ... git diff output ...",
-        "content_type": "code",
-        "criteria": ["correctness", "style", "security"],
-        "provider": "auto",
-        "evaluation_mode": "summary",
-        "scoring_scale": "pass-fail",
-        "max_issues": 5,
-    },
-    {
-        "content": "# New Feature Guide\n\nThis guide explains...",
-        "content_type": "markdown",
-        "criteria": ["completeness", "quality"],
-        "context": "A README. It should say what it is for, how it is used, and give examples.",
-        "evaluation_mode": "detailed",
-    },
-]
+EXAMPLES: list[dict[str, Any]] = [call["arguments"] for call in CALLS]
 SUCCESS = {
     "ok", "provider", "overall_score", "scoring_scale", "criteria_scores", "issues", "summary",
     "suggestions", "evaluation_time_ms",
 }  # fmt: skip
+
+
+def test_the_published_records_are_answers() -> None:
+    """As they stand, key for key."""
+    for record, told in (
+        (SUCCEEDED, "✓ 8.5/10 · 1 issue · 2 suggestions"),
+        (FAILED, "✗ Content exceeds maximum size (500KB)"),
+    ):
+        answer = CritiqueResponse.model_validate(record)
+        assert answer.to_dict() == record
+        assert answer.one_line() == told
+        jsonschema.validate(record, output_schema())
+
+
+def test_a_critic_that_finds_it_gives_the_published_record() -> None:
+    """All but the provider, the time and the overall score, which is the mean of the parts."""
+    scores = [
+        {"criterion": one["criterion"], "explanation": "So.", "score": one["score"]}
+        for one in SUCCEEDED["criteria_scores"]
+    ]
+    found = {name: SUCCEEDED[name] for name in ("issues", "summary", "suggestions")}
+    answer = ask(REQUEST, {"criteria_scores": scores, **found}).to_dict()
+    own = {"provider": "gpt4", "overall_score": 8, "evaluation_time_ms": answer["evaluation_time_ms"]}
+    assert answer == {**SUCCEEDED, **own}
+    oversize = ask({**REQUEST, "content": "x" * 512_001}, REPLY)
+    assert oversize.to_dict() == FAILED
 
 
 @pytest.mark.parametrize("arguments", EXAMPLES)

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal, assert_type
 import pandas as pd
 
 import autorubric as ar
+from autorubric.integrations import call_tool
+from autorubric.values import Json
 
 Rows = list[list[int | None]]
 
@@ -353,8 +355,16 @@ async def strategies(grader: ar.Grader) -> None:
     assert_type(await verify.evaluate("A text."), ar.SampledEvaluation[bool])
     assert_type(await cost.evaluate("A text."), ar.SampledEvaluation[float])
     threshold = ar.RubricThreshold(rubrics(), grader, 0.7)
-    strategy = ar.Strategy(verify=[verify, threshold], cost=cost, num_candidates=2)
-    result = await strategy.run(lambda prompt: "A text.", "Write.", max_cost=1.0)
+
+    async def both(candidate: str, context: Any) -> bool:
+        return await verify.verify(candidate, context) and await threshold.verify(candidate, context)
+
+    for step in (ar.Strategy(verify, cost), ar.Strategy(threshold, threshold), ar.Strategy(cost=len)):
+        assert_type(step.run_sync(ar.LLM("gpt-4.1-mini"), "Write."), ar.StrategyResult)
+    strategy = ar.Strategy(verify=both, cost=cost, num_candidates=2)
+    result = await strategy.run(lambda prompt: "A text.", "Write.", max_calls=10, max_cost=1.0)
+    assert_type(await strategy.run(iter(["A text."]), "Write."), ar.StrategyResult)
+    assert_type(result.stopped, Literal["max_calls", "max_cost"] | None)
     assert_type(result, ar.StrategyResult)
     assert_type(result.candidates, tuple[ar.StrategyCandidate, ...])
     assert_type(ar.extract_code("```python\n1\n```"), str)
@@ -382,7 +392,9 @@ async def tools() -> None:
     table = ar.ProviderTable(providers=(ar.Provider("gpt-4.1-mini", fast=True, name="mini"),))
     assert_type(await ar.critique_evaluate(request, providers=table), ar.CritiqueResponse)
     assert_type(ar.critique_evaluate_sync({"content": "A text.", "criteria": "clarity"}), ar.CritiqueResponse)
-    refined = await ar.refine_until("A text.", lambda content, response: content, "clarity", min_score=8)
+    called = await call_tool("grade", {"text": "A text.", "rubric": "rubric.yaml"}, providers=table)
+    assert_type(called["ok"], Json)
+    refined = await ar.refine_until("A text.", lambda content, _: content, "clarity", max_calls=9)
     assert_type(refined.content, str)
     assert_type(ar.refine_until_sync("A text.", lambda content, _: content, "clarity").passed, bool)
 

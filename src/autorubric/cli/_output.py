@@ -183,8 +183,8 @@ def notice(text: str) -> None:
     typer.echo(printable(text), err=True)
 
 
-def print_json(content: Mapping[str, Any]) -> None:
-    """Prints one JSON object on stdout: ASCII alone, and null for what is no finite number."""
+def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Prints JSON on stdout: ASCII alone, and null for what is no finite number."""
     typer.echo(json.dumps(_finite(content), ensure_ascii=True, allow_nan=False, indent=2))
 
 

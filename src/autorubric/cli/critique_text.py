@@ -137,8 +137,7 @@ def critique_text(  # noqa: PLR0913
         "dry_run": dry_run,
     }
     try:
-        least = _least(fail_under, scale)
-        response = _answer(file, request, config, timeout)
+        response, least = _answer(file, request, config, timeout, fail_under)
     except (AutorubricError, OSError) as error:
         if as_json:
             told = told_of_file(error) if isinstance(error, OSError) else str(error)
@@ -154,19 +153,29 @@ def critique_text(  # noqa: PLR0913
 
 
 def _answer(
-    file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float
-) -> CritiqueResponse:
-    # Late, since `--help` should not wait for it.
-    from autorubric.tool import Workspace, provider_table, read_request, rubric_of
+    file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
+) -> tuple[CritiqueResponse, float | None]:
+    """The answer, and the score that it is to reach.
 
-    # What is wrong with the command line or its files is told before anybody is asked, and ends with 2.
-    if not 0 < timeout < math.inf:
-        raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")
-    asked = read_request({**arguments, "content": read_input(file)})
+    What is wrong with the command line or its files is told before anybody is asked, and ends with 2.
+    """
+    # Late, since `--help` should not wait for it.
+    from autorubric.tool import Workspace, log_refusal, provider_table, read_request, rubric_of
+
     table = provider_table(config)
-    table.routed(asked.provider, "text", ())
-    rubric_of(asked.criteria, None if asked.workspace_root is None else Workspace.at(asked.workspace_root))
-    return autorubric.critique_evaluate_sync(asked, providers=table, timeout=timeout)
+    asked = None
+    try:
+        least = _least(fail_under, arguments["scoring_scale"])
+        if not 0 < timeout < math.inf:
+            raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")
+        asked = read_request({**arguments, "content": read_input(file)})
+        table.routed(asked.provider, "text", ())
+        root = None if asked.workspace_root is None else Workspace.at(asked.workspace_root)
+        rubric_of(asked.criteria, root)
+    except (AutorubricError, OSError):
+        log_refusal(table, asked)
+        raise
+    return autorubric.critique_evaluate_sync(asked, providers=table, timeout=timeout), least
 
 
 def _least(given: str | None, scale: str) -> float | None:

@@ -56,7 +56,7 @@ def mcp(
         raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")
     # Late, since `--help` should not wait for it.
     from autorubric.integrations import http_address, serve_mcp
-    from autorubric.integrations._mcp_tools import ToolServer
+    from autorubric.integrations._mcp_calls import ToolServer
     from autorubric.tool import Workspace, provider_table
 
     folder = Workspace.at(str(root)).root

@@ -15,23 +15,35 @@ Style = Annotated[
 ]
 
 
-@guarded
-def tools(style: Style = "openai") -> Exit:
-    """Print the function definition of critique.evaluate, for tool calls by models.
+Name = Annotated[
+    str,
+    typer.Option(
+        "--tool", metavar="T", help="Which tool: critique_evaluate, grade, compute_metrics, or all as a list."
+    ),
+]
 
-    What a model then calls it with is what `autorubric.critique_evaluate` takes.
+
+@guarded
+def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
+    """Print the function definition of a tool, for tool calls by models.
+
+    What a model then calls a tool with, `autorubric.integrations.call_tool` answers.
 
     \b
-    Example:
+    Examples:
       autorubric tools --format anthropic > critique_evaluate.json
+      autorubric tools --tool all > tools.json
 
     Exit codes: 0 done, 2 faulty command line.
     """
     # Late, since `--help` should not wait for it.
+    from autorubric.integrations._mcp_tools import TOOLS, tool_named
     from autorubric.tool import anthropic_definition, openai_definition
 
     definitions = {"openai": openai_definition, "anthropic": anthropic_definition}
     if style not in definitions:
         raise ArgumentError(f"--format {style!r}: give {' or '.join(definitions)}")
-    print_json(definitions[style]())
+    chosen = TOOLS if name == "all" else (tool_named(name),)
+    made = [definitions[style](one.name, one.description, one.input_schema) for one in chosen]
+    print_json(made if name == "all" else made[0])
     return Exit.DONE

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
         assert_rubric_async as assert_rubric_async,
     )
     from autorubric.integrations._mcp import HttpAddress
-    from autorubric.integrations._mcp_tools import ToolServer
+    from autorubric.integrations._mcp_calls import ToolServer
+    from autorubric.integrations._mcp_tools import call_tool as call_tool
     from autorubric.integrations._rewards import (
         as_async_reward as as_async_reward,
         as_reward as as_reward,
@@ -25,6 +26,7 @@ _HOMES = {
     "as_verifiers_reward": "_rewards",
     "assert_rubric": "_assertions",
     "assert_rubric_async": "_assertions",
+    "call_tool": "_mcp_tools",
 }
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "assert_rubric",
     "assert_rubric_async",
     "build_mcp_server",
+    "call_tool",
     "http_address",
     "serve_mcp",
     "traced",

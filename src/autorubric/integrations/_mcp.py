@@ -31,7 +31,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from autorubric.errors import ArgumentError
-from autorubric.integrations._mcp_tools import TOOLS, ServedTool, ToolServer
+from autorubric.integrations._mcp_calls import ToolServer
+from autorubric.integrations._mcp_tools import TOOLS, ServedTool
 from autorubric.tool import Progress
 
 PATH: Final = "/mcp"

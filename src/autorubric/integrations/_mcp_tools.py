@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from autorubric.errors import ArgumentError, AutorubricError, JudgeError, MissingDependencyError
+from autorubric.errors import ArgumentError, JudgeError, MissingDependencyError
 from autorubric.graders import CriterionGrader
+from autorubric.integrations._mcp_calls import Call, Outcome, ToolServer, answered
 from autorubric.judges import Judge
 from autorubric.llm import LLMConfig
 from autorubric.rubric import Rubric
@@ -22,54 +23,18 @@ from autorubric.tool import (
     WIRE_NAME,
     Progress,
     Provider,
-    ProviderTable,
+    Providers,
     Workspace,
     critique_evaluate,
+    in_turn,
     input_schema,
     output_schema,
+    plain_schema,
+    provider_table,
+    text_facts,
 )
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import Json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolServer:
-    """What is served, and within which bounds.
-
-    Attributes:
-        providers: Who evaluates.
-        root: The folder that rubric files, run folders and datasets are confined to.
-        timeout: Seconds that a call may take.
-        heartbeat: Seconds between signs of life to a client that asked for progress.
-    """
-
-    providers: ProviderTable
-    root: Path = field(default_factory=Path.cwd)
-    timeout: float = 30.0
-    heartbeat: float = 5.0
-
-    @property
-    def files(self) -> Workspace:
-        """The folder that files named by agents are confined to."""
-        return Workspace.at(str(self.root))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a call gave.
-
-    Attributes:
-        content: The structured content; `ok` says whether it is what was asked for.
-        line: The same in one line.
-    """
-
-    content: Mapping[str, Json]
-    line: str
-
-    @property
-    def ok(self) -> bool:
-        """Whether the call gave what was asked for."""
-        return self.content["ok"] is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,25 +107,31 @@ async def _critique(
 
 
 async def _grade(server: ToolServer, arguments: Mapping[str, Any], on_progress: Progress | None) -> Outcome:
-    async def work() -> Outcome:
+    async def work(call: Call) -> Outcome:
         asked = _read(GradeArguments, arguments)
+        call.noted |= {"asked_provider": asked.provider, **text_facts(asked.text)}
+        if server.providers.audit_content:
+            call.noted |= {"content": asked.text, "context": asked.query, "reference": asked.reference}
         rubric = (
             Rubric.from_file(server.files.path(asked.rubric))
             if isinstance(asked.rubric, str)
             else Rubric.from_dict(asked.rubric)
         )
-        failed: dict[str, str] = {}
-        for provider in server.providers.routed(asked.provider, "text", rubric.names):
+        call.noted["criteria"] = list(rubric.names)
+        call.named = None if asked.provider == "auto" else asked.provider
+        providers = server.providers.routed(asked.provider, "text", rubric.names)
+        for provider in providers:
             try:
-                report = await _graded(asked, rubric, provider)
+                grading = _graded(asked, rubric, provider)
+                report = await in_turn(grading, call.ends, last=provider is providers[-1])
             except (JudgeError, MissingDependencyError) as error:
-                failed[provider.name] = f"{type(error).__name__}: {error}"
+                call.failed[provider.name] = error
             else:
-                return _graded_outcome(provider.name, report, failed)
-        told = "; ".join(f"{name}: {why}" for name, why in failed.items())
-        raise JudgeError(f"No provider could grade. {told}")
+                call.noted |= _judged(provider.name, report)
+                return _graded_outcome(provider.name, report, call.reasons())
+        raise call.nobody()
 
-    return await _guarded(work(), server.timeout)
+    return await answered("grade", server, work)
 
 
 async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
@@ -192,6 +163,18 @@ def _graded_outcome(provider: str, report: EnsembleEvaluationReport, failed: Map
     return Outcome(content=content, line=f"{score} · {len(report.report)} criteria{unjudged}")
 
 
+def _judged(provider: str, report: EnsembleEvaluationReport) -> dict[str, Json]:
+    """What the audit line says of a grading."""
+    usage = report.token_usage
+    return {
+        "provider": provider,
+        "model": next((vote.model for one in report.report for vote in one.votes if vote.model), None),
+        "tokens": usage.total_tokens if usage else None,
+        "cost": report.completion_cost,
+        "score": report.score,
+    }
+
+
 def _report(report: EnsembleEvaluationReport) -> dict[str, Json]:
     return {
         "error": report.error,
@@ -211,8 +194,9 @@ def _report(report: EnsembleEvaluationReport) -> dict[str, Json]:
 
 
 async def _metrics(server: ToolServer, arguments: Mapping[str, Any], on_progress: Progress | None) -> Outcome:
-    async def work() -> Outcome:
+    async def work(call: Call) -> Outcome:
         asked = _read(MetricsArguments, arguments)
+        call.noted |= {"run": asked.run, "dataset": asked.dataset}
         run = server.files.path(asked.run)
         dataset = None if asked.dataset is None else server.files.path(asked.dataset)
         for link in (one for one in run.glob("*") if one.is_symlink()):
@@ -222,7 +206,7 @@ async def _metrics(server: ToolServer, arguments: Mapping[str, Any], on_progress
             content={"ok": True, "run": asked.run, "metrics": figures}, line=f"metrics of {run.name}"
         )
 
-    return await _guarded(work(), server.timeout)
+    return await answered("compute_metrics", server, work)
 
 
 def _computed(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool) -> dict[str, Json]:
@@ -237,21 +221,6 @@ def _computed(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool)
     if not found.na_stats.n_cells:
         raise ArgumentError("the run has no labels to measure against; give a labelled dataset")
     return found.to_dict()
-
-
-async def _guarded(work: Awaitable[Outcome], seconds: float) -> Outcome:
-    """What the work gives; its errors become an answer that says so."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError:
-        error = f"it took more than {seconds:g} s"
-    except AutorubricError as raised:
-        error = str(raised)
-    # An agent is told of a bug too, and goes on.
-    except Exception as raised:
-        error = f"Unexpected {type(raised).__name__}: {raised}"
-    return Outcome(content={"ok": False, "error": error, "provider": None}, line=f"✗ {error}")
 
 
 def _read(kind: type[ArgumentsT], given: Mapping[str, Any]) -> ArgumentsT:
@@ -286,7 +255,7 @@ TOOLS: Final = (
             "Grade a text against a rubric: for each criterion an answer with its reason, and one score from "
             "0 to 1."
         ),
-        input_schema=GradeArguments.model_json_schema(),
+        input_schema=plain_schema(GradeArguments.model_json_schema()),
         output_schema=_answer_schema(
             provider={"type": ["string", "null"]},
             fallback_from={"type": "object"},
@@ -302,9 +271,48 @@ TOOLS: Final = (
             "Measure how far the judges of a stored run agree with the labels that people gave: accuracy, "
             "kappa and further figures, in all and for each criterion. Asks no judge."
         ),
-        input_schema=MetricsArguments.model_json_schema(),
+        input_schema=plain_schema(MetricsArguments.model_json_schema()),
         output_schema=_answer_schema(run={"type": "string"}, metrics={"type": "object"}),
         call=_metrics,
     ),
 )
 """What is served, in the order in which it is listed."""
+
+
+def tool_named(name: str) -> ServedTool:
+    """The tool of that name.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+    found = next((one for one in TOOLS if one.name == name), None)
+    if found is None:
+        raise ArgumentError(f"no tool {name!r}; there are {', '.join(one.name for one in TOOLS)}")
+    return found
+
+
+async def call_tool(
+    name: str,
+    arguments: Mapping[str, Any],
+    *,
+    providers: Providers = None,
+    root: str | Path = ".",
+    timeout: float = 30.0,  # noqa: ASYNC109 - the public contract
+) -> dict[str, Json]:
+    """What a tool answers to a call by a model, as over MCP: `{"ok": false, "error": …}` where it cannot.
+
+    Args:
+        name: The tool: `critique_evaluate`, `grade` or `compute_metrics`.
+        arguments: What the model calls it with.
+        providers: Evaluators by name, a `ProviderTable`, or the path of one.
+        root: The folder that rubric files, run folders and datasets are confined to.
+        timeout: Seconds that the call may take.
+
+    Raises:
+        ArgumentError: There is no such tool, no table, or no such folder.
+        FileError: The table cannot be read, or has faults.
+    """
+    tool = tool_named(name)
+    folder = Workspace.at(str(root)).root
+    server = ToolServer(providers=provider_table(providers), root=folder, timeout=timeout)
+    return dict((await tool.call(server, arguments, None)).content)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from autorubric._late import loading
 
 if TYPE_CHECKING:
-    from autorubric.llm._budget import Budget, Spending, SpendingLimit, budget_in_force, spending_within
+    from autorubric.llm._budget import (
+        Budget,
+        Spending,
+        SpendingLimit,
+        SpendingLimitName,
+        budget_in_force,
+        spending_within,
+    )
     from autorubric.llm._cache import CacheStats, ReplyCache
     from autorubric.llm._client import LLMClient, generate, generate_sync
     from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
@@ -42,6 +49,7 @@ __all__ = [
     "Role",
     "Spending",
     "SpendingLimit",
+    "SpendingLimitName",
     "ThinkingConfig",
     "ThinkingLevel",
     "Transport",
@@ -79,6 +87,7 @@ _HOMES = {
     "Role": "_transport",
     "Spending": "_budget",
     "SpendingLimit": "_budget",
+    "SpendingLimitName": "_budget",
     "ThinkingConfig": "_config",
     "ThinkingLevel": "_config",
     "Transport": "_transport",

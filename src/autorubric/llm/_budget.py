@@ -62,7 +62,7 @@ class SpendingLimit:
 
     Requests that wait for room go on as others turn out cheaper than estimated; the budget is used up when
     no request is in flight and the next does not fit in. So it may be exceeded only by what the requests in
-    flight cost beyond their estimates.
+    flight cost beyond their estimates. Requests may come from several threads, each with a loop of its own.
 
     Args:
         max_calls: Most requests that are sent, re-asked and retried ones included; None for no limit.
@@ -183,13 +183,50 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
+class _Both:
+    """Two budgets that hold at once.
+
+    Args:
+        inner: The budget of the block within.
+        outer: The budget of the block around it.
+    """
+
+    def __init__(self, inner: Budget, outer: Budget) -> None:
+        self.inner = inner
+        self._outer = outer
+        self.counts_cost = inner.counts_cost or outer.counts_cost
+
+    async def reserve(self, cost: float) -> None:
+        """Sets one request aside in both, once there is room.
+
+        Raises:
+            BudgetError: One of them has no room, and there will be none.
+        """
+        await self.inner.reserve(cost)
+        try:
+            await self._outer.reserve(cost)
+        except BaseException:
+            await self.inner.settle(cost, 0.0)
+            raise
+
+    async def settle(self, reserved: float, cost: float) -> None:
+        """Tells both what a request cost."""
+        await self.inner.settle(reserved, cost)
+        await self._outer.settle(reserved, cost)
+
+
 _BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)
 
 
 @contextmanager
 def spending_within(budget: Budget | None) -> Iterator[None]:
-    """Has every request that is sent from within the block, and from tasks begun there, ask the budget."""
-    token = _BUDGET.set(budget)
+    """Has every request that is sent from within the block, and from tasks begun there, ask the budget.
+
+    Within another such block it asks both; with None nothing is asked.
+    """
+    outer = _BUDGET.get()
+    nested = budget is not None and outer is not None and budget is not outer
+    token = _BUDGET.set(_Both(budget, outer) if nested else budget)  # type: ignore[arg-type]
     try:
         yield
     finally:
@@ -197,8 +234,9 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
 
 
 def budget_in_force() -> Budget | None:
-    """The budget of the block of `spending_within` that runs now; None outside of all."""
-    return _BUDGET.get()
+    """The budget of the innermost block of `spending_within` that runs now; None outside of all."""
+    budget = _BUDGET.get()
+    return budget.inner if isinstance(budget, _Both) else budget
 
 
 class Spend:
@@ -221,7 +259,7 @@ class Spend:
             BudgetError: It has none, or counts cost and the model's price is not known.
             ProviderError: The inner transport got no reply.
         """
-        budget = budget_in_force()
+        budget = _BUDGET.get()
         return self._inner.send(request) if budget is None else self._within(budget, request)
 
     async def _within(self, budget: Budget, request: ModelRequest) -> ModelReply:

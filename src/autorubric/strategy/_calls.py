@@ -61,8 +61,10 @@ def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) 
 
 
 def is_yielding(given: Any) -> bool:
-    """Whether it is a function that yields, sync or async."""
-    return inspect.isgeneratorfunction(given) or inspect.isasyncgenfunction(given)
+    """Whether it is a function that yields, sync or async, or an object that is called as one."""
+    called = getattr(type(given), "__call__", None)  # noqa: B004 - to look at it, and not whether it is there
+    functions = (given, called)
+    return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
 
 
 def name_of(given: Any) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.llm import LLMClient, LLMConfig, Message
-from autorubric.strategy._calls import Called, called, is_yielding, name_of
+from autorubric.strategy._calls import called, is_yielding, name_of
 from autorubric.strategy._candidates import Attempt, Generated
-from autorubric.strategy._yielding import Yielding
+from autorubric.strategy._yielding import Given, Returning, Yielding, is_stream
 
-GeneratorLike: TypeAlias = Any
-"""A model's name, an `LLMConfig` or `LLMClient`, or a sync or async function of `(prompt)` or
-`(prompt, attempt)`, which returns a candidate or yields those of a round."""
+GeneratorLike: TypeAlias = (
+    str | LLMConfig | LLMClient | Callable[..., Any] | Iterator[Any] | AsyncIterator[Any]
+)
+"""A model's name, an `LLMConfig` or `LLMClient`, a sync or async function of `(prompt)` or
+`(prompt, attempt)`, which returns a candidate or yields those of a round, or a generator of candidates."""
 
 
 def LLM(model: str, **settings: Any) -> LLMConfig:
@@ -42,13 +45,15 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
         return _Model(client=LLMClient(given), own=True)
     if isinstance(given, LLMClient):
         return _Model(client=given, own=False)
-    if is_yielding(given):
-        return Yielding(given, name_of(given))
     if callable(given):
-        return _Function(called(given, "generate", ("prompt", "attempt")))
+        if is_yielding(given):
+            return Yielding(given, name_of(given))
+        return Returning(called(given, "generate", ("prompt", "attempt")))
+    if is_stream(given):
+        return Given(given, name_of(given))
     raise ArgumentError(
-        f"generate is {shortened(given)}; give a model's name, LLM(name), or a function of (prompt) or "
-        "(prompt, attempt)"
+        f"generate is {shortened(given)}; give a model's name, LLM(name), a function of (prompt) or "
+        "(prompt, attempt), or a generator of candidates"
     )
 
 
@@ -77,17 +82,3 @@ def _text(reply: str) -> str:
     if not reply.strip():
         raise ReplyError("the reply is empty", reply=reply)
     return reply
-
-
-@dataclass(frozen=True, slots=True)
-class _Function:
-    function: Called
-
-    async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        content = await self.function.call(prompt, attempt)
-        if content is None:
-            raise ReplyError(f"{self.function.name} gave None; it is to give a candidate")
-        return Generated(content=content)
-
-    async def aclose(self) -> None:
-        """Nothing: what the caller's own function holds is the caller's."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from autorubric.llm import Spending, SpendingLimitName
 from autorubric.strategy._hints import Hint
 from autorubric.strategy._ledger import Evaluation
 from autorubric.values import TokenUsage
@@ -80,8 +81,8 @@ class Reevaluation:
     Attributes:
         votes: Fresh votes of each evaluation.
         cost: By these votes; None where nothing gives a cost, or it cannot be told (`error` says why).
-        verified: Where nothing gives a cost: whether the winner passes by these votes.
-        evaluations: The evaluations behind it.
+        verified: Whether the winner passes by these votes; None where nothing verifies, or it cannot be told.
+        evaluations: The evaluations behind it, those of the verification first.
         error: What went wrong; None where nothing did.
     """
 
@@ -104,7 +105,8 @@ class StrategyResult:
         candidates: Every candidate of every round, in order.
         winner_number: The winner's number among them; None where none passed.
         reevaluation: The winner judged again; None where not asked for, or there is no winner.
-        max_cost_reached: Whether a round or the reevaluation was left out since `max_cost` was spent.
+        spending: Requests sent to models and what they cost, those that a limit cut off included, and the
+            limit that left something out; None where there is no limit.
     """
 
     winner: Any
@@ -113,7 +115,17 @@ class StrategyResult:
     candidates: tuple[StrategyCandidate, ...]
     winner_number: int | None = None
     reevaluation: Reevaluation | None = None
-    max_cost_reached: bool = False
+    spending: Spending | None = None
+
+    @property
+    def stopped(self) -> SpendingLimitName | None:
+        """The limit at which candidates, a round or the reevaluation were left out; None where none was."""
+        return None if self.spending is None else self.spending.reached
+
+    @property
+    def max_cost_reached(self) -> bool:
+        """Whether something was left out since `max_cost` was spent."""
+        return self.stopped == "max_cost"
 
     @property
     def reevaluated_cost(self) -> float | None:

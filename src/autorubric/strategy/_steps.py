@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from autorubric._files import shortened
 from autorubric._sync import NoStrayCancellation
@@ -14,9 +14,29 @@ from autorubric.rubric import Rubric
 from autorubric.strategy._calls import Called, called, name_of
 from autorubric.strategy._ledger import Evaluation, Ledger, kept_in
 
-StepLike: TypeAlias = Any
-"""An object with `verify(candidate, context)` or `compute(candidate, context)`, or a sync or async function
-of `(candidate)` or `(candidate, context)`; None for no such step."""
+
+class Verifies(Protocol):
+    """What has a `verify`, sync or async, as `QualitativeCriteria` and `RubricThreshold` have."""
+
+    def verify(self, candidate: Any, context: Any, /) -> Any:
+        """Whether a candidate passes."""
+        ...
+
+
+class Computes(Protocol):
+    """What has a `compute`, sync or async, as `QuantitativeCriteria` and `RubricThreshold` have."""
+
+    def compute(self, candidate: Any, context: Any, /) -> Any:
+        """What a candidate costs."""
+        ...
+
+
+VerifyLike: TypeAlias = Verifies | Callable[..., Any] | None
+"""An object with `verify(candidate, context)`, or a sync or async function of `(candidate)` or
+`(candidate, context)`; None for none."""
+
+CostLike: TypeAlias = Computes | Callable[..., Any] | None
+"""An object with `compute(candidate, context)`, or a sync or async function likewise; None for none."""
 
 Role = Literal["verify", "cost"]
 T = TypeVar("T")
@@ -74,7 +94,7 @@ class Step(Generic[T]):
         return Outcome(value=value, evaluations=ledger.evaluations)
 
 
-def verify_step(given: StepLike) -> Step[bool] | None:
+def verify_step(given: VerifyLike) -> Step[bool] | None:
     """The step that verifies; None for none.
 
     Raises:
@@ -83,7 +103,7 @@ def verify_step(given: StepLike) -> Step[bool] | None:
     return None if given is None else Step(function=_function(given, "verify"), read=_passed)
 
 
-def cost_step(given: StepLike) -> Step[float] | None:
+def cost_step(given: CostLike) -> Step[float] | None:
     """The step that says what a candidate costs; None for none.
 
     Raises:
@@ -92,7 +112,7 @@ def cost_step(given: StepLike) -> Step[float] | None:
     return None if given is None else Step(function=_function(given, "cost"), read=_amount)
 
 
-def _function(given: StepLike, role: Role) -> Called:
+def _function(given: Any, role: Role) -> Called:
     if isinstance(given, Rubric):
         raise ArgumentError(
             f"{role} is a Rubric, which needs a grader and a threshold: RubricThreshold(rubric, grader, 0.8)"

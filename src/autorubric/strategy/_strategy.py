@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -14,9 +13,10 @@ from autorubric.errors import ArgumentError, JudgeError
 from autorubric.strategy._candidates import Attempt
 from autorubric.strategy._generators import Generator, GeneratorLike, generator_of
 from autorubric.strategy._hints import Hint, HintStyle, with_hints
+from autorubric.strategy._limits import Limits
 from autorubric.strategy._result import Reevaluation, StageError, StrategyCandidate, StrategyResult
 from autorubric.strategy._sampling import check_count
-from autorubric.strategy._steps import Outcome, Step, StepLike, cost_step, verify_step
+from autorubric.strategy._steps import CostLike, Outcome, Step, VerifyLike, cost_step, verify_step
 
 T = TypeVar("T")
 
@@ -44,8 +44,8 @@ class Strategy:
 
     def __init__(
         self,
-        verify: StepLike = None,
-        cost: StepLike = None,
+        verify: VerifyLike = None,
+        cost: CostLike = None,
         max_iterations: int = 3,
         num_candidates: int = 3,
         *,
@@ -69,6 +69,7 @@ class Strategy:
         *,
         context: Any = None,
         reevaluate: int = 0,
+        max_calls: int | None = None,
         max_cost: float | None = None,
     ) -> StrategyResult:
         """The winner, with every candidate that was tried.
@@ -78,31 +79,40 @@ class Strategy:
         Args:
             generate: Makes candidates: a model's name, `LLM(name)`, or a sync or async function of `(prompt)`
                 or `(prompt, attempt)`; the `Attempt` is its number, and has the hints as data. One that
-                yields is begun once a round and gives its candidates one by one, while others are judged.
+                yields is begun once a round and gives its candidates one by one, while others are judged; so
+                does a generator that a function returns. A generator itself, sync or async, gives those of
+                all rounds in turn, and is left open.
             prompt: What is wanted. After a failed round a text has the hints at its end.
             context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
-            reevaluate: Fresh votes, with sample indices of their own, on which each criterion judges the
-                winner again; a rubric is graded so often. 0 for none.
-            max_cost: US dollars. Once they are spent, no round and no reevaluation begins, and the result
-                says so; a round that has begun is finished. Only what has a price counts.
+            reevaluate: Fresh votes, with sample indices of their own, on which the criteria of `verify` and
+                of `cost` judge the winner again; a rubric is graded so often. 0 for none.
+            max_calls: Most requests that are sent to models, re-asked and retried ones included. One that
+                there is no room for is not sent: its candidate has an error, the others are finished, the
+                winner is chosen of those, no further round and no reevaluation begins, and the result says
+                so (`stopped`).
+            max_cost: US dollars that the requests may cost, likewise; a model whose price is not known is
+                not asked. What judges that send nothing say they cost counts between rounds.
 
         Raises:
-            ArgumentError: `generate` is no generator or cannot take the prompt, `reevaluate` is no count, or
-                `max_cost` no amount.
+            ArgumentError: `generate` is no generator or cannot take the prompt, `reevaluate` or `max_calls`
+                is no count, or `max_cost` no amount.
         """
         check_count("reevaluate", reevaluate, least=0)
-        _check_amount(max_cost)
+        limits = Limits(max_calls, max_cost)
         generator = generator_of(generate, prompt)
-        try:
-            result = await self._rounds(generator, prompt, context, max_cost)
-        finally:
-            await generator.aclose()
-        if not reevaluate or result.winner_number is None:
-            return result
-        if _is_spent(result, max_cost):
-            left_out = Reevaluation(votes=reevaluate, error=f"max_cost of {max_cost} US dollars was reached")
-            return replace(result, reevaluation=left_out, max_cost_reached=True)
-        return replace(result, reevaluation=await self._again(result.winner, context, reevaluate))
+        with limits.in_force():
+            try:
+                result = await self._rounds(generator, prompt, context, limits)
+            finally:
+                await generator.aclose()
+            if not reevaluate or result.winner_number is None:
+                return result
+            reached = limits.reached(result)
+            if reached is not None:
+                again = Reevaluation(votes=reevaluate, error=limits.told(reached))
+            else:
+                again = await self._again(result.winner, context, reevaluate)
+        return replace(result, reevaluation=again, spending=limits.spending(reached))
 
     def run_sync(
         self,
@@ -111,19 +121,29 @@ class Strategy:
         *,
         context: Any = None,
         reevaluate: int = 0,
+        max_calls: int | None = None,
         max_cost: float | None = None,
     ) -> StrategyResult:
         """`run` for synchronous code; works inside a running event loop too."""
-        return run_sync(self.run(generate, prompt, context=context, reevaluate=reevaluate, max_cost=max_cost))
+        return run_sync(
+            self.run(
+                generate,
+                prompt,
+                context=context,
+                reevaluate=reevaluate,
+                max_calls=max_calls,
+                max_cost=max_cost,
+            )
+        )
 
     async def _rounds(
-        self, generator: Generator, prompt: Any, context: Any, max_cost: float | None
+        self, generator: Generator, prompt: Any, context: Any, limits: Limits
     ) -> StrategyResult:
         result = StrategyResult(winner=None, cost=None, iterations=0, candidates=())
         hints: tuple[Hint, ...] = ()
         for iteration in range(1, self.max_iterations + 1):
-            if _is_spent(result, max_cost):
-                return replace(result, max_cost_reached=True)
+            if (reached := limits.reached(result)) is not None:
+                return replace(result, spending=limits.spending(reached))
             told = _told(prompt, hints)
             async with asyncio.TaskGroup() as group:
                 tasks = [
@@ -131,7 +151,12 @@ class Strategy:
                     for attempt in self._attempts(iteration, hints)
                 ]
             made = [task.result() for task in tasks]
-            result = replace(result, iterations=iteration, candidates=(*result.candidates, *made))
+            result = replace(
+                result,
+                iterations=iteration,
+                candidates=(*result.candidates, *made),
+                spending=limits.spending(None),
+            )
             best = self._cheapest(made)
             if best is not None:
                 return replace(result, winner=best.content, cost=best.cost, winner_number=best.number)
@@ -190,13 +215,19 @@ class Strategy:
         return () if self.hints == "none" else tuple(hint for one in made for hint in one.hints)
 
     async def _again(self, winner: Any, context: Any, votes: int) -> Reevaluation:
-        if self._cost is not None:
-            outcome = await _fresh(self._cost, winner, context, votes)
-            return replace(_reevaluation(outcome, votes), cost=_trusted(outcome))
-        if self._verify is not None:
-            checked = await _fresh(self._verify, winner, context, votes)
-            return replace(_reevaluation(checked, votes), verified=_trusted(checked))
-        return Reevaluation(votes=votes, error="the strategy has neither cost nor verify")
+        if self._verify is None and self._cost is None:
+            return Reevaluation(votes=votes, error="the strategy has neither cost nor verify")
+        checked, costed = await asyncio.gather(
+            _fresh(self._verify, winner, context, votes), _fresh(self._cost, winner, context, votes)
+        )
+        told = [fault for fault in (_fault(checked), _fault(costed)) if fault is not None]
+        return Reevaluation(
+            votes=votes,
+            verified=_trusted(checked),
+            cost=_trusted(costed),
+            evaluations=(*checked.evaluations, *costed.evaluations),
+            error="; ".join(dict.fromkeys(told)) or None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,16 +255,6 @@ class _Making:
         return replace(bare, content=made.content, generation_usage=made.usage, generation_spent=made.spent)
 
 
-def _check_amount(max_cost: Any) -> None:
-    number = isinstance(max_cost, int | float) and not isinstance(max_cost, bool)
-    if max_cost is not None and not (number and 0 < max_cost < math.inf):
-        raise ArgumentError(f"max_cost is {max_cost!r}; give US dollars above 0, or None for no limit")
-
-
-def _is_spent(result: StrategyResult, max_cost: float | None) -> bool:
-    return max_cost is not None and (result.spent or 0.0) >= max_cost
-
-
 def _told(prompt: Any, hints: Sequence[Hint]) -> Any:
     return with_hints(prompt, hints) if isinstance(prompt, str) else prompt
 
@@ -242,8 +263,10 @@ def _errors(stage: Any, error: Exception | None) -> tuple[StageError, ...]:
     return () if error is None else (StageError(stage=stage, error=f"{type(error).__name__}: {error}"),)
 
 
-async def _fresh(step: Step[T], winner: Any, context: Any, votes: int) -> Outcome[T]:
+async def _fresh(step: Step[T] | None, winner: Any, context: Any, votes: int) -> Outcome[T]:
     """The outcome of a step on fresh votes; a function without criteria is itself called once a vote."""
+    if step is None:
+        return Outcome(value=None, evaluations=())
     outcome = await step.ask(winner, context, fresh=votes)
     if outcome.evaluations or outcome.error is not None or votes == 1:
         return outcome
@@ -261,8 +284,8 @@ def _trusted(outcome: Outcome[T]) -> T | None:
     return None if any(one.fallback_used for one in outcome.evaluations) else outcome.value
 
 
-def _reevaluation(outcome: Outcome[T], votes: int) -> Reevaluation:
-    error = None if outcome.error is None else f"{type(outcome.error).__name__}: {outcome.error}"
-    if error is None and any(one.fallback_used for one in outcome.evaluations):
-        error = "too few of the fresh votes count"
-    return Reevaluation(votes=votes, evaluations=outcome.evaluations, error=error)
+def _fault(outcome: Outcome[T]) -> str | None:
+    if outcome.error is not None:
+        return f"{type(outcome.error).__name__}: {outcome.error}"
+    fell_back = any(one.fallback_used for one in outcome.evaluations)
+    return "too few of the fresh votes count" if fell_back else None

@@ -6,6 +6,7 @@
 Everything about a request that goes wrong comes back as `{"ok": false, "error": ...}`.
 """
 
+from autorubric.tool._audit import AuditError, append_line, call_line, log_refusal, text_facts
 from autorubric.tool._definitions import (
     DESCRIPTION,
     TITLE,
@@ -14,6 +15,7 @@ from autorubric.tool._definitions import (
     input_schema,
     openai_definition,
     output_schema,
+    plain_schema,
 )
 from autorubric.tool._evaluate import Progress, critique_evaluate, critique_evaluate_sync
 from autorubric.tool._providers import (
@@ -27,6 +29,7 @@ from autorubric.tool._refine import Refinement, RefineRound, refine_until, refin
 from autorubric.tool._request import MOST_BYTES, CritiqueRequest, read_request
 from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue
 from autorubric.tool._standard import STANDARD, rubric_of
+from autorubric.tool._turns import in_turn, unavailable
 from autorubric.tool._workspace import Workspace
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "STANDARD",
     "TITLE",
     "WIRE_NAME",
+    "AuditError",
     "CriterionScore",
     "CritiqueRequest",
     "CritiqueResponse",
@@ -48,14 +52,21 @@ __all__ = [
     "Refinement",
     "Workspace",
     "anthropic_definition",
+    "append_line",
+    "call_line",
     "critique_evaluate",
     "critique_evaluate_sync",
+    "in_turn",
     "input_schema",
+    "log_refusal",
     "openai_definition",
     "output_schema",
+    "plain_schema",
     "provider_table",
     "read_request",
     "refine_until",
     "refine_until_sync",
     "rubric_of",
+    "text_facts",
+    "unavailable",
 ]

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from autorubric.errors import AutorubricError
+from autorubric.tool._providers import ProviderTable
 from autorubric.tool._request import CritiqueRequest
 from autorubric.tool._response import CritiqueResponse
 from autorubric.values import Json, TokenUsage
@@ -17,7 +19,7 @@ AUDIT_FORMAT = 1
 """Number of the lines' format."""
 
 
-class AuditError(Exception):
+class AuditError(AutorubricError):
     """The audit log cannot be written."""
 
 
@@ -54,14 +56,9 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
     An error stands there by its kind: its message may quote what was evaluated.
     """
     line: dict[str, Json] = {
-        "format": AUDIT_FORMAT,
-        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "tool": "critique.evaluate",
-        "ok": response.ok,
+        **call_line("critique.evaluate", ok=response.ok, error_code=trace.error_code, seconds=seconds),
         "provider": response.provider,
         "failed_providers": {name: type(error).__name__ for name, error in trace.failed.items()},
-        "error_code": trace.error_code,
-        "evaluation_time_ms": round(seconds * 1000),
         "model": trace.model,
         "tokens": trace.usage.total_tokens if trace.usage else None,
         "cost": trace.cost,
@@ -73,8 +70,49 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
     return line if trace.request is None else {**line, **_asked(trace.request, trace.content_type, content)}
 
 
+def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) -> dict[str, Json]:
+    """What is written down of a call of any tool.
+
+    Args:
+        tool: The tool.
+        ok: Whether the call gave what was asked for.
+        error_code: What kind of error it ended with; None where with none.
+        seconds: How long it took.
+    """
+    return {
+        "format": AUDIT_FORMAT,
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "tool": tool,
+        "ok": ok,
+        "error_code": error_code,
+        "evaluation_time_ms": round(seconds * 1000),
+    }
+
+
+def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
+    """Writes down a request that was refused before `critique_evaluate` was called.
+
+    Args:
+        table: Says where, if anywhere, and whether with the content.
+        request: The request, where it could be read.
+
+    Raises:
+        AuditError: It cannot be written down.
+    """
+    if table.audit_path is not None:
+        trace = Trace(request=request, error_code="request")
+        # The line has an error's kind alone.
+        refused = CritiqueResponse.failed("refused")
+        append_line(table.audit_path, audit_line(trace, refused, seconds=0.0, content=table.audit_content))
+
+
+def text_facts(text: str) -> dict[str, Json]:
+    """The size of a text that was judged, and its digest."""
+    raw = text.encode("utf-8", "surrogatepass")
+    return {"content_bytes": len(raw), "content_sha256": hashlib.sha256(raw).hexdigest()}
+
+
 def _asked(request: CritiqueRequest, content_type: str | None, content: bool) -> dict[str, Json]:
-    raw = request.content.encode("utf-8")
     told = {
         name: getattr(request, name)
         for name in ("evaluation_mode", "scoring_scale", "workspace_root", "max_issues")
@@ -82,8 +120,7 @@ def _asked(request: CritiqueRequest, content_type: str | None, content: bool) ->
     return {
         "asked_provider": request.provider,
         "content_type": content_type or request.content_type,
-        "content_bytes": len(raw),
-        "content_sha256": hashlib.sha256(raw).hexdigest(),
+        **text_facts(request.content),
         "criteria": list(request.criteria),
         **told,
         **({"content": request.content, "context": request.context} if content else {}),

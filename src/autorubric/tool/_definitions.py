@@ -25,39 +25,55 @@ DESCRIPTION: Final = (
 
 def input_schema() -> dict[str, Json]:
     """The JSON schema of the tool's arguments."""
-    schema: dict[str, Json] = _plain(CritiqueRequest.model_json_schema())
+    schema: dict[str, Json] = plain_schema(CritiqueRequest.model_json_schema())
     schema.pop("description", None)
     return schema
 
 
 def output_schema() -> dict[str, Json]:
     """The JSON schema of the tool's answers."""
-    schema: dict[str, Json] = _plain(CritiqueResponse.model_json_schema(mode="validation"))
+    schema: dict[str, Json] = plain_schema(CritiqueResponse.model_json_schema(mode="validation"))
     schema.pop("description", None)
     return schema
 
 
-def openai_definition() -> dict[str, Json]:
-    """The tool as OpenAI-style chat APIs take it in `tools`."""
-    function = {"name": WIRE_NAME, "description": DESCRIPTION, "parameters": input_schema()}
+def openai_definition(
+    name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
+) -> dict[str, Json]:
+    """A tool as OpenAI-style chat APIs take it in `tools`.
+
+    Args:
+        name: Its name on wires.
+        description: What it does, for models.
+        schema: The JSON schema of its arguments; None for that of `critique_evaluate`.
+    """
+    function = {"name": name, "description": description, "parameters": dict(schema or input_schema())}
     return {"type": "function", "function": function}
 
 
-def anthropic_definition() -> dict[str, Json]:
-    """The tool as Anthropic-style message APIs take it in `tools`."""
-    return {"name": WIRE_NAME, "description": DESCRIPTION, "input_schema": input_schema()}
+def anthropic_definition(
+    name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
+) -> dict[str, Json]:
+    """A tool as Anthropic-style message APIs take it in `tools`.
+
+    Args:
+        name: Its name on wires.
+        description: What it does, for models.
+        schema: The JSON schema of its arguments; None for that of `critique_evaluate`.
+    """
+    return {"name": name, "description": description, "input_schema": dict(schema or input_schema())}
 
 
-def _plain(schema: Any) -> Any:
+def plain_schema(schema: Any) -> Any:
     """A schema without the titles that pydantic makes, and without null where a key may be left out."""
     if isinstance(schema, list):
-        return [_plain(one) for one in schema]
+        return [plain_schema(one) for one in schema]
     if not isinstance(schema, Mapping):
         return schema
     kept = {
-        key: {name: _plain(one) for name, one in value.items()}
+        key: {name: plain_schema(one) for name, one in value.items()}
         if key in ("properties", "$defs")
-        else _plain(value)
+        else plain_schema(value)
         for key, value in schema.items()
         if not (key == "title" and isinstance(value, str)) and not (key == "default" and value is None)
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from autorubric._sync import NoStrayCancellation, run_sync
+from autorubric._sync import run_sync
 from autorubric.critic import Prompt
 from autorubric.errors import (
     ArgumentError,
@@ -18,7 +18,6 @@ from autorubric.errors import (
     FileError,
     JudgeError,
     MissingDependencyError,
-    ProviderTimeoutError,
 )
 from autorubric.graders import CriterionGrader
 from autorubric.judges import FunctionJudge, Judge
@@ -30,6 +29,7 @@ from autorubric.tool._response import CriterionScore, CritiqueResponse
 from autorubric.tool._scales import label_of, shown
 from autorubric.tool._sheet import Findings, most_severe
 from autorubric.tool._task import Task, confined, task_of
+from autorubric.tool._turns import in_turn, unavailable
 from autorubric.types import CriterionReport, EnsembleEvaluationReport
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
@@ -97,7 +97,7 @@ async def critique_evaluate(
             trace.error_code = "cancelled"
             _logged(log, trace, CritiqueResponse.failed("cancelled"), started, audit_content)
             raise
-        trace.error_code, message = _told(error, timeout, trace.reasons())
+        trace.error_code, message = _told(error, timeout, trace)
         response = CritiqueResponse.failed(message)
     return _logged(log, trace, response, started, audit_content)
 
@@ -155,11 +155,13 @@ class _ProvidersFailedError(Exception):
     pass
 
 
-def _told(error: BaseException, timeout: float, failed: dict[str, str]) -> tuple[str, str]:
+def _told(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]:
     """What kind of error it is, and what the caller is told."""
     match error:
         case _TimedOutError():
-            before = "".join(f"; {name}: {why}" for name, why in failed.items())
+            if trace.request is not None and trace.request.provider != "auto":
+                return "timeout", unavailable(trace.request.provider, f"no answer within {timeout:g} s")
+            before = "".join(f"; {name}: {why}" for name, why in trace.reasons().items())
             return "timeout", f"Evaluation timed out after {timeout:g} s{before}"
         case _ProvidersFailedError():
             return "provider", str(error)
@@ -196,9 +198,8 @@ async def _answer(
         return await _dry_run(task)
     for number, provider in enumerate(task.providers, 2):
         await _tell(on_progress, number, steps, f"{provider.name} evaluates")
-        seconds = (span[1] - time.perf_counter()) / (2 if number < steps - 1 else 1)
         try:
-            found = await _in_share(_evaluated(task, provider, trace), seconds, last=number == steps - 1)
+            found = await in_turn(_evaluated(task, provider, trace), span[1], last=number == steps - 1)
         except (JudgeError, MissingDependencyError) as error:
             trace.failed[provider.name] = error
         else:
@@ -207,25 +208,9 @@ async def _answer(
     raise _ProvidersFailedError(_all_failed(task.request.provider, trace.reasons()))
 
 
-async def _in_share(work: Awaitable[_Found], seconds: float, *, last: bool) -> _Found:
-    """What a provider finds within its share of the time; the last one has all that the call has.
-
-    Raises:
-        JudgeError: It ended without an answer, or the share did.
-    """
-    try:
-        with NoStrayCancellation("it"):
-            async with asyncio.timeout(None if last else seconds) as share:
-                return await work
-    except TimeoutError:
-        if share.expired():
-            raise ProviderTimeoutError(f"no answer within {seconds:.3g} s") from None
-        raise
-
-
 def _all_failed(asked: str, failed: dict[str, str]) -> str:
     if asked != "auto":
-        return f"Provider {asked!r} is not available: {failed[asked]}"
+        return unavailable(asked, failed[asked])
     told = "; ".join(f"{name}: {why}" for name, why in failed.items())
     return f"No provider could evaluate. {told}"
 

@@ -15,6 +15,7 @@ from autorubric._files import Document, Faults, format_fault, nearest_key, read_
 from autorubric.errors import ArgumentError, FileError
 from autorubric.llm import LLMConfig
 from autorubric.tool._content import FoundType
+from autorubric.tool._turns import unavailable
 from autorubric.values import Json
 
 PROVIDERS_VARIABLE: Final = "AUTORUBRIC_PROVIDERS"
@@ -95,7 +96,7 @@ class ProviderTable:
             there = ", ".join(one.name for one in self.providers) or "none configured"
             raise ArgumentError(f"Provider {name!r} is not available; there is {there}")
         if found.fault:
-            raise ArgumentError(f"Provider {name!r} is not available: {found.fault}")
+            raise ArgumentError(unavailable(name, found.fault))
         return found
 
     def routed(self, name: str, content_type: FoundType, criteria: Iterable[str]) -> tuple[Provider, ...]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from autorubric._sync import run_sync
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, BudgetError
+from autorubric.llm import SpendingLimit, spending_within
 from autorubric.tool._evaluate import critique_evaluate
 from autorubric.tool._providers import Providers
 from autorubric.tool._response import CritiqueResponse
@@ -16,6 +18,11 @@ from autorubric.tool._response import CritiqueResponse
 Revise: TypeAlias = Callable[[str, CritiqueResponse], str | Awaitable[str]]
 """Makes the next content of one and its critique."""
 
+
+Stopped: TypeAlias = Literal[
+    "passed", "max_rounds", "unchanged", "oscillating", "failed", "max_calls", "max_cost"
+]
+"""Why refining ended."""
 
 _OPTIONS: Final = ("timeout", "audit_path", "audit_content", "on_progress", "rubric_root")
 """What `critique_evaluate` takes beside the request."""
@@ -52,11 +59,12 @@ class Refinement:
     Attributes:
         rounds: Every content with its critique, in order.
         stopped: Why it ended: the score was reached, the rounds were used up, the revision changed nothing
-            or came back to an earlier content, or a critique failed or had no score.
+            or came back to an earlier content, a critique failed or had no score, or a limit on requests left
+            no room for one.
     """
 
     rounds: tuple[RefineRound, ...]
-    stopped: Literal["passed", "max_rounds", "unchanged", "oscillating", "failed"]
+    stopped: Stopped
 
     @property
     def passed(self) -> bool:
@@ -79,7 +87,7 @@ class Refinement:
         return self.best.response
 
 
-async def refine_until(
+async def refine_until(  # noqa: PLR0913 - the public contract
     content: str,
     revise: Revise,
     criteria: str | Sequence[str],
@@ -87,6 +95,8 @@ async def refine_until(
     min_score: float = 8,
     *,
     providers: Providers = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
     """What came of critiquing a content and revising it until its score is high enough.
@@ -100,35 +110,49 @@ async def refine_until(
         min_score: The overall score to reach, 0 to 10. One that leaves out a criterion, since it could not be
             assessed, does not reach it.
         providers: As `critique_evaluate` takes them.
+        max_calls: Most requests that are sent to models, those of `revise` included; None for no limit.
+        max_cost: US dollars that they may cost; None for no limit. A model whose price is not known is then
+            not asked.
         **arguments: Further arguments of the request, as `context`, and of `critique_evaluate`, as `timeout`.
 
     Raises:
-        ArgumentError: `max_rounds` or `min_score` cannot work, or `revise` gave no text. What `revise`
-            raises is the caller's.
+        ArgumentError: `max_rounds`, `min_score` or a limit cannot work, or `revise` gave no text. What
+            `revise` raises is the caller's.
     """
     _check(max_rounds, min_score)
+    limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
     options = {name: arguments.pop(name) for name in _OPTIONS if name in arguments}
     rounds: list[RefineRound] = []
-    while True:
-        request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
-        made = RefineRound(
-            content=content, response=await critique_evaluate(request, providers=providers, **options)
-        )
-        rounds.append(made)
-        if made.score is None:
-            return Refinement(rounds=tuple(rounds), stopped="failed")
-        if made.score >= min_score and made.assessed:
-            return Refinement(rounds=tuple(rounds), stopped="passed")
-        if len(rounds) == max_rounds:
-            return Refinement(rounds=tuple(rounds), stopped="max_rounds")
-        revised = await _revised(revise, made)
-        if revised in (one.content for one in rounds):
-            why: Literal["unchanged", "oscillating"] = "unchanged" if revised == content else "oscillating"
-            return Refinement(rounds=tuple(rounds), stopped=why)
-        content = revised
+
+    async def go_on(content: str) -> Stopped:
+        """Critiques and revises in turns, and says why it ended."""
+        while True:
+            request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
+            response = await critique_evaluate(request, providers=providers, **options)
+            rounds.append(made := RefineRound(content=content, response=response))
+            if made.score is None:
+                return limit.reached or "failed"
+            if made.score >= min_score and made.assessed:
+                return "passed"
+            if len(rounds) == max_rounds:
+                return "max_rounds"
+            revised = await _revised(revise, made)
+            if revised in (one.content for one in rounds):
+                return "unchanged" if revised == content else "oscillating"
+            content = revised
+
+    with spending_within(limit) if limit.is_set else nullcontext():
+        try:
+            stopped = await go_on(content)
+        except BudgetError:
+            # Of what `revise` itself asks; a limit of somebody else's is not ours to tell.
+            if limit.reached is None:
+                raise
+            stopped = limit.reached
+    return Refinement(rounds=tuple(rounds), stopped=stopped)
 
 
-def refine_until_sync(
+def refine_until_sync(  # noqa: PLR0913 - the public contract
     content: str,
     revise: Revise,
     criteria: str | Sequence[str],
@@ -136,11 +160,23 @@ def refine_until_sync(
     min_score: float = 8,
     *,
     providers: Providers = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
     """What `refine_until` gives, from synchronous code; safe inside a running event loop."""
     return run_sync(
-        refine_until(content, revise, criteria, max_rounds, min_score, providers=providers, **arguments)
+        refine_until(
+            content,
+            revise,
+            criteria,
+            max_rounds,
+            min_score,
+            providers=providers,
+            max_calls=max_calls,
+            max_cost=max_cost,
+            **arguments,
+        )
     )
 
 

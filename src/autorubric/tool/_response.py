@@ -27,7 +27,8 @@ class CriterionScore(BaseModel):
 
     Attributes:
         criterion: Its name.
-        score: Its score on the scale asked for; None where it could not be assessed.
+        score: Its score on the scale asked for, of a penalty how far the content is free of it; None where it
+            could not be assessed.
         label: The score in a word; None likewise.
     """
 
@@ -64,7 +65,8 @@ class CritiqueResponse(BaseModel):
     Attributes:
         ok: Whether there is what was asked for.
         provider: Who evaluated, or would; None in an error.
-        overall_score: Weighted mean of the criteria, on the scale; None where none could be assessed.
+        overall_score: Weighted mean of the criteria, on the scale, less what each penalty that applies takes
+            off; None where none could be assessed.
         scoring_scale: The scale.
         criteria_scores: A score for each criterion, in the order asked.
         issues: What is wrong; in `detailed` mode.
