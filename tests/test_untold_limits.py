@@ -1,4 +1,6 @@
-"""Providers that allow so much and do not say so, in virtual time: twenty seeds each, the worst counts.
+"""Providers that allow so much and do not say so, in virtual time: of several seeds the worst counts.
+
+There are seven seeds each, and thirteen more with `-m slow`.
 
 Of what is allowed at least 0.85 must be used. Two floors are 0.75: where answers take exponentially
 distributed time, and where both bounds are near and the one on requests at a time binds. Not among them are
@@ -14,9 +16,12 @@ import pytest
 
 from tests.simulated import Provider, grade, simulate
 
-SEEDS = range(20)
+FEW, MORE = range(7), range(7, 20)
 
 
+@pytest.mark.parametrize(
+    "seeds", [pytest.param(FEW, id="few"), pytest.param(MORE, id="more", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     ("provider", "allowed", "share"),
     [
@@ -44,9 +49,9 @@ SEEDS = range(20)
         ),
     ],
 )
-def test_limits_are_learnt(provider: dict[str, Any], allowed: float, share: float) -> None:
+def test_limits_are_learnt(provider: dict[str, Any], allowed: float, share: float, seeds: range) -> None:
     """From the third second on at most 1.05 calls an answer, the share of what is allowed, none given up."""
-    seen = [simulate(Provider(**provider), seed=seed) for seed in SEEDS]
+    seen = [simulate(Provider(**provider), seed=seed) for seed in seeds]
     assert max(one.calls_per_answer for one in seen) <= 1.05
     assert min(one.rate for one in seen) >= share * allowed
     assert sum(one.lost for one in seen) == 0
@@ -65,7 +70,7 @@ def test_limits_are_shared_by_all_judges_on_an_endpoint(
     provider: dict[str, Any], items: int, allowed: float
 ) -> None:
     """From the third second on two judges together, graders and all, need 1.05 calls a verdict at most."""
-    seen = [grade(Provider(**provider), seed=seed, items=items) for seed in SEEDS[:2]]
+    seen = [grade(Provider(**provider), seed=seed, items=items) for seed in FEW[:2]]
     assert max(one.calls_per_answer for one in seen) <= 1.05
     assert min(one.rate for one in seen) >= 0.8 * allowed
     assert sum(one.lost for one in seen) == 0
@@ -80,7 +85,7 @@ def test_a_provider_without_limits_teaches_nothing() -> None:
 
 def test_rejections_at_random_do_not_slow_down_for_long() -> None:
     """Where rejections do not depend on the pace, a quarter of what the callers could do is kept at least."""
-    seen = [simulate(Provider(random_share=0.3), seed=seed, callers=20) for seed in SEEDS[:8]]
+    seen = [simulate(Provider(random_share=0.3), seed=seed, callers=20) for seed in FEW[:4]]
     # Each caller needs a tenth of a second for an answer, and some more to be turned away.
     assert min(one.rate for one in seen) >= 20 / 0.11 / 4
     assert sum(one.lost for one in seen) == 0
