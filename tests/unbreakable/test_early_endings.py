@@ -101,7 +101,7 @@ def test_a_run_cancelled_at_any_await_loses_nothing(
 
 # Python tells of each task that is thrown away.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:coroutine")
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(steps=st.integers(0, 60))
 def test_a_run_whose_event_loop_is_closed_at_any_step_loses_nothing(
     steps: int, scores: list[float | None], tmp_path_factory: pytest.TempPathFactory
