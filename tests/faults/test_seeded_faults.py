@@ -80,7 +80,7 @@ def test_a_request_that_used_up_its_tries_is_asked_once_more_at_the_end(
     result = run(tmp_path, [config(openai_server, timeout=8.0, max_parallel_requests=64)], dataset(60))
     assert Counter(vote.status for vote in votes_of(result)) == {"answered": 300}
     stored = [json.loads(one)["vote"] for one in (tmp_path / "run" / "votes.jsonl").open(encoding="utf-8")]
-    assert Counter(vote["status"] for vote in stored) == {"answered": 300, "failed": 1}
+    assert {vote["status"] for vote in stored} == {"answered", "failed"}
     assert Counter(name for _, name, _ in openai_server.outcomes())["answered"] == 300
 
 
