@@ -10,7 +10,7 @@ import pytest
 from autorubric.tool import anthropic_definition, openai_definition
 from tests.cli.conftest import Cli
 from tests.servers.fixtures import OpenAIServer
-from tests.tool.replies import REPLY, scored
+from tests.tool.replies import ISSUE, REPLY, scored
 
 CALL = ("critique-text", "text.md", "--criteria", "correctness,completeness")
 
@@ -38,6 +38,47 @@ def test_a_text_is_critiqued(cli: Cli, config: str) -> None:
     assert done.out.startswith("✓ 8/10 · 1 issue · 2 suggestions · gpt4\n")
     assert "line 45-52" in done.out and "- Test the timeout" in done.out
     assert "claude could not evaluate" in done.err
+
+
+ISSUES = [
+    {**ISSUE, "severity": "low", "description": "A comma is missing", "suggestion": None},
+    {**ISSUE, "criterion": "correctness", "severity": "high", "description": "The sum is off"},
+    {**ISSUE, "severity": "critical", "description": "The \x1b[31mkey is in it " + "word " * 40},
+]
+
+
+@pytest.mark.parametrize("columns", ["32", "100"])
+def test_scores_are_bars_and_issues_stand_under_their_criterion(
+    cli: Cli, config: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """Bars are as long as scores, the gravest issue of a criterion stands first, and no line is too wide."""
+    reply = {**REPLY, "issues": ISSUES}
+    openai_server.script({"do": "answer", "payload": reply}, model="m1", repeat="last")
+    monkeypatch.setenv("COLUMNS", columns)
+    out = cli(*CALL, "--config", config, "--provider", "gpt4").out
+    assert "#" * 9 + "-" in out and "#" * 7 + "-" * 3 in out
+    assert "\x1b" not in out and max(map(len, out.splitlines())) <= int(columns)
+    assert out.index("Issues: correctness") < out.index("high") < out.index("Issues: completeness")
+    assert out.index("Issues: completeness") < out.index("critical") < out.index("low ")
+
+
+@pytest.mark.parametrize(
+    ("scale", "bar"), [("letter", "#" * 10), ("pass-fail", "#" * 10), ("0-100", "#" * 9)]
+)
+def test_every_scale_has_a_bar(cli: Cli, config: str, scale: str, bar: str) -> None:
+    """Letters, pass and fail fill a bar by their rank."""
+    out = cli(*CALL, "--config", config, "--provider", "gpt4", "--scale", scale).out
+    assert (
+        next(line for line in out.splitlines() if line.startswith("correctness")).split()[1].strip("-") == bar
+    )
+
+
+def test_a_criterion_without_a_score_has_no_bar(cli: Cli, config: str, openai_server: OpenAIServer) -> None:
+    """What could not be assessed says so, and is no score of 0."""
+    openai_server.script({"do": "answer", "payload": scored(correctness=9, completeness=None)}, model="m1")
+    out = cli(*CALL, "--config", config, "--provider", "gpt4").out
+    row = next(line for line in out.splitlines() if line.startswith("completeness"))
+    assert "not assessed" in row and "#" not in row and "--" not in row
 
 
 def test_json_is_the_answer_of_the_tool(cli: Cli, config: str) -> None:

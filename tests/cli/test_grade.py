@@ -105,6 +105,20 @@ def test_a_score_below_the_least_exits_with_one(
     assert done.code == code
 
 
+def test_an_abstention_is_told_in_words(cli: Cli, rubric: str, dataset: str, tmp_path: Path) -> None:
+    """`grade` and `show` say `abstained` where the panel did, and nowhere null."""
+    write_votes(tmp_path / "open.csv", {("one", "a"): {**LABELS["a"], "rude": "CANNOT_ASSESS"}})
+    judge = ("--judge", "recorded:open.csv")
+    graded = cli("grade", TEXT, "--rubric", rubric, *judge, "--item-id", "a").out
+    cli("eval", dataset, *judge, "--name", "run")
+    shown = cli("show", "experiments/run", "--item", "a").out
+    listed = cli("show", "experiments/run").out
+    for out in (graded, shown):
+        assert next(line for line in out.splitlines() if line.startswith("rude")).split()[2] == "abstained"
+    assert next(line for line in listed.splitlines() if line.startswith("a ")).split()[3] == "abstained"
+    assert "null" not in graded + shown + listed
+
+
 def test_what_no_judge_knows_exits_with_three(cli: Cli, rubric: str, votes: str) -> None:
     """Without a vote there is no score, and stderr says why; the JSON has null for it."""
     call = ("grade", TEXT, "--rubric", rubric, "--judge", f"recorded:{votes}#right")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +61,54 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "Usage: autorubric" in done.stdout
     assert not set(HEAVY) & set(json.loads(done.stderr))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash, whose completion this is")
+def test_completion_in_bash(tmp_path: Path) -> None:
+    """bash reads the script that `--show-completion` prints, and then completes commands."""
+    program = tmp_path / "autorubric"
+    program.write_text(f"#!{sys.executable}\n{MAIN}\n", encoding="utf-8")
+    program.chmod(0o755)
+    # Run by a bash that stays, since Typer asks which shell has called it.
+    script = f"""
+        export PATH={shlex.quote(str(tmp_path))}:$PATH
+        shown=$(autorubric --show-completion bash) && eval "$shown" && complete -p autorubric
+        COMP_WORDS=(autorubric re) COMP_CWORD=1
+        _autorubric_completion autorubric
+        echo "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    told, completed = done.stdout.splitlines()
+    assert told.startswith("complete ") and told.endswith("autorubric")
+    assert sorted(completed.split()) == ["redteam", "refine", "rejudge", "report"]
+
+
+def test_completing_loads_nothing_heavy(tmp_path: Path) -> None:
+    """A press of the tab key waits for Typer and nothing that takes long to load."""
+    script = (
+        "import sys, atexit, json\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+        f"sys.argv = ['autorubric']\n{MAIN}"
+    )
+    asked = {"_AUTORUBRIC_COMPLETE": "complete_bash", "COMP_WORDS": "autorubric sho", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment(**asked),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert done.stdout.split() == ["show"]
+    # Some versions of Typer read a command line, or a part of one, with pydantic.
+    assert set(HEAVY) & set(json.loads(done.stderr)) <= {"pydantic"}
 
 
 def test_the_schema_is_a_schema(tmp_path: Path) -> None:

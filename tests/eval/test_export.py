@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -149,6 +150,30 @@ def test_junit(result: EvalResult) -> None:
 def test_junit_without_a_bound_has_no_failures(result: EvalResult) -> None:
     """Low scores alone fail nothing."""
     assert b'failures="0"' in result.export("junit")
+
+
+def test_an_abstention_is_missing_in_tables_and_told_in_words(tmp_path: Path) -> None:
+    """Frames and their files have no answer where the panel abstained; JUnit says that it did."""
+
+    def unsure(request: JudgeRequest) -> Any:
+        return 7 if request.criterion.name == "stars" else "CANNOT_ASSESS"
+
+    given: list[dict[str, Any]] = [{"id": "a", "submission": "Yes."}]
+    dataset = RubricDataset(rubric=RUBRIC, items=given)
+    grader = CriterionGrader(judges=[unsure])
+    run = evaluate_sync(dataset, grader, experiments_dir=tmp_path, experiment_name="run", show_progress=False)
+    assert run.item_results[0].report is not None
+    assert [one.status for one in run.item_results[0].report.report] == ["abstained", "answered"]
+    row = run.scores_table().iloc[0]
+    assert pd.isna(row["answer.=short"]) and row["answer.stars"] == "7.0"
+    assert json.loads(run.export("jsonl"))["answer.=short"] is None
+    assert next(csv.DictReader(io.StringIO(run.export("csv").decode("utf-8"))))["answer.=short"] == ""
+    assert pd.read_parquet(io.BytesIO(run.export("parquet")))["answer.=short"].isna().all()
+    suite = ElementTree.fromstring(run.export("junit", fail_under=1.0))
+    told = {one.get("name"): one.get("value") for one in suite.iter("property")}
+    assert (told["answer.=short"], told["answer.stars"]) == ("abstained", "7.0")
+    failure = next(suite.iter("failure")).text or ""
+    assert "=short (weight 3): abstained" in failure
 
 
 @pytest.mark.parametrize("given", [{"format": "xml"}, {"format": "csv", "table": "items"}])

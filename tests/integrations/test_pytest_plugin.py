@@ -104,6 +104,23 @@ def test_reply():
     }
 
 
+def test_an_abstention_is_told_as_one(run: Run, pytester: pytest.Pytester) -> None:
+    """Where the panel abstained the message says so, before what its judges said."""
+    run(
+        """
+def unsure(request):
+    return "CANNOT_ASSESS" if request.criterion.name == "refund" else "UNMET"
+
+def test_reply():
+    assert_rubric("Sorry.", RUBRIC, 0.5, grader=by(unsure))
+"""
+    )
+    (case,) = _cases(pytester).values()
+    message = "".join(case.itertext())
+    assert "abstained  refund (weight 10)" in message
+    assert "None" not in message
+
+
 def test_a_long_message_is_cut(run: Run, pytester: pytest.Pytester) -> None:
     """However many criteria there are and however much judges say, the message has a bounded length."""
     ended = run(

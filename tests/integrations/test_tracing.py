@@ -152,6 +152,15 @@ def test_content_is_there_only_where_it_is_asked_for(openai_server: OpenAIServer
     assert all(REASON in str(one["gen_ai.evaluation.explanation"]) for one in explained)
 
 
+def test_an_abstention_has_a_label(traces: Traces) -> None:
+    """The event of a criterion on which the panel abstained says so, and has no value."""
+    grader = traces.of(CriterionGrader(judges=[lambda request: "CANNOT_ASSESS"]))
+    RUBRIC.grade_sync(TEXT, grader)
+    told = [dict(event.attributes or {}) for event in traces.named("grade")[0].events]
+    assert [one["gen_ai.evaluation.score.label"] for one in told] == ["abstained"] * len(RUBRIC)
+    assert all("gen_ai.evaluation.score.value" not in one for one in told)
+
+
 def test_failures_are_told_by_their_type(openai_server: OpenAIServer, traces: Traces) -> None:
     """A call that failed, and a text without a score, are errors; what the provider said stays out."""
     openai_server.script({"do": "status", "status": 429, "message": TEXT}, repeat="last")

@@ -35,7 +35,6 @@ from autorubric.cli.validate import validate
 app = typer.Typer(
     name="autorubric",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -71,6 +70,12 @@ def about(
     """
 
 
+def with_example(help_text: str, *calls: str) -> str:
+    """The help of a group of commands, with calls below it that are not wrapped."""
+    lines = "\n".join(f"  {call}" for call in calls)
+    return f"{help_text}\n\n\b\n{'Examples' if len(calls) > 1 else 'Example'}:\n{lines}"
+
+
 app.command("grade")(grade)
 app.command("eval")(evaluate)
 app.command("merge")(merge)
@@ -81,7 +86,15 @@ app.command("score")(score)
 app.command("rejudge")(rejudge)
 app.command("export")(export)
 app.command("annotate")(annotate)
-app.add_typer(judges_app, name="judges", help="Compare the judges of a run with each other, and audit them.")
+app.add_typer(
+    judges_app,
+    name="judges",
+    help=with_example(
+        "Compare the judges of a run with each other, and audit them.",
+        "autorubric judges compare experiments/essays-1",
+        "autorubric judges audit experiments/essays-1",
+    ),
+)
 app.command("report")(report)
 app.command("redteam")(redteam)
 app.command("critique")(critique)
@@ -93,9 +106,19 @@ app.command("validate")(validate)
 app.command("schema")(schema)
 app.command("demo")(demo)
 app.add_typer(
-    labels_app, name="labels", help="Bring people's labels into a dataset, and hand out what is in dispute."
+    labels_app,
+    name="labels",
+    help=with_example(
+        "Bring people's labels into a dataset, and hand out what is in dispute.",
+        "autorubric labels export experiments/essays-1 -o disputed.jsonl",
+        "autorubric labels merge essays.json disputed.jsonl -o labelled.json",
+    ),
 )
-app.add_typer(cache_app, name="cache", help="Look after the replies of models that are kept.")
+app.add_typer(
+    cache_app,
+    name="cache",
+    help=with_example("Look after the replies of models that are kept.", "autorubric cache stats"),
+)
 
 
 def main() -> None:

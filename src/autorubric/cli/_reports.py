@@ -43,10 +43,11 @@ def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
 def answer_text(report: CriterionReport) -> str:
     """The answer decided on, in words; without one, what became of the criterion."""
     decision = report.decision
-    if decision.answer is None:
+    label = decision.answer.label if decision.answer else None
+    # A panel that abstained has an answer with nothing in it.
+    if label is None and report.final_answer is None:
         return decision.status.replace("_", " ")
-    label = decision.answer.label
-    text = label if label is not None else json.dumps(decision.answer.code, ensure_ascii=False)
+    text = label if label is not None else json.dumps(report.final_answer, ensure_ascii=False)
     marks = [word for word, so in (("tie", decision.tie), ("no readable vote", decision.assumed)) if so]
     return f"{text} ({', '.join(marks)})" if marks else text
 

@@ -18,9 +18,12 @@ from autorubric.cli._texts import read_input
 from autorubric.errors import ArgumentError, AutorubricError
 
 if TYPE_CHECKING:
+    from autorubric.report._critique_groups import CritiqueGroup
     from autorubric.tool import CritiqueResponse
 
 _LETTERS: Final = ("A", "B", "C", "D", "F")
+_BAR: Final = 10
+"""Characters of a full bar."""
 
 Content = Annotated[
     Path, typer.Argument(metavar="FILE", help="The content; - reads standard input.", show_default=False)
@@ -222,22 +225,41 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
             ("prompt in bytes", response.prompt_size),
         )
         return [TextBlock(text=response.one_line()), ScalarBlock(figures=figures)]
-    scores = tuple((one.criterion, one.score, one.label) for one in response.criteria_scores)
+    # Late, since `--help` should not wait for it.
+    from autorubric.report._critique_groups import critique_groups
+
+    groups = critique_groups(response)
+    scores = tuple(
+        (one.name, _bar(one.share), one.score or "not assessed", one.label or "") for one in groups
+    )
     blocks: list[Block] = [
         TextBlock(text=f"{response.one_line()} · {response.provider}"),
-        TableBlock(columns=("criterion", "score", "label"), rows=scores),
+        TableBlock(columns=("criterion", "", "score", "label"), rows=scores),
     ]
     if response.summary:
         blocks.append(TextBlock(text=response.summary))
-    if response.issues:
-        rows = tuple(
-            (one.criterion, one.severity, one.location or "", one.description, one.suggestion or "")
-            for one in response.issues
-        )
-        columns = ("criterion", "severity", "location", "description", "suggestion")
-        blocks.append(TableBlock(columns=columns, rows=rows, title="Issues"))
+    blocks += [_issues_block(one) for one in groups if one.issues]
     if response.suggestions:
         blocks.append(
             TextBlock(text="\n".join(f"- {one}" for one in response.suggestions), title="Suggestions")
         )
     return blocks
+
+
+def _bar(share: float | None) -> str:
+    """The score as a bar, in characters that every encoding has; empty where there is none."""
+    filled = round(_BAR * (share or 0.0))
+    return "" if share is None else "#" * filled + "-" * (_BAR - filled)
+
+
+def _issues_block(group: CritiqueGroup) -> TableBlock:
+    """What counts against a criterion, the gravest first.
+
+    Place and suggestion stand below the description: as columns of their own they would be tables of their
+    own on a narrow terminal, where nobody could tell which of two grave issues a suggestion is for.
+    """
+    rows = []
+    for one in group.issues:
+        parts = (one.description, one.location, one.suggestion and f"Suggestion: {one.suggestion}")
+        rows.append((one.severity, "\n".join(filter(None, parts))))
+    return TableBlock(title=f"Issues: {group.name}", columns=("severity", "issue"), rows=tuple(rows))

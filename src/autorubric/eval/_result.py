@@ -137,7 +137,7 @@ class EvalResult:
         judge's votes give alone), `group.<name>` (the score of a group), `answer.<criterion>` and
         `value.<criterion>` (the answer decided on, in words, and on [0, 1] as it enters the score),
         `mean_agreement`, `cannot_assess_count`, `tokens`, `cost` (US dollars), `seconds` and `error`. What an
-        item lacks is missing.
+        item lacks is missing, and so is an answer where the panel abstained.
         """
         # Late, here and below: few runs are made into files, and the formats take their time to load.
         from autorubric.eval._export import scores_table

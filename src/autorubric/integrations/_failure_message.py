@@ -62,9 +62,11 @@ def _lost(criterion: EnsembleCriterionReport) -> float:
 
 def _criterion_lines(criterion: EnsembleCriterionReport) -> list[str]:
     answer = criterion.decision.answer
-    said = criterion.status if answer is None else _answer(answer.label or answer.code)
+    label = answer.label if answer else None
+    # A panel that abstained has an answer with nothing in it.
+    said = label or (criterion.status if criterion.final_answer is None else criterion.final_answer)
     weight = f"weight {criterion.criterion.weight:g}"
-    head = f"  {said}  {shown(criterion.name, _NAME)} ({weight}): "
+    head = f"  {_answer(said)}  {shown(criterion.name, _NAME)} ({weight}): "
     lines = [head + shown(criterion.criterion.requirement or "", _REASON)]
     lines += [f"      {_vote(vote)}" for vote in criterion.votes[:_VOTES]]
     if len(criterion.votes) > _VOTES:

@@ -232,10 +232,14 @@ def _message(role: str, content: str) -> dict[str, Any]:
 def _result(criterion: EnsembleCriterionReport, content: bool) -> dict[str, Any]:
     """The attributes of a criterion's event."""
     answer = criterion.decision.answer
+    # What was not judged has no words of its own; a number that was has its value and needs none.
+    words = answer.label if answer else None
+    if words is None and criterion.status != "answered":
+        words = criterion.status
     found: dict[str, Any] = {
         "gen_ai.evaluation.name": criterion.name,
         "gen_ai.evaluation.score.value": criterion.decision.value,
-        "gen_ai.evaluation.score.label": answer.label if answer is not None else criterion.status,
+        "gen_ai.evaluation.score.label": words,
         "gen_ai.evaluation.explanation": (criterion.final_reason or None) if content else None,
         "autorubric.criterion.status": criterion.status,
     }

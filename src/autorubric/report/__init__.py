@@ -8,7 +8,8 @@ from autorubric._late import loading
 
 if TYPE_CHECKING:
     from autorubric.report._annotate import annotation_page, write_annotation_page
-    from autorubric.report._critique import CritiqueView, critique_page, critique_section
+    from autorubric.report._critique import critique_page, critique_section
+    from autorubric.report._critique_groups import CritiqueView
     from autorubric.report._page import DEFAULT_MAX_CHARS, report_html, write_report
     from autorubric.report._view import RunView
 
@@ -26,7 +27,7 @@ __all__ = [
 
 _HOMES = {
     "DEFAULT_MAX_CHARS": "_page",
-    "CritiqueView": "_critique",
+    "CritiqueView": "_critique_groups",
     "RunView": "_view",
     "annotation_page": "_annotate",
     "critique_page": "_critique",

@@ -12,7 +12,8 @@ from autorubric._files import write_text_atomic
 from autorubric.errors import ArgumentError
 from autorubric.report import _figures
 from autorubric.report._compare import comparison
-from autorubric.report._critique import CritiqueView, critique_section
+from autorubric.report._critique import critique_section
+from autorubric.report._critique_groups import CritiqueView
 from autorubric.report._details import CHUNK, cutter_for, detail_chunks
 from autorubric.report._encode import Strings, number
 from autorubric.report._first_looks import first_looks, flag_counts

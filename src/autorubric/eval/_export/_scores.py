@@ -64,8 +64,10 @@ def _row(result: ItemResult) -> dict[str, Any]:
 
 
 def answer_in_words(report: EnsembleCriterionReport) -> str | None:
-    """The answer decided on; None without one."""
+    """The answer decided on; None without one, as where the panel abstained."""
     answer = report.decision.answer
     if answer is None:
         return None
-    return answer.label if answer.label is not None else json.dumps(answer.code, ensure_ascii=False)
+    if answer.label is not None or answer.code is None:
+        return answer.label
+    return json.dumps(answer.code, ensure_ascii=False)
