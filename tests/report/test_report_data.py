@@ -11,7 +11,14 @@ from typing import Any, get_args
 
 import pytest
 
-from autorubric import Criterion, DataItem, NumericalRatingCriterion, Rubric, RubricDataset
+from autorubric import (
+    ComparativeCriterion,
+    Criterion,
+    DataItem,
+    NumericalRatingCriterion,
+    Rubric,
+    RubricDataset,
+)
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import bias, item_analysis, judge_report, percent_agreement
@@ -21,6 +28,7 @@ from autorubric.report._details import cutter_for
 from autorubric.report._encode import script_json
 from autorubric.report._reasons import reason_words
 from autorubric.report._view import ReadRun
+from autorubric.types import BaseCriterion
 from tests.attacks.hostile import TEXTS
 from tests.report.conftest import Reports
 from tests.report.runs import graded, long_dataset, panel
@@ -166,6 +174,39 @@ def test_cells_are_marked_for_what_they_are(marked: dict[str, Any]) -> None:
         "wrong": (1, 1),
         "failed": (8, 8),
     }
+
+
+@pytest.mark.parametrize(
+    ("criterion", "label", "read", "answers"),
+    [
+        (Criterion(name="a", requirement="A."), "yes", "MET", {"MET": False, "UNMET": True}),
+        (Criterion(name="a", requirement="A."), True, "MET", {"MET": False, "UNMET": True}),
+        (Criterion(name="a", requirement="A."), 0, "UNMET", {"MET": True, "UNMET": False}),
+        (NumericalRatingCriterion(name="a", requirement="A."), "7", "7", {9: False, 2: True}),
+        (
+            ComparativeCriterion(name="a", requirement="A.", margin=2, both_orders=False),
+            1,
+            "two by 1",
+            {2: False, 0.4: False, -1: True, 0: True},
+        ),
+    ],
+    ids=["word", "truth value", "number for a verdict", "number", "margin"],
+)
+def test_votes_are_marked_by_what_the_label_means(
+    tmp_path: Path, criterion: BaseCriterion, label: Any, read: str, answers: dict[Any, bool]
+) -> None:
+    """The label is told as it was read; a vote is off by the measure of decisions, not by its spelling."""
+    compared = criterion.level == "ranking"
+    submission = {"one": "One.", "two": "Two."} if compared else "One."
+    item = DataItem(id="x", submission=submission, ground_truth={"a": label})
+    judges = [
+        FunctionJudge(function=lambda request, one=answer: one, judge_id=str(answer)) for answer in answers
+    ]
+    run = graded(tmp_path, RubricDataset(rubric=Rubric([criterion]), items=[item]), judges)
+    chunk = held(report_html(run))["details-0"]
+    (told,) = chunk["items"][0]["criteria"]
+    assert chunk["strings"][told["truth"]] == read
+    assert [bool(vote.get("w")) for vote in told["votes"]] == list(answers.values())
 
 
 def test_what_to_look_at_first_is_ranked(marked: dict[str, Any]) -> None:
