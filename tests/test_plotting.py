@@ -101,10 +101,12 @@ def test_confusion(run: EvalResult, ax: Axes) -> None:
 
 
 def test_agreement_matrix(run: EvalResult, ax: Axes, tmp_path: Path) -> None:
-    """Both halves say the share; one judge has nobody to agree with."""
+    """Both halves say the share, kappa and how many; one judge has nobody to agree with."""
     plotting.plot_agreement_matrix(run, ax=ax)
     first, second = texts(ax)
     assert first == second and "n = " in first and 0 <= float(first.split()[0]) <= 1
+    # One of the two says the same of every text, which chance explains in full.
+    assert first.split("\n")[1] == "κ 0.00"
     alone = evaluate_sync(
         demo_dataset(),
         CriterionGrader(judges=[LexicalJudge()]),

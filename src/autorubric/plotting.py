@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError, MissingDependencyError
+from autorubric.metrics._judge_report._pair_kappa import mean_kappa, ordered_values
+from autorubric.metrics._votes_table import MeasuredCriterion
+from autorubric.values import Answer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,10 +116,11 @@ def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | No
 
 
 def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
-    """How often every two judges of a run decide alike: the share of cells that both decided.
+    """How far every two judges of a run agree: the share of cells decided alike, kappa, and how many.
 
-    A cell is a criterion of an item; the number of cells stands below each share. Chance is not taken out:
-    `reliability` and `compare_run` give coefficients with intervals.
+    A cell is a criterion of an item that both decided. Kappa takes chance off; it is the mean over
+    binary, nominal and ordinal criteria of Cohen's kappa, with quadratic weights on ordinal ones.
+    `judge_report` gives that of each judge against the labels, `reliability` coefficients with intervals.
 
     Args:
         run: A run with two judges or more.
@@ -124,34 +131,43 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
         MissingDependencyError: matplotlib is not installed.
     """
     cells = [
-        {
-            judge: repr(made.answer.code)
-            for judge, made in one.judge_decisions.items()
-            if made.answer is not None
-        }
+        (one.criterion, {judge: made.answer for judge, made in one.judge_decisions.items() if made.answer})
         for report in run.get_reports()
         if report is not None
         for one in report.report
     ]
-    judges = list(dict.fromkeys(judge for cell in cells for judge in cell))
+    judges = list(dict.fromkeys(judge for _, said in cells for judge in said))
     if len(judges) < 2:
         raise ArgumentError(f"a matrix of agreement takes two judges; the run has {len(judges)}")
     ax = _axes(ax)
     shares = [[float("nan")] * len(judges) for _ in judges]
     for left, right in combinations(range(len(judges)), 2):
-        both = [
-            (c[judges[left]], c[judges[right]]) for c in cells if judges[left] in c and judges[right] in c
-        ]
+        a, b = judges[left], judges[right]
+        both = [(one, said[a], said[b]) for one, said in cells if a in said and b in said]
         if not both:
             continue
-        share = sum(a == b for a, b in both) / len(both)
+        share = sum(repr(mine.code) == repr(other.code) for _, mine, other in both) / len(both)
+        kappa = _kappa(both)
         shares[left][right] = shares[right][left] = share
         for at, column in ((left, right), (right, left)):
-            told = f"{share:.2f}\nn = {len(both)}"
+            told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {len(both)}"
             ax.text(column, at, told, ha="center", va="center", color=_on(share), fontsize="small")
     ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
     _ticks(ax, judges)
     return ax
+
+
+def _kappa(both: Sequence[tuple[BaseCriterion, Answer, Answer]]) -> float | None:
+    """Mean over criteria of two judges' kappa; None where no criterion has one."""
+    places: dict[MeasuredCriterion, int] = {}
+    rows = [
+        (places.setdefault(MeasuredCriterion(one.name or "", one.level, one.answers()), len(places)), a, b)
+        for one, a, b in both
+        if one.level in ("binary", "nominal", "ordinal")
+    ]
+    answered = [(at, a.index, b.index) for at, a, b in rows if not (a.abstains or b.abstains)]
+    criterion, left, right = np.array(answered, dtype=np.int64).reshape(-1, 3).T
+    return mean_kappa(criterion, left, right, [ordered_values(one) for one in places]).value
 
 
 def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes:

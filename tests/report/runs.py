@@ -199,6 +199,9 @@ def _plain_item(at: int) -> DataItem:
     text = f"{GOOD if good else POOR} This is reply number {at}."
     truth = {name: answer_of(name, good) for name in LABELLED}
     truth["parts"] = None
+    if at == 1:
+        # Labels may be spelt as people write them.
+        truth["apology"] = {"MET": "yes", "UNMET": "no"}[truth["apology"]]
     people = {"Ada": {"apology": truth["apology"]}, "Ben": {"apology": "MET"}}
     return DataItem(
         id=f"reply-{at:02d}",

@@ -11,16 +11,32 @@ from typing import Any, get_args
 
 import pytest
 
-from autorubric import Criterion, DataItem, NumericalRatingCriterion, Rubric, RubricDataset
+from autorubric import (
+    ComparativeCriterion,
+    Criterion,
+    DataItem,
+    NumericalRatingCriterion,
+    Rubric,
+    RubricDataset,
+)
 from autorubric.errors import ArgumentError, FileError
 from autorubric.judges import FunctionJudge, JudgeRequest
-from autorubric.metrics import bias, item_analysis, judge_report, percent_agreement
+from autorubric.metrics import (
+    Ordinal,
+    bias,
+    cohen_kappa,
+    item_analysis,
+    judge_report,
+    percent_agreement,
+)
 from autorubric.metrics._estimate import Reason
+from autorubric.metrics._weights import Weights
 from autorubric.report import report_html
 from autorubric.report._details import cutter_for
 from autorubric.report._encode import script_json
 from autorubric.report._reasons import reason_words
 from autorubric.report._view import ReadRun
+from autorubric.types import BaseCriterion
 from tests.attacks.hostile import TEXTS
 from tests.report.conftest import Reports
 from tests.report.runs import graded, long_dataset, panel
@@ -112,12 +128,89 @@ def test_the_matrix_is_the_agreement_of_pairs(tmp_path: Path) -> None:
     ]
     told = held(report_html(graded(tmp_path, dataset, judges)))["data"]["judges"]["matrix"]
     names = told["names"]
-    found = {(names[a], names[b]): figure for a, b, figure in told["cells"]}
+    found = {(names[a], names[b]): figure for a, b, figure, _ in told["cells"]}
     assert found["yes", "no to one"]["v"] == 0.75
     wanted = percent_agreement(
         [[1, 1], [1, 1], [1, 1], [1, 0]], cluster=[0, 1, 2, 3], labels=2, ci="analytic"
     )
     assert found["yes", "no to one"]["lo"] == pytest.approx(wanted.low, abs=1e-5)
+
+
+def test_the_matrix_has_kappas_too(reports: Reports, kinds: dict[str, Any]) -> None:
+    """Against the labels they are the headline of each judge; between judges those of `cohen_kappa`."""
+    matrix = kinds["data"]["judges"]["matrix"]
+    found = {(matrix["names"][a], matrix["names"][b]): kappa for a, b, _, kappa in matrix["cells"]}
+    wanted = judge_report(reports.run("kinds"))
+    for judge, one in wanted.per_judge.items():
+        assert found["labels", judge]["v"] == pytest.approx(one.macro.kappa.value, abs=1e-5)
+    run = reports.run("long")
+    tones = long_dataset(1).rubric
+    assert tones is not None
+    values = [answer.value or 0.0 for answer in tones.by_name("tone").answers()]
+    kappas = []
+    for name in tones.names:
+        pairs = [
+            [report.judge_decisions[judge].answer for judge in ("ann", "bob")]
+            for result in run.item_results
+            if result.report
+            for report in result.report.report
+            if report.name == name
+        ]
+        codes = [[one.index for one in pair if one] for pair in pairs if _both_answer(pair)]
+        scale = Ordinal(range(4), values) if name == "tone" else None
+        weights: Weights = "quadratic" if scale else None
+        left, right = zip(*codes, strict=True)
+        kappas.append(float(cohen_kappa(left, right, scale=scale, weights=weights)))
+    told = held(report_html(run))["data"]["judges"]["matrix"]
+    (kappa,) = [one[3] for one in told["cells"] if [told["names"][at] for at in one[:2]] == ["ann", "bob"]]
+    assert kappa["v"] == pytest.approx(sum(kappas) / len(kappas), abs=1e-5)
+    assert kappa["how"] == "Cohen's kappa, mean over criteria, 5 of 5 criteria defined"
+
+
+def _both_answer(pair: list[Any]) -> bool:
+    return all(one is not None and not one.abstains for one in pair)
+
+
+def test_judges_who_agree_by_chance_alone_have_no_kappa(tmp_path: Path) -> None:
+    """Two who say the same of everything agree wholly, and chance alone explains it: no kappa, a reason."""
+    items = [DataItem(id=str(at), submission=str(at)) for at in range(4)]
+    dataset = RubricDataset(rubric=Rubric([Criterion(name="a", requirement="A.")]), items=items)
+    judges = [FunctionJudge(function=lambda request: "MET", judge_id=name) for name in ("one", "two")]
+    told = held(report_html(graded(tmp_path, dataset, judges)))["data"]["judges"]["matrix"]
+    _, _, agreed, kappa = told["cells"][0]
+    assert agreed["v"] == 1
+    assert (kappa["v"], kappa["why"]) == (None, "all answers are the same")
+
+
+def test_a_run_of_comparisons_alone_has_a_headline(tmp_path: Path) -> None:
+    """Accuracy and kappa of comparisons are those of what they came to, by place and not by name."""
+    truth = ["left", "right", "left", "tie", "right", "left"]
+    said = {"one": ["left", "right", "right", "tie", "right", "left"], "two": truth}
+    criteria = [ComparativeCriterion(name=name, requirement="Better?", both_orders=False) for name in "ab"]
+    items = [
+        DataItem(
+            id=str(at),
+            submission={f"left{at}": "1", f"right{at}": "2"},
+            ground_truth=dict.fromkeys("ab", one if one == "tie" else f"{one}{at}"),
+        )
+        for at, one in enumerate(truth)
+    ]
+
+    def judge(name: str) -> FunctionJudge:
+        def says(request: JudgeRequest) -> str:
+            answer = said[name][int(request.item_id)]
+            return answer if answer == "tie" else f"{answer}{request.item_id}"
+
+        return FunctionJudge(function=says, judge_id=name)
+
+    run = graded(tmp_path, RubricDataset(rubric=Rubric(criteria), items=items), [judge("one")])
+    told = held(report_html(run))["data"]
+    wanted = cohen_kappa(truth, said["one"])
+    for one in (told["overview"], *told["judges"]["rows"], *told["criteria"]):
+        assert one["kappa"]["v"] == pytest.approx(wanted.value, abs=1e-5)
+        assert one["accuracy"]["v"] == pytest.approx(5 / 6, abs=1e-5)
+        assert one["kappa"]["lo"] < one["kappa"]["v"] < one["kappa"]["hi"]
+    assert told["criteria"][0]["confusion"]["labels"] == ["first", "second", "tie"]
 
 
 def _says_no_to(item: str) -> Any:
@@ -166,6 +259,41 @@ def test_cells_are_marked_for_what_they_are(marked: dict[str, Any]) -> None:
         "wrong": (1, 1),
         "failed": (8, 8),
     }
+
+
+@pytest.mark.parametrize(
+    ("criterion", "label", "read", "answers"),
+    [
+        (Criterion(name="a", requirement="A."), "yes", "MET", {"MET": False, "UNMET": True}),
+        (Criterion(name="a", requirement="A."), True, "MET", {"MET": False, "UNMET": True}),
+        (Criterion(name="a", requirement="A."), 0, "UNMET", {"MET": True, "UNMET": False}),
+        (NumericalRatingCriterion(name="a", requirement="A."), "7", "7", {9: False, 2: True}),
+        (
+            ComparativeCriterion(name="a", requirement="A.", margin=2, both_orders=False),
+            1,
+            "two by 1",
+            {2: False, 0.4: False, -1: True, 0: True},
+        ),
+    ],
+    ids=["word", "truth value", "number for a verdict", "number", "margin"],
+)
+def test_votes_are_marked_by_what_the_label_means(
+    tmp_path: Path, criterion: BaseCriterion, label: Any, read: str, answers: dict[Any, bool]
+) -> None:
+    """The label is told as it was read; a vote is off by the measure of decisions, not by its spelling."""
+    compared = criterion.level == "ranking"
+    submission = {"one": "One.", "two": "Two."} if compared else "One."
+    item = DataItem(id="x", submission=submission, ground_truth={"a": label})
+    judges = [FunctionJudge(function=_says(answer), judge_id=str(answer)) for answer in answers]
+    run = graded(tmp_path, RubricDataset(rubric=Rubric([criterion]), items=[item]), judges)
+    chunk = held(report_html(run))["details-0"]
+    (told,) = chunk["items"][0]["criteria"]
+    assert chunk["strings"][told["truth"]] == read
+    assert [bool(vote.get("w")) for vote in told["votes"]] == list(answers.values())
+
+
+def _says(answer: Any) -> Any:
+    return lambda request: answer
 
 
 def test_what_to_look_at_first_is_ranked(marked: dict[str, Any]) -> None:

@@ -280,6 +280,10 @@ def test_an_item_shows_each_judges_vote_beside_the_label(page: Any) -> None:
     votes = page.locator("#criterion-0 .vote")
     assert [one.split("\n")[0] for one in votes.all_inner_texts()] == ["ann", "bob", "cyd"]
     assert all("on apology:" in one for one in votes.all_inner_texts())
+    # The label is spelt "yes", and read as MET.
+    assert page.locator("#criterion-0 .truth").inner_text() == "label MET"
+    for words in votes.all_inner_texts():
+        assert ("not the label" in words) == ("UNMET" in words)
     told = data(page)
     wrong = [
         at

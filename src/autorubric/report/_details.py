@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from autorubric.report._encode import Strings, answer_words, number
+from autorubric.report._items import CastVotes
 from autorubric.report._view import ReadRun, ReportedItem
-from autorubric.types import Decision, EnsembleCriterionReport, JudgeVote
-from autorubric.values import Submission
+from autorubric.types import BaseCriterion, Decision, EnsembleCriterionReport, JudgeVote
+from autorubric.values import Answer, Json, Submission
 
 CHUNK: Final = 200
 """Items whose details stand in one piece, which the page reads when one of them is opened."""
@@ -74,10 +75,12 @@ def detail_chunks(
         cutter: Cuts long texts.
     """
     judge_places = {judge: at for at, judge in enumerate(judges)}
+    cast = CastVotes.of(run)
     for first in range(0, len(run.item_results), CHUNK):
         strings = Strings()
+        said = _Said(run, cast, judge_places, strings, cutter)
         items = [
-            _item(run, run.item_results[at], criteria_of[at], judge_places, strings, cutter)
+            said.item(run.item_results[at], criteria_of[at])
             for at in range(first, min(first + CHUNK, len(run.item_results)))
         ]
         yield {"strings": strings.texts, "items": items}
@@ -98,73 +101,81 @@ def _texts(run: ReadRun, result: ReportedItem) -> list[tuple[str, str]]:
     return [(what, text) for what, text in given if text is not None]
 
 
-def _item(
-    run: ReadRun,
-    result: ReportedItem,
-    places: dict[str, int],
-    judges: dict[str, int],
-    strings: Strings,
-    cutter: Cutter,
-) -> dict[str, Any]:
-    texts = []
-    for what, text in _texts(run, result):
-        kept, length = cutter.text(text)
-        texts.append([what, strings.place(kept), length])
-    found: dict[str, Any] = {"texts": texts}
-    item: Any = result.item
-    for key, words in (("about", getattr(item, "description", "")), ("meta", _metadata(item, cutter))):
-        if words:
-            found[key] = strings.place(words)
-    report = result.report
-    error = result.error or (report.error if report is not None else None)
-    if error:
-        found["error"] = strings.place(cutter.reason(error))
-    if report is None:
-        return found
-    truth = run.dataset.item_truth(result.item_idx) or {}
-    ratings = run.dataset.item_ratings(result.item_idx)
-    reasons = getattr(item, "reasons", {})
-    said = _Said(judges, strings, cutter)
-    found["criteria"] = [
-        said.criterion(one, places.get(one.name, -1), truth.get(one.name), reasons.get(one.name), ratings)
-        for one in report.report
-    ]
-    if report.length_penalty:
-        found["penalty"] = number(report.length_penalty)
-    if report.raw_score is not None:
-        found["raw"] = number(report.raw_score)
-    groups = {name: number(score) for name, score in report.node_scores.items() if name}
-    if groups:
-        found["groups"] = groups
-    if len(report.judge_scores) > 1:
-        found["scores"] = [
-            [judges.get(judge, -1), number(score)] for judge, score in report.judge_scores.items()
-        ]
-    return found
-
-
 def _metadata(item: Any, cutter: Cutter) -> str:
     metadata = getattr(item, "metadata", None)
     return cutter.reason(json.dumps(metadata, ensure_ascii=False)) if metadata else ""
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """What an item's answers are set against: its labels, why they are so, and what people said.
+
+    `first_key` is the number of its first cell, see `ReadRun.keys`.
+    """
+
+    first_key: int
+    submission: Submission
+    truth: Mapping[str, Json]
+    reasons: Mapping[str, str]
+    ratings: Mapping[str, Mapping[str, Json]]
 
 
 @dataclass
 class _Said:
     """Writes what was said of one item's criteria."""
 
-    judges: dict[str, int]
+    run: ReadRun
+    cast: CastVotes
+    judges: Mapping[str, int]
     strings: Strings
     cutter: Cutter
 
-    def criterion(
-        self,
-        report: EnsembleCriterionReport,
-        place: int,
-        truth: Any,
-        truth_reason: str | None,
-        ratings: Any,
-    ) -> dict[str, Any]:
+    def item(self, result: ReportedItem, places: Mapping[str, int]) -> dict[str, Any]:
+        """One item's texts, and what was said of its criteria."""
+        texts = []
+        for what, text in _texts(self.run, result):
+            kept, length = self.cutter.text(text)
+            texts.append([what, self.strings.place(kept), length])
+        found: dict[str, Any] = {"texts": texts}
+        item: Any = result.item
+        for key, words in (
+            ("about", getattr(item, "description", "")),
+            ("meta", _metadata(item, self.cutter)),
+        ):
+            if words:
+                found[key] = self.strings.place(words)
+        report = result.report
+        error = result.error or (report.error if report is not None else None)
+        if error:
+            found["error"] = self.strings.place(self.cutter.reason(error))
+        if report is None:
+            return found
+        labels = _Labels(
+            result.item_idx * max(len(self.run.table.criteria), 1),
+            Submission.parse(item.submission),
+            self.run.dataset.item_truth(result.item_idx) or {},
+            getattr(item, "reasons", {}),
+            self.run.dataset.item_ratings(result.item_idx),
+        )
+        found["criteria"] = [self.criterion(one, places.get(one.name, -1), labels) for one in report.report]
+        if report.length_penalty:
+            found["penalty"] = number(report.length_penalty)
+        if report.raw_score is not None:
+            found["raw"] = number(report.raw_score)
+        groups = {name: number(score) for name, score in report.node_scores.items() if name}
+        if groups:
+            found["groups"] = groups
+        if len(report.judge_scores) > 1:
+            found["scores"] = [
+                [self.judges.get(judge, -1), number(score)] for judge, score in report.judge_scores.items()
+            ]
+        return found
+
+    def criterion(self, report: EnsembleCriterionReport, place: int, labels: _Labels) -> dict[str, Any]:
         """One criterion's decision, votes and labels; what is empty is left out."""
+        asked = report.criterion.facing(labels.submission) if place >= 0 else None
+        words, wrong = self.cast.on(labels.first_key + place if asked else -1, len(report.votes))
+        votes = zip(report.votes, words, wrong, strict=True)
         decision = report.decision
         samples = len(report.votes) > len({vote.judge_id for vote in report.votes})
         told: dict[str, Any] = {
@@ -175,8 +186,8 @@ class _Said:
             "value": number(report.score_value),
             "agreement": number(report.agreement),
             "error": self._text(report.error),
-            "truth": self._place(answer_words(truth)),
-            "why": self._text(truth_reason),
+            "truth": self._place(_read(asked, labels.truth.get(report.name))),
+            "why": self._text(labels.reasons.get(report.name)),
             "confidence": number(report.confidence),
             "marks": [
                 word
@@ -189,9 +200,9 @@ class _Said:
                 if so
             ],
             "ratings": [
-                [self._place(str(rater)), self._place(answer_words(labels[report.name]))]
-                for rater, labels in ratings.items()
-                if labels.get(report.name) is not None
+                [self._place(str(rater)), self._place(_read(asked, rated[report.name]))]
+                for rater, rated in labels.ratings.items()
+                if rated.get(report.name) is not None
             ],
             "judges": [
                 [self.judges.get(judge, -1), made.status, self._place(_decided(made))]
@@ -199,12 +210,16 @@ class _Said:
             ]
             if samples
             else [],
-            "votes": [self._vote(vote) for vote in report.votes],
+            "votes": [
+                self._vote(vote, said if report.criterion.level == "ranking" else None, is_wrong)
+                for vote, said, is_wrong in votes
+            ],
         }
         return {key: value for key, value in told.items() if value not in (None, -1, []) or key == "at"}
 
-    def _vote(self, vote: JudgeVote) -> dict[str, Any]:
-        answer = vote.selected_label or (str(vote.verdict) if vote.verdict else answer_words(vote.answer))
+    def _vote(self, vote: JudgeVote, said: str | None, is_wrong: bool) -> dict[str, Any]:
+        answer = said or vote.selected_label or (str(vote.verdict) if vote.verdict else None)
+        answer = answer or answer_words(vote.answer)
         told: dict[str, Any] = {
             "j": self.judges.get(vote.judge_id, -1),
             "s": vote.sample or None,
@@ -218,6 +233,7 @@ class _Said:
             "m": self._place(vote.model),
             "x": 1 if vote.truncated else None,
             "k": 1 if vote.skipped else None,
+            "w": 1 if is_wrong else None,
         }
         return {key: value for key, value in told.items() if value not in (None, -1) or key == "j"}
 
@@ -229,9 +245,17 @@ class _Said:
 
 
 def _decided(decision: Decision) -> str | None:
-    answer = decision.answer
-    if answer is None:
-        return None
-    if answer.label is not None:
+    return None if decision.answer is None else _words(decision.answer)
+
+
+def _read(criterion: BaseCriterion | None, label: Json) -> str | None:
+    """A label as it was understood, whichever way it is spelt in the file."""
+    answer = criterion.parse_truth(label) if criterion is not None else None
+    return answer_words(label) if answer is None else _words(answer)
+
+
+def _words(answer: Answer) -> str | None:
+    # A number is told as votes tell it, without the digits that it was computed with.
+    if answer.label is not None and answer.label != str(answer.code):
         return answer.label
     return "CANNOT_ASSESS" if answer.cannot_assess else answer_words(answer.code)

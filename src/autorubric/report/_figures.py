@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Final
 
@@ -22,14 +22,19 @@ from autorubric.metrics import (
     percent_agreement,
     score_distribution,
 )
-from autorubric.metrics._votes_table import ANSWERED
+from autorubric.metrics._judge_report._pair_kappa import mean_kappa, ordered_values
+from autorubric.metrics._votes_table import ANSWERED, MeasuredCriterion, Outcome, VotesTable
 from autorubric.report._encode import figure, number
 from autorubric.report._items import Cells
 from autorubric.report._view import PANEL, TRUTH, ReadRun
 from autorubric.types import RubricGroup
-from autorubric.values import TokenUsage
+from autorubric.values import Answer, TokenUsage
 
 BINS: Final = 20
+
+CATEGORICAL: Final = ("binary", "nominal", "ordinal")
+"""Levels that the headline figures are means over."""
+
 MOST_IN_PAIRS: Final = 12
 """Judges that are compared each with each: with more, the pairs take longer than all the rest."""
 
@@ -60,13 +65,45 @@ class Findings:
     def of(cls, run: ReadRun) -> Findings:
         """The findings on a run."""
         return cls(
-            judges=judge_report(run.table),
+            judges=judge_report(_with_categories(run.table)),
             biases=bias_report(run.table, run.dataset),
             items=item_analysis(run.table, run.dataset),
             pairs=compare_run(run.table)
             if run.has_truth and len(run.table.judges) <= MOST_IN_PAIRS
             else None,
         )
+
+
+def _with_categories(table: VotesTable) -> VotesTable:
+    """The table; where there are comparisons alone, their outcomes are options of nominal criteria.
+
+    Means over criteria are of options that are the same for every item, which those of comparisons are not:
+    without this a run of comparisons alone would have no headline.
+    """
+    if not table.outcomes or any(one.level in CATEGORICAL for one in table.criteria):
+        return table
+    told = [
+        MeasuredCriterion(one.name, "nominal", _options(table.outcomes[at])) if at in table.outcomes else one
+        for at, one in enumerate(table.criteria)
+    ]
+    return replace(table, criteria=tuple(told))
+
+
+def _options(outcomes: Sequence[Outcome]) -> tuple[Answer, ...]:
+    words = [outcome_words(one) for one in outcomes]
+    return tuple(Answer(code=word, label=word, index=at) for at, word in enumerate(words))
+
+
+def outcome_words(outcome: Outcome) -> str:
+    """What a comparison came to, in words of places: the candidates' names differ from item to item."""
+    match outcome:
+        case (0, 1):
+            return "first"
+        case (1, 0):
+            return "second"
+        case (0, 0):
+            return "tie"
+    return ", ".join(str(above + 1) for above in outcome)
 
 
 def overview(run: ReadRun, found: Findings) -> dict[str, Any]:
@@ -139,9 +176,9 @@ def _criterion(
             "edges": [number(edge) for edge in spread.bin_edges],
             "counts": list(spread.bin_counts),
         }
-    labels = cells.truth[mine]
-    if (labels >= 0).any():
-        told["labelled"] = _given(run, labels[labels >= 0], len(measured.answers))
+    truth = cells.truth[mine]
+    if (truth >= 0).any():
+        told["labelled"] = _given(run, truth[truth >= 0], len(measured.answers))
     if analysed is not None:
         told |= {
             "mean": figure(analysed.mean),
@@ -155,7 +192,9 @@ def _criterion(
         told["accuracy"] = figure(agreed.accuracy)
         told["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
-            told["confusion"] = {"labels": list(agreed.labels), "counts": [list(row) for row in agreed.table]}
+            outcomes = run.table.outcomes.get(at)
+            labels = [outcome_words(one) for one in outcomes] if outcomes else list(agreed.labels)
+            told["confusion"] = {"labels": labels, "counts": [list(row) for row in agreed.table]}
     reliable = found.judges.reliability.get(name)
     if reliable is not None:
         told["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
@@ -297,7 +336,7 @@ def _pair(pair: Any) -> dict[str, Any]:
 
 
 def _matrix(run: ReadRun) -> dict[str, Any]:
-    """The share of cells on which every two raters gave the same answer, over those that both answered."""
+    """How far every two raters agree on the cells that both answered: the share, and kappa."""
     table = run.table
     raters = [one for one in table.raters if one[0] in ("truth", "panel", "judge", "human")]
     rank = {"truth": 0, "human": 1, "panel": 2, "judge": 3}
@@ -318,7 +357,10 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
         column = np.full(len(keys), np.nan)
         column[np.searchsorted(keys, run.keys(rows))] = table.code[rows]
         codes[one] = column
-    item = keys // max(len(table.criteria), 1)
+    item, criterion = np.divmod(keys, max(len(table.criteria), 1))
+    measured = _with_categories(table).criteria
+    values = [ordered_values(one) for one in measured]
+    counted = np.array([one.level in CATEGORICAL for one in measured] or [False])[criterion]
     size = int(table.code.max()) + 1 if len(table) else 0
     cells: list[list[Any]] = []
     for a, b in combinations(range(len(raters)), 2) if size > 1 else ():
@@ -326,7 +368,10 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
         both_answered = ~np.isnan(both).any(1)
         ratings = np.where(np.isnan(both), -1, both).astype(int)[both_answered]
         made = percent_agreement(ratings, labels=size, cluster=item[both_answered], ci="analytic")
-        cells.append([a, b, figure(made)])
+        used = both_answered & counted
+        one, other = both[used].astype(int).T
+        kappa = mean_kappa(criterion[used], one, other, values)
+        cells.append([a, b, figure(made), figure(kappa)])
     names = ["labels" if kind == "truth" else name for kind, name in raters]
     return {"names": names, "kinds": [kind for kind, _ in raters], "cells": cells}
 

@@ -96,6 +96,39 @@ def _wrong(run: ReadRun, rows: Array, error: Array) -> Array:
         return np.where(numbers, error > NEAR, error > 0)
 
 
+@dataclass(frozen=True)
+class CastVotes:
+    """The single votes of a run, as its page of an item shows them.
+
+    Attributes:
+        label: Each vote's answer in words, by cell and in the order of the report.
+        wrong: Whether each is another answer than the label, by the measure of `Cells`.
+    """
+
+    label: dict[int, list[str | None]]
+    wrong: dict[int, list[bool]]
+
+    @classmethod
+    def of(cls, run: ReadRun) -> CastVotes:
+        """The votes of a run."""
+        table = run.table
+        rows = np.flatnonzero(table.sample >= 0)
+        keys = run.keys(rows)
+        labels = run.by_cell(TRUTH)
+        truth = np.array([labels.get(key, -1) for key in keys.tolist()], dtype=np.int64)
+        wrong = _wrong(run, rows, _errors(run, rows, truth))
+        found = cls({}, {})
+        for key, words, is_wrong in zip(keys.tolist(), table.label[rows], wrong.tolist(), strict=True):
+            found.label.setdefault(key, []).append(words)
+            found.wrong.setdefault(key, []).append(is_wrong)
+        return found
+
+    def on(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
+        """The words and marks of a cell's `n` votes; none where another criterion's votes count there too."""
+        label = self.label.get(key, [])
+        return (label, self.wrong[key]) if len(label) == n else ([None] * n, [False] * n)
+
+
 def _vote_flags(run: ReadRun, keys: Array) -> Array:
     """Marks that single votes give their cells: split, abstained, failed."""
     table = run.table

@@ -99,7 +99,7 @@ function verdict(item, one, text) {
       h("h3", {}, one.at >= 0 ? link(address("criteria", [one.at]), said(name)) : said(name)),
       h("span", { class: "decision" }, answerChip(text(one.answer), status, turned(one.value, one.at))),
       truth !== null ? h("span", { class: `truth ${flags & WRONG ? "differs" : ""}` }, flags & WRONG ? "✗ label " : "label ", said(truth)) : null,
-      base !== null && base !== text(one.answer) ? h("span", { class: "truth" }, "baseline ", said(base)) : null,
+      base !== null && base !== word(cells.label[cell]) ? h("span", { class: "truth" }, "baseline ", said(base)) : null,
       flags & SPLIT ? badge("split") : null),
     facts.requirement ? said(facts.requirement, "p", "requirement") : null,
     meta.length ? said(meta.join(" · "), "p", "soft small") : null,
@@ -107,9 +107,9 @@ function verdict(item, one, text) {
     one.error !== undefined ? said(text(one.error), "p", "fault") : null,
     one.ratings ? h("p", { class: "soft small" }, "People: ", one.ratings.map(([rater, label], at) => [at ? ", " : null, said(text(rater)), " ", said(text(label))])) : null,
     (one.judges || []).length ? h("p", { class: "soft small" }, "Judges over their samples: ", one.judges.map(([judge, status, answer], at) => [at ? ", " : null, said(run.judges[judge]), " ", said(answer < 0 ? status.replace("_", " ") : text(answer))])) : null,
-    votes(one, text, truth));
+    votes(one, text));
 }
-function votes(one, text, truth) {
+function votes(one, text) {
   const cast = one.votes || [];
   if (!cast.length) return h("p", { class: "none" }, `No vote: ${(one.status || "answered").replace("_", " ")}.`);
   return h("ul", { class: "votes" }, cast.map((vote) => {
@@ -123,9 +123,8 @@ function votes(one, text, truth) {
       vote.k ? "could no longer matter" : null,
     ].filter(Boolean);
     const answer = text(vote.a);
-    const off = truth !== null && status === "answered" && answer !== null && answer !== truth;
     return h("li", { class: `vote ${status !== "answered" ? "vote-open" : ""}` },
-      h("div", { class: "vote-head" }, said(run.judges[vote.j], "span", "vote-judge"), answerChip(answer, status, turned(vote.v, one.at)), off ? h("span", { class: "differs", title: "not the label" }, "✗ not the label") : null),
+      h("div", { class: "vote-head" }, said(run.judges[vote.j], "span", "vote-judge"), answerChip(answer, status, turned(vote.v, one.at)), vote.w ? h("span", { class: "differs", title: "not the label" }, "✗ not the label") : null),
       about.length ? said(about.join(" · "), "p", "soft small") : null,
       vote.r !== undefined ? reason(text(vote.r)) : null,
       vote.e !== undefined ? said(text(vote.e), "p", "fault") : null);

@@ -31,15 +31,19 @@ function agreementMatrix({ names, kinds, cells: found }) {
   if (!names.length) return section("Agreement", null, h("p", { class: "soft" }, `There are too many judges for a table of pairs (${count(run.judges.length)}).`));
   if (names.length < 2) return section("Agreement", null, h("p", { class: "none" }, "There is one judge and no label, so nothing to agree with."));
   const table = new Map(found.map(([a, b, figure]) => [`${a},${b}`, figure]));
+  const kappas = new Map(found.map(([a, b, , kappa]) => [`${a},${b}`, kappa]));
+  const kappaAt = (i, j) => kappas.get(`${Math.min(i, j)},${Math.max(i, j)}`);
   const at = (i, j) => table.get(`${Math.min(i, j)},${Math.max(i, j)}`);
-  return section("Agreement", "share of cells that both answered and answered alike, chance not taken off; point at a cell for its interval",
+  return section("Agreement", "share of cells that both answered and answered alike, and κ, the mean over criteria of Cohen's kappa, which takes chance off; point at a cell for more",
     matrix({ rows: names, columns: names, corner: "", caption: "Agreement of every two raters", value: (i, j) => (i === j || !defined(at(i, j)) ? null : at(i, j).v),
       tell: (i, j) => {
         if (i === j) return h("span", { class: "soft" }, "·");
         const figure = at(i, j);
         if (!defined(figure)) return h("span", { class: "none", title: figure && figure.why }, "–");
         const interval = ends(figure);
-        return h("span", { title: `${interval ? `${percent(interval[0])} to ${percent(interval[1])}; ` : ""}n = ${count(figure.n)}` }, percent(figure.v));
+        const kappa = kappaAt(i, j), known = defined(kappa);
+        return h("span", { title: `${interval ? `${percent(interval[0])} to ${percent(interval[1])}; ` : ""}n = ${count(figure.n)}; ${known ? kappa.how : `no kappa: ${kappa.why}`}` },
+          percent(figure.v), h("span", { class: "small block-line" }, `κ ${known ? num(kappa.v) : "–"}`));
       } }));
 }
 function leanings(rows, notes) {

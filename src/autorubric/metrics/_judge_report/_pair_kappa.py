@@ -1,0 +1,64 @@
+"""Agreement of two raters beyond chance over many criteria at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autorubric.metrics._chance import kappa_of
+from autorubric.metrics._criterion_figures import category_values
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._resampling import Array
+from autorubric.metrics._votes_table import MeasuredCriterion
+
+
+def mean_kappa(
+    criterion: Array, left: Array, right: Array, values: Sequence[tuple[float, ...] | None]
+) -> Estimate:
+    """Mean over criteria of Cohen's kappa of two raters, as in the headline of a `JudgeReport`; no interval.
+
+    Undefined with `no_pairs`, and with `single_class` where no criterion has a kappa.
+
+    Args:
+        criterion: The criterion of each cell that both answered, shape `(n_cells,)`, positions in `values`.
+        left: One rater's answers as positions among the criterion's, from 0.
+        right: The other's.
+        values: For each criterion the values of its answers where they are ordered, for quadratic weights;
+            None where any two answers are equally far apart.
+    """
+    method = "Cohen's kappa, mean over criteria"
+    n = len(criterion)
+    if not n:
+        return Estimate.undefined("no_pairs", method=method)
+    size = int(max(left.max(), right.max())) + 1
+    places = (criterion * size + left) * size + right
+    tables = np.bincount(places, minlength=len(values) * size**2).reshape(-1, size, size)
+    found = np.full(len(values), np.nan)
+    # Criteria of one scale share their weights, and rubrics of an item's own come to thousands of criteria.
+    scales: dict[tuple[float, ...] | None, list[int]] = {}
+    for at, one in enumerate(values):
+        scales.setdefault(one, []).append(at)
+    for scale, mine in scales.items():
+        found[mine] = kappa_of(tables[mine], None if scale is None else _quadratic(scale, size))
+    defined = found[~np.isnan(found)]
+    method += f", {len(defined)} of {np.count_nonzero(tables.any((-1, -2)))} criteria defined"
+    if not len(defined):
+        return Estimate.undefined("single_class", n=n, method=method)
+    return Estimate(float(defined.mean()), n=n, method=method)
+
+
+def ordered_values(criterion: MeasuredCriterion) -> tuple[float, ...] | None:
+    """The values of a criterion's declared answers where they are ordered, as `mean_kappa` takes them."""
+    if criterion.level != "ordinal":
+        return None
+    values = iter(category_values(criterion))
+    return tuple(0.0 if answer.na else next(values) for answer in criterion.answers)
+
+
+def _quadratic(values: Sequence[float], size: int) -> Array:
+    """Weights `(size, size)` that fall with the square of the distance, whatever the unit."""
+    found = np.zeros(size)
+    found[: len(values)] = values[:size]
+    squares = (found[:, None] - found) ** 2
+    return np.asarray(1.0 - squares / (squares.max() or 1.0))
