@@ -1,4 +1,4 @@
-"""Every Python example in the README and the documentation runs, offline."""
+"""Every Python and shell example in the README and the documentation runs, offline."""
 
 from __future__ import annotations
 
@@ -12,34 +12,72 @@ import pytest
 
 from autorubric import metrics
 from tests.entry_points import write_entry_points
+from tests.page_files import MADE_BEFORE
+from tests.pages import ROOT, SHELLS, examples, program
+from tests.servers.fixtures import OpenAIServer
+from tests.tool.replies import scored
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_WITH_EXAMPLES = [page for page in PAGES if _EXAMPLE.search(page.read_text(encoding="utf-8"))]
+_WITH_EXAMPLES = [page for page in PAGES if program(page)]
+_NOT_RUN = 7
+"""Shell examples that say why they are not run: four install, two simulate for minutes, one serves."""
+_CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
+"""What the server says to the critiques of `critique-tool.md`, one after the other."""
+_COMMAND = re.compile(r"^(\$ )?(autorubric|git|pip|pytest|python|bash|#!/bin/bash)\b", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 _METRIC = re.compile(r"^::: autorubric\.metrics\.(\w+)$", re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The examples of a page run one after the other in one process."""
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", _WITH_EXAMPLES, ids=_name)
+def test_examples_run(
+    page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, openai_server: OpenAIServer
+) -> None:
+    """The examples of a page, of Python and of the shell, run one after the other."""
+    openai_server.script(*({"do": "answer", "payload": scored(**one)} for one in _CRITIQUES))
     declared = write_entry_points(tmp_path_factory.mktemp("declared"))
-    path = os.pathsep.join(filter(None, [str(declared), os.environ.get("PYTHONPATH")]))
-    program = "\n".join(_EXAMPLE.findall(page.read_text(encoding="utf-8")))
+    path = os.pathsep.join(filter(None, [str(declared), os.environ.get("PYTHONPATH"), str(ROOT)]))
     ended = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", program],
+        [
+            sys.executable,
+            *("-W", "error::DeprecationWarning:__main__", "-c"),
+            program(page, MADE_BEFORE.get(_name(page), "")),
+        ],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "AUTORUBRIC_DOCS_SERVER": openai_server.api_base},
         capture_output=True,
         text=True,
         timeout=900,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_is_not_run_says_why() -> None:
+    """Few shell examples are not run, each with a reason above it; Python is always run."""
+    left_out = [(_name(page), one) for page in PAGES for one in examples(page) if one.why_not_run]
+    assert len(left_out) == _NOT_RUN
+    assert {one.language for _, one in left_out} <= set(SHELLS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_commands_stand_in_fences_of_a_shell(page: Path) -> None:
+    """No command hides in a block that is taken for plain text, and so for none to run."""
+    for one in examples(page):
+        assert one.language not in ("", "sh", "shell") and (
+            one.language != "text" or not _COMMAND.search(one.text)
+        ), f"commands in ```{one.language}: {one.text}"
+
+
+def test_what_is_made_before_is_for_a_page() -> None:
+    """No page that is gone has its files made."""
+    assert set(MADE_BEFORE) <= {_name(page) for page in _WITH_EXAMPLES}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
     """Relative links of a page name files that are there."""
     for target in _LINK.findall(page.read_text(encoding="utf-8")):

@@ -1,0 +1,128 @@
+"""The examples of a page of documentation as one program, which does what its reader would, in order."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from typer.testing import CliRunner
+
+from autorubric.cli._app import app
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+SHELLS: Final = ("bash", "console")
+
+_FENCE = re.compile(
+    r"(?:^<!-- not run: (?P<why>[^\n]+?) -->\n)?^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+_NAMED = re.compile(r"# ([\w-]+\.(?:yaml|yml|json|toml))\n")
+# What only a shell understands, outside of quotes.
+_FOR_A_SHELL = re.compile(r"[|&;<>$*`]")
+_QUOTED = re.compile(r'"[^"$`]*"|\'[^\']*\'|#.*')
+# It reads the standard input of a process, which no runner puts another in the place of.
+_SERVER = "autorubric mcp "
+# Examples name models as users do; here the offline judge answers in their place.
+_MODEL = re.compile(r"(?<=--judge )gpt-[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A fenced block.
+
+    Attributes:
+        language: What stands after the fence; may be empty.
+        text: What is in it.
+        why_not_run: What the comment above it gives as the reason for not running it here; None without one.
+    """
+
+    language: str
+    text: str
+    why_not_run: str | None
+
+
+def examples(page: Path) -> list[Example]:
+    """The fenced blocks of a page, in order."""
+    return [
+        Example(language=found["language"], text=found["text"], why_not_run=found["why"])
+        for found in _FENCE.finditer(page.read_text(encoding="utf-8"))
+    ]
+
+
+def program(page: Path, before: str = "") -> str:
+    """The Python program that runs a page; empty where there is nothing to run.
+
+    Blocks whose first line names a file, as `# rubric.yaml`, become that file.
+
+    Args:
+        page: The page.
+        before: What is done first: a program that makes the files that the page takes for granted.
+    """
+    parts = []
+    for one in examples(page):
+        if one.why_not_run is not None:
+            continue
+        if one.language == "python":
+            parts.append(one.text)
+        elif one.language in SHELLS:
+            parts.append(f"__import__('tests.pages').pages.shell({one.text!r})\n")
+        elif named := _NAMED.match(one.text):
+            parts.append(f"open({named[1]!r}, 'w', encoding='utf-8').write({one.text!r})\n")
+    runs = any(one.language in ("python", *SHELLS) and one.why_not_run is None for one in examples(page))
+    return "\n".join([before, *parts]) if runs else ""
+
+
+def shell(commands: str) -> None:
+    """Runs commands, one after the other.
+
+    Those of autorubric are called in this process, which need not start anew for each; bash runs what
+    needs a shell.
+
+    Raises:
+        RuntimeError: A command did not end with 0; a gate (`--fail-…`) may end with 1.
+    """
+    for command in _commands(commands):
+        is_simple = command.startswith("autorubric ") and not _FOR_A_SHELL.search(_QUOTED.sub("", command))
+        if is_simple and not command.startswith(_SERVER):
+            done = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
+            if done.exception is not None and not isinstance(done.exception, SystemExit):
+                raise done.exception
+            code, told = done.exit_code, done.output
+        else:
+            ended = _in_bash(command)
+            code, told = ended.returncode, ended.stdout + ended.stderr
+        print(f"$ {command}\n{told}")
+        if code not in ((0, 1) if "--fail-" in command else (0,)):
+            raise RuntimeError(f"{command!r} ended with {code}:\n{told}")
+
+
+def _commands(text: str) -> Iterator[str]:
+    for line in text.replace("\\\n", " ").splitlines():
+        command = line.strip().removeprefix("$ ")
+        if command and not command.startswith("#"):
+            yield _MODEL.sub("lexical", command)
+
+
+def _in_bash(command: str) -> subprocess.CompletedProcess[str]:
+    """The finished command, for which `autorubric` is this copy of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        called = Path(folder) / "autorubric"
+        called.write_text(f"#!{sys.executable}\nfrom autorubric.cli import main\nmain()\n", encoding="utf-8")
+        called.chmod(0o755)
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            env={**os.environ, "PATH": os.pathsep.join([folder, os.environ["PATH"]])},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
