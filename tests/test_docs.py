@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import autorubric
 from autorubric import metrics
 from tests.entry_points import write_entry_points
 from tests.page_files import MADE_BEFORE
@@ -25,6 +27,7 @@ _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
 """What the server says to the critiques of `critique-tool.md`, one after the other."""
 _COMMAND = re.compile(r"^(\$ )?(autorubric|git|pip|pytest|python|bash|#!/bin/bash)\b", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+_ENTRY = re.compile(r"^::: (autorubric[\w.]*)$", re.MULTILINE)
 _METRIC = re.compile(r"^::: autorubric\.metrics\.(\w+)$", re.MULTILINE)
 
 
@@ -88,3 +91,13 @@ def test_reference_lists_the_metrics() -> None:
     """The API page has every public name of `autorubric.metrics`, each once, and no other of it."""
     page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     assert sorted(_METRIC.findall(page)) == sorted(metrics.__all__)
+
+
+def test_reference_lists_every_public_name() -> None:
+    """The API page has all that `autorubric` exports, nothing twice, and nothing that is not there."""
+    entries = _ENTRY.findall((ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8"))
+    assert len(entries) == len(set(entries))
+    listed = {entry.rpartition(".")[2] for entry in entries} | set(vars(autorubric.errors))
+    assert set(autorubric.__all__) <= listed
+    for entry in entries:
+        assert pkgutil.resolve_name(entry) is not None
