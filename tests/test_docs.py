@@ -13,6 +13,7 @@ import pytest
 
 import autorubric
 from autorubric import metrics
+from tests.cli.test_help import COMMANDS
 from tests.entry_points import write_entry_points
 from tests.page_files import MADE_BEFORE
 from tests.pages import ROOT, SHELLS, examples, program
@@ -85,6 +86,22 @@ def test_links_lead_somewhere(page: Path) -> None:
     """Relative links of a page name files that are there."""
     for target in _LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("overview", ["llms.txt", "docs/index.md"])
+def test_overviews_name_every_task(overview: str) -> None:
+    """Who begins at an overview, a person or an agent, finds every page of how to do something."""
+    path = ROOT / overview
+    named = {(path.parent / link).resolve() for link in _LINK.findall(path.read_text(encoding="utf-8"))}
+    assert set((ROOT / "docs" / "how-to").glob("*.md")) <= named
+    assert all(page.exists() for page in named)
+
+
+@pytest.mark.parametrize("page", ["llms.txt", "docs/agents/SKILL.md"])
+def test_agents_are_told_of_commands_that_there_are(page: str) -> None:
+    """Every command that coding agents are told of is one."""
+    told = set(re.findall(r"`autorubric ([a-z][a-z-]*)", (ROOT / page).read_text(encoding="utf-8")))
+    assert told <= {command.split()[0] for command in COMMANDS if command}
 
 
 def test_reference_lists_the_metrics() -> None:
