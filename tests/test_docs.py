@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -118,3 +120,17 @@ def test_reference_lists_every_public_name() -> None:
     assert set(autorubric.__all__) <= listed
     for entry in entries:
         assert pkgutil.resolve_name(entry) is not None
+
+
+def test_the_picture_of_a_terminal() -> None:
+    """It shows the command that stands above it in the README, as the script draws it, and loads nothing."""
+    made = runpy.run_path(str(ROOT / ".ci" / "terminal_picture.py"))
+    command = made["COMMAND"]
+    drawn = made["PICTURE"].read_text(encoding="utf-8")
+    again = made["picture"](command, "\x1b[1mItems\x1b[0m\nlate-18  0.000\n")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"```console\n$ {command}\n```" in readme and "docs/assets/terminal.svg" in readme
+    for svg in (drawn, again):
+        told = "".join(ElementTree.fromstring(svg).itertext()).replace("\xa0", " ")
+        assert command in told and "Items" in told and "late-18" in told
+        assert not re.search(r"@font-face|url\((?!#)|href|<script", svg)
