@@ -28,6 +28,8 @@ _NAMED = re.compile(r"# ([\w-]+\.(?:yaml|yml|json|toml))\n")
 # What only a shell understands, outside of quotes.
 _FOR_A_SHELL = re.compile(r"[|&;<>$*`]")
 _QUOTED = re.compile(r'"[^"$`]*"|\'[^\']*\'|#.*')
+# It reads the standard input of a process, which no runner puts another in the place of.
+_SERVER = "autorubric mcp "
 # Examples name models as users do; here the offline judge answers in their place.
 _MODEL = re.compile(r"(?<=--judge )gpt-[\w.-]+")
 
@@ -88,7 +90,8 @@ def shell(commands: str) -> None:
         RuntimeError: A command did not end with 0; a gate (`--fail-…`) may end with 1.
     """
     for command in _commands(commands):
-        if command.startswith("autorubric ") and not _FOR_A_SHELL.search(_QUOTED.sub("", command)):
+        is_simple = command.startswith("autorubric ") and not _FOR_A_SHELL.search(_QUOTED.sub("", command))
+        if is_simple and not command.startswith(_SERVER):
             done = CliRunner().invoke(app, shlex.split(command, comments=True)[1:])
             if done.exception is not None and not isinstance(done.exception, SystemExit):
                 raise done.exception

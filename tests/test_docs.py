@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+import autorubric
 from autorubric import metrics
+from tests.cli.test_help import COMMANDS
 from tests.entry_points import write_entry_points
 from tests.page_files import MADE_BEFORE
 from tests.pages import ROOT, SHELLS, examples, program
@@ -25,6 +30,7 @@ _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
 """What the server says to the critiques of `critique-tool.md`, one after the other."""
 _COMMAND = re.compile(r"^(\$ )?(autorubric|git|pip|pytest|python|bash|#!/bin/bash)\b", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+_ENTRY = re.compile(r"^::: (autorubric[\w.]*)$", re.MULTILINE)
 _METRIC = re.compile(r"^::: autorubric\.metrics\.(\w+)$", re.MULTILINE)
 
 
@@ -84,7 +90,47 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("overview", ["llms.txt", "docs/index.md"])
+def test_overviews_name_every_task(overview: str) -> None:
+    """Who begins at an overview, a person or an agent, finds every page of how to do something."""
+    path = ROOT / overview
+    named = {(path.parent / link).resolve() for link in _LINK.findall(path.read_text(encoding="utf-8"))}
+    assert set((ROOT / "docs" / "how-to").glob("*.md")) <= named
+    assert all(page.exists() for page in named)
+
+
+@pytest.mark.parametrize("page", ["llms.txt", "docs/agents/SKILL.md"])
+def test_agents_are_told_of_commands_that_there_are(page: str) -> None:
+    """Every command that coding agents are told of is one."""
+    told = set(re.findall(r"`autorubric ([a-z][a-z-]*)", (ROOT / page).read_text(encoding="utf-8")))
+    assert told <= {command.split()[0] for command in COMMANDS if command}
+
+
 def test_reference_lists_the_metrics() -> None:
     """The API page has every public name of `autorubric.metrics`, each once, and no other of it."""
     page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     assert sorted(_METRIC.findall(page)) == sorted(metrics.__all__)
+
+
+def test_reference_lists_every_public_name() -> None:
+    """The API page has all that `autorubric` exports, nothing twice, and nothing that is not there."""
+    entries = _ENTRY.findall((ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8"))
+    assert len(entries) == len(set(entries))
+    listed = {entry.rpartition(".")[2] for entry in entries} | set(vars(autorubric.errors))
+    assert set(autorubric.__all__) <= listed
+    for entry in entries:
+        assert pkgutil.resolve_name(entry) is not None
+
+
+def test_the_picture_of_a_terminal() -> None:
+    """It shows the command that stands above it in the README, as the script draws it, and loads nothing."""
+    made = runpy.run_path(str(ROOT / ".ci" / "terminal_picture.py"))
+    command = made["COMMAND"]
+    drawn = made["PICTURE"].read_text(encoding="utf-8")
+    again = made["picture"](command, "\x1b[1mItems\x1b[0m\nlate-18  0.000\n")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"```console\n$ {command}\n```" in readme and "docs/assets/terminal.svg" in readme
+    for svg in (drawn, again):
+        told = "".join(ElementTree.fromstring(svg).itertext()).replace("\xa0", " ")
+        assert command in told and "Items" in told and "late-18" in told
+        assert not re.search(r"@font-face|url\((?!#)|href|<script", svg)

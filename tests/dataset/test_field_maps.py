@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from autorubric import ArgumentError, DatasetError, Rubric, RubricDataset
+from tests.ci import skip_but_in_ci
 
 RUBRIC = Rubric(
     [
@@ -102,7 +103,7 @@ def test_an_object_that_can_do_what_a_hub_dataset_can() -> None:
 def test_a_hub_dataset() -> None:
     """A `datasets.Dataset` is accepted as it is, streamed ones too."""
     if importlib.util.find_spec("datasets") is None:
-        pytest.skip("the package datasets is not installed")
+        skip_but_in_ci("the package datasets is not installed")
     import datasets
 
     hub = datasets.Dataset.from_list(ROWS)

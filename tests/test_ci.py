@@ -1,0 +1,79 @@
+"""What `.ci/run` makes of what a machine lacks."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.ci import skip_but_in_ci
+from tests.pages import ROOT
+
+
+@pytest.mark.parametrize(("setting", "outcome"), [("1", "failed"), ("", "skipped")])
+def test_a_skip_is_a_fault_in_ci(monkeypatch: pytest.MonkeyPatch, setting: str, outcome: str) -> None:
+    """Under `AUTORUBRIC_CI=1` a test that lacks something fails, and elsewhere it is left out."""
+    monkeypatch.setenv("AUTORUBRIC_CI", setting)
+    with pytest.raises((pytest.fail.Exception, pytest.skip.Exception), match="no such tool") as raised:
+        skip_but_in_ci("no such tool")
+    assert raised.type is {"failed": pytest.fail.Exception, "skipped": pytest.skip.Exception}[outcome]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("setting", "found", "code", "told"),
+    [
+        ({}, False, 1, "AUTORUBRIC_WITHOUT_BROWSER=1"),
+        ({"AUTORUBRIC_WITHOUT_BROWSER": "1"}, False, 0, "none is wanted"),
+        ({}, True, 0, "required 1"),
+    ],
+)
+def test_ci_wants_a_browser(
+    tmp_path: Path, setting: dict[str, str], found: bool, code: int, told: str
+) -> None:
+    """Where no Chromium is to be had, CI fails unless it is told to do without."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    step = script[
+        script.index("if command -v chromium > /dev/null; then\n") : script.index('step "README, second')
+    ]
+    if found:
+        (tmp_path / "chromium").write_text("#!/bin/sh\n", encoding="utf-8")
+        (tmp_path / "chromium").chmod(0o755)
+    bash = shutil.which("bash")
+    assert bash is not None
+    done = subprocess.run(
+        [bash, "-euo", "pipefail", "-c", f'top=.\n{step}\necho "required ${{AUTORUBRIC_REQUIRE_BROWSER:-}}"'],
+        env={"PATH": str(tmp_path), **setting},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code and told in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("most", "code"), [(0.0, 1), (600.0, 0)])
+def test_notebooks_have_their_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], most: float, code: int
+) -> None:
+    """The seconds of each notebook are told, and one that takes too long fails the run."""
+    pytest.importorskip("ipykernel", reason="notebooks need the package ipykernel")
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "1 + 1"}
+    notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]}
+    (tmp_path / "one.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    assert runpy.run_path(str(ROOT / ".ci" / "run_notebooks.py"))["main"](tmp_path, most) == code
+    told = capsys.readouterr().out
+    assert re.search(r"^one\.ipynb: [\d.]+ s, [\d.]+ s of the processor$", told, re.MULTILINE)
+    assert ("more than 0 s: one.ipynb" in told) == bool(code)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_have_a_plot(path: Path) -> None:
+    """A notebook shows something, as it was last run."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    shown = [out.get("data", {}) for cell in cells for out in cell.get("outputs", ())]
+    assert any("image/png" in data for data in shown)
