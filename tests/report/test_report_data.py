@@ -407,6 +407,25 @@ def _says(answer: Any) -> Any:
     return lambda request: answer
 
 
+def test_numbers_are_told_without_their_tail(tmp_path: Path) -> None:
+    """A mean of three votes is shortened alike in the heat map, on the item's page and in the comparison."""
+    rubric = Rubric([NumericalRatingCriterion(name="n", requirement="N.", min_value=0, max_value=10)])
+    item = DataItem(id="x", submission="One.", ground_truth={"n": 2})
+    judges = [
+        FunctionJudge(function=_says(given), judge_id=name)
+        for name, given in (("one", 5), ("two", 5), ("three", 6))
+    ]
+    dataset = RubricDataset(rubric=rubric, items=[item])
+    run = graded(tmp_path, dataset, judges)
+    page = held(report_html(run, baseline=graded(tmp_path, dataset, judges[1:], "before")))
+    told, chunk = page["data"], page["details-0"]
+    assert told["strings"][told["cells"]["label"][0]] == "5.33333"
+    assert chunk["strings"][chunk["items"][0]["criteria"][0]["answer"]] == "5.33333"
+    assert told["strings"][told["cells"]["truth"][0]] == "2"
+    assert told["strings"][told["compare"]["labels"][0]] == "5.5"
+    assert told["first"][0]["why"] == "differs from the label: 5.33333 against 2"
+
+
 def test_an_item_without_a_score_has_failed(tmp_path: Path) -> None:
     """Where all abstain no vote failed, but there is no score: the filter of failures counts the item too."""
     items = [DataItem(submission="One.")]

@@ -74,7 +74,7 @@ def _wrong(run: ReadRun, cells: Cells) -> Iterable[tuple[int, int | None, str]]:
             return
         mine = wrong[cells.item[wrong] == item]
         worst = mine[np.argmax(cells.error[mine])]
-        label, truth = run.table.label[cells.row[worst]], run.table.label[cells.truth[worst]]
+        label, truth = run.words(cells.row[worst]), run.words(cells.truth[worst])
         words = f"{_short(label)} against {_short(truth)}"
         more = f", and {int(counts[item]) - 1} more" if counts[item] > 1 else ""
         yield int(item), int(cells.criterion[worst]), f"differs from the label: {words}{more}"
