@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import benchmarks.report.__main__ as report
 import numpy as np
 import pytest
 from benchmarks.coverage.__main__ import main as coverage
@@ -15,24 +16,42 @@ from benchmarks.metrics._inputs import binary_votes, units
 from benchmarks.metrics._ours import CASES
 
 from autorubric.metrics import accuracy, cohen_kappa, dawid_skene, krippendorff_alpha
+from tests.report.conftest import chromium
 
 
 def test_every_case_is_timed_beside_another_way(tmp_path, capsys):
     """Each case has a baseline, a time and a row; memory is measured where asked for."""
     file = tmp_path / "times.json"
     assert metrics(["--tiny", "--repetitions", "1", "--no-memory", "--json", str(file)]) == 0
-    found = json.loads(file.read_text(encoding="utf-8"))
+    found = json.loads(file.read_text(encoding="utf-8"))["figures"]
     assert [one["case"] for one in found] == list(CASES) == list(BASELINES)
     assert all(one["wall"] > 0 and one["baselines"] for one in found)
-    assert capsys.readouterr().out.count("\n") == len(CASES) + 2
+    assert capsys.readouterr().out.count("\n|") == len(CASES) + 1
 
 
 def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
     """A case's memory is what its call allocates, and what a process takes that does nothing else."""
     file = tmp_path / "memory.json"
     assert metrics(["--tiny", "--only", "run", "--repetitions", "1", "--json", str(file)]) == 0
-    (found,) = json.loads(file.read_text(encoding="utf-8"))
+    (found,) = json.loads(file.read_text(encoding="utf-8"))["figures"]
     assert 0 < found["allocated_mb"] < found["process_mb"]
+
+
+def test_every_view_of_a_report_is_timed(tmp_path):
+    """Each view has its seconds beside what the report took; a view over its time is told and fails."""
+    chromium()
+    file = tmp_path / "report.json"
+    report.main(["--items", "12", "--judges", "2", "--repetitions", "1", "--json", str(file)])
+    found = json.loads(file.read_text(encoding="utf-8"))["figures"]
+    assert set(found["opened"]) == set(report.VIEWS)
+    assert found["items"] == 12 and found["megabytes"] > 0
+
+
+def test_a_slow_view_fails(capsys):
+    """Up to three seconds all is well; over that the status is 1, and the view is named."""
+    assert report.status({"overview": 1.2, "heat map": 3.0}) == 0
+    assert report.status({"overview": 1.2, "heat map": 3.1}) == 1
+    assert capsys.readouterr().err == "over 3 s: heat map\n"
 
 
 def test_baselines_compute_the_same():

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
+from autorubric.report import report_html
 from tests.cli.conftest import RUBRIC, Cli, write_votes
+from tests.report.runs import graded as graded_into, kinds_dataset, panel
 from tests.servers.fixtures import OpenAIServer
 
 
@@ -52,6 +56,28 @@ def test_items_are_chosen_and_sorted(cli: Cli, graded: str, right: str) -> None:
     assert [one["id"] for one in by_score] == ["b", "c", "a", "d"]
     cut = cli("show", right, "--limit", "1")
     assert "and 3 more" in cut.out
+
+
+def test_what_is_chosen_is_what_a_report_marks(cli: Cli) -> None:
+    """Wrong, split, abstained and failed mean what they do in a report; items without a score come last."""
+    run = graded_into(Path("experiments"), kinds_dataset(), panel())
+    told = json.loads(re.findall(r'id="data">(.*?)</script>', report_html(run))[0])
+    items, flags = told["items"], told["cells"]["flags"]
+    spans = [len(items["rubrics"][rubric]) for rubric in items["rubric"]]
+    ends = [0, *accumulate(spans)]
+    for which, flag in (("wrong", 1), ("split", 2), ("abstained", 4), ("failed", 8)):
+        wanted = {
+            one
+            for one, first, last, score in zip(items["id"], ends, ends[1:], items["score"], strict=False)
+            if any(cell & flag for cell in flags[first:last]) or (which == "failed" and score is None)
+        }
+        found = cli("show", "experiments/parcels", "--only", which, "--json").json["items"]
+        assert {one["id"] for one in found} == wanted, which
+        assert told["counts"][which]["items"] == len(wanted), which
+    by_score = cli("show", "experiments/parcels", "--sort", "score", "--json").json["items"]
+    scores = [one["score"] for one in by_score]
+    known = [one for one in scores if one is not None]
+    assert None in scores and scores == sorted(known) + [None] * (len(scores) - len(known))
 
 
 def test_an_item_is_shown_with_its_votes(cli: Cli, graded: str) -> None:

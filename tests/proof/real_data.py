@@ -17,11 +17,11 @@ from autorubric import (
     CriterionOption,
     DataItem,
     EvalResult,
-    RecordedJudge,
     Rubric,
     RubricDataset,
     evaluate_sync,
 )
+from autorubric.judges import Judge
 from tests.conftest import SHARED_DATA
 
 
@@ -76,8 +76,8 @@ def agrees(found: float | None, wanted: dict[str, Any]) -> bool:
     return in_full and (printed is None or round(found, wanted["decimals"]) == printed)
 
 
-def run(dataset: RubricDataset, judges: Sequence[RecordedJudge], folder: Path) -> EvalResult:
-    """A run of recorded judges as a panel."""
+def run(dataset: RubricDataset, judges: Sequence[Judge], folder: Path) -> EvalResult:
+    """A run of judges as a panel."""
     grader = CriterionGrader(judges=list(judges))
     return evaluate_sync(dataset, grader, experiment_name="run", experiments_dir=folder, show_progress=False)
 

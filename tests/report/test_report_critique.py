@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from autorubric import CritiqueResponse
-from autorubric.report import critique_page, critique_section, report_html
+from autorubric.report import critique_page, critique_section
 from tests.report.conftest import Browser, Reports
 from tests.report.runs import HOSTILE
 
@@ -77,7 +77,7 @@ def test_a_critique_is_a_page_and_a_view_of_a_report(
     """It shows alone without a program, and in a report under its own address; hostile texts stay texts."""
     alone, within = tmp_path / "critique.html", tmp_path / "report.html"
     alone.write_text(critique_page(CRITIQUE), encoding="utf-8")
-    within.write_text(report_html(reports.run("unlabelled"), critique=CRITIQUE), encoding="utf-8")
+    reports.run("unlabelled").to_html(within, critique=CRITIQUE)
 
     def look(page: Any) -> None:
         page.get_by_role("heading", name="Critique").wait_for()

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 from autorubric import (
@@ -24,9 +25,11 @@ from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import (
     Ordinal,
     bias,
+    bias_report,
     cohen_kappa,
     item_analysis,
     judge_report,
+    krippendorff_alpha,
     percent_agreement,
 )
 from autorubric.metrics._estimate import Reason
@@ -35,7 +38,7 @@ from autorubric.report import report_html
 from autorubric.report._details import cutter_for
 from autorubric.report._encode import script_json
 from autorubric.report._reasons import reason_words
-from autorubric.report._view import ReadRun
+from autorubric.report._view import TRUTH, ReadRun
 from autorubric.types import BaseCriterion
 from tests.attacks.hostile import TEXTS
 from tests.report.conftest import Reports
@@ -116,6 +119,114 @@ def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any
     assert set(by_name) == {"panel", "ann", "bob", "cyd"}
     for judge, found in wanted.per_judge.items():
         assert by_name[judge]["kappa"]["v"] == pytest.approx(found.macro.kappa.value, abs=1e-5)
+
+
+def test_leanings_are_those_of_the_bias_report(reports: Reports, kinds: dict[str, Any]) -> None:
+    """Of every judge each leaning with its interval, its adjusted p-value or the reason why it has none."""
+    run = reports.run("kinds")
+    wanted = bias_report(run, run.dataset).per_judge
+    rows = {one["name"]: one for one in kinds["data"]["judges"]["rows"] if one["kind"] == "judge"}
+    assert set(rows) == set(wanted) == {"ann", "bob", "cyd"}
+    n_defined = 0
+    for judge, found in wanted.items():
+        told = rows[judge]["biases"]
+        for kind in ("leniency", "pass_rate_difference", "length_lean", "position_lean", "self_preference"):
+            one = getattr(found, kind)
+            assert told[kind]["v"] == pytest.approx(one.effect.value, abs=1e-5)
+            assert told[kind].get("lo") == pytest.approx(one.effect.low, abs=1e-5)
+            assert told[kind]["p"] == pytest.approx(one.adjusted_p_value, abs=1e-5)
+            assert ("why" in told[kind]) == (one.effect.reason is not None)
+            n_defined += one.effect.value is not None
+    assert n_defined >= 9
+
+
+def test_costs_are_sums_of_votes(reports: Reports, kinds: dict[str, Any]) -> None:
+    """The run's cost and tokens, each item's and each judge's; of a judge that tells none there is none."""
+    run, told = reports.run("kinds"), kinds["data"]
+    votes = [
+        vote
+        for result in run.item_results
+        if result.report
+        for one in result.report.report
+        for vote in one.votes
+    ]
+    costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
+    assert told["run"]["cost"] == pytest.approx(sum(costs), abs=1e-5)
+    assert told["run"]["tokens"] == sum(vote.token_usage.total_tokens for vote in votes if vote.token_usage)
+    assert sum(one for one in told["items"]["cost"] if one) == pytest.approx(sum(costs), abs=1e-4)
+    for row in told["judges"]["rows"][1:]:
+        mine = [vote.completion_cost for vote in votes if vote.judge_id == row["name"]]
+        known = [cost for cost in mine if cost is not None]
+        assert row["votes"] == len(mine)
+        assert row["cost"] == (pytest.approx(sum(known)) if known else None)
+    assert told["judges"]["rows"][-1]["cost"] is None
+
+
+@pytest.mark.parametrize("name", ["kinds", "long"])
+def test_histograms_count_what_was_scored(reports: Reports, name: str) -> None:
+    """Twenty bars from 0 to 1 of the scores, and of the scores by the labels on what is labelled."""
+    told = held(Path(reports.url(name).removeprefix("file://")).read_text(encoding="utf-8"))["data"]
+    run = ReadRun.of(reports.run(name))
+    scores = [score for score in reports.run(name).get_scores() if score is not None]
+    by_labels = run.table.scores[TRUTH]
+    assert told["overview"]["edges"] == pytest.approx([at / 20 for at in range(21)])
+    for key, given in (("counts", scores), ("truth_counts", by_labels[~np.isnan(by_labels)])):
+        assert told["overview"][key] == np.histogram(given, bins=20, range=(0, 1))[0].tolist()
+    assert [told["overview"][key] for key in ("mean", "median", "n_scored")] == pytest.approx(
+        [np.mean(scores), np.median(scores), len(scores)], abs=1e-5
+    )
+
+
+def test_alphas_are_those_of_the_judges_decisions(reports: Reports, kinds: dict[str, Any]) -> None:
+    """Each criterion's reliability is that of `reliability` on what the judges decided."""
+    run = reports.run("kinds")
+    (told,) = [one for one in kinds["data"]["criteria"] if one["name"] == "apology"]
+    codes = [
+        [
+            made.answer.index if made.answer is not None and not made.answer.abstains else None
+            for made in one.judge_decisions.values()
+        ]
+        for result in run.item_results
+        if result.report
+        for one in result.report.report
+        if one.name == "apology"
+    ]
+    wanted = krippendorff_alpha(codes)
+    assert wanted.value is not None
+    assert told["reliability"]["alpha"]["v"] == pytest.approx(wanted.value, abs=1e-5)
+
+
+def test_the_most_confusing_items_come_first(tmp_path: Path) -> None:
+    """By how far answers are from the labels, then what failed, abstained or split; the rest is left out."""
+
+    def judge(name: str) -> FunctionJudge:
+        def says(request: JudgeRequest) -> Any:
+            if request.item_id == "a vote failed" and name == "two":
+                raise RuntimeError("it broke")
+            if request.item_id == "a vote abstains" and name == "two":
+                return "CANNOT_ASSESS"
+            return 9 if request.item_id == "split" and name == "two" else 5
+
+        return FunctionJudge(function=says, judge_id=name)
+
+    truth: dict[str, int | None] = {
+        "fine": 5,
+        "near": 6,
+        "split": None,
+        "far": 1,
+        "a vote abstains": None,
+        "farthest": 10,
+        "a vote failed": None,
+    }
+    items = [
+        DataItem(id=name, submission=name, ground_truth=None if label is None else {"n": label})
+        for name, label in truth.items()
+    ]
+    rubric = Rubric([NumericalRatingCriterion(name="n", requirement="N.", min_value=0, max_value=10)])
+    run = graded(tmp_path, RubricDataset(rubric=rubric, items=items), [judge("one"), judge("two")])
+    told = held(report_html(run))["data"]
+    listed = [told["items"]["id"][at] for at in told["criteria"][0]["confusing"]]
+    assert listed == ["farthest", "far", "a vote failed", "a vote abstains", "split"]
 
 
 def test_the_matrix_is_the_agreement_of_pairs(tmp_path: Path) -> None:
@@ -294,6 +405,35 @@ def test_votes_are_marked_by_what_the_label_means(
 
 def _says(answer: Any) -> Any:
     return lambda request: answer
+
+
+def test_numbers_are_told_without_their_tail(tmp_path: Path) -> None:
+    """A mean of three votes is shortened alike in the heat map, on the item's page and in the comparison."""
+    rubric = Rubric([NumericalRatingCriterion(name="n", requirement="N.", min_value=0, max_value=10)])
+    item = DataItem(id="x", submission="One.", ground_truth={"n": 2})
+    judges = [
+        FunctionJudge(function=_says(given), judge_id=name)
+        for name, given in (("one", 5), ("two", 5), ("three", 6))
+    ]
+    dataset = RubricDataset(rubric=rubric, items=[item])
+    run = graded(tmp_path, dataset, judges)
+    page = held(report_html(run, baseline=graded(tmp_path, dataset, judges[1:], "before")))
+    told, chunk = page["data"], page["details-0"]
+    assert told["strings"][told["cells"]["label"][0]] == "5.33333"
+    assert chunk["strings"][chunk["items"][0]["criteria"][0]["answer"]] == "5.33333"
+    assert told["strings"][told["cells"]["truth"][0]] == "2"
+    assert told["strings"][told["compare"]["labels"][0]] == "5.5"
+    assert told["first"][0]["why"] == "differs from the label: 5.33333 against 2"
+
+
+def test_an_item_without_a_score_has_failed(tmp_path: Path) -> None:
+    """Where all abstain no vote failed, but there is no score: the filter of failures counts the item too."""
+    items = [DataItem(submission="One.")]
+    dataset = RubricDataset(rubric=Rubric([Criterion(name="a", requirement="A.")]), items=items)
+    run = graded(tmp_path, dataset, [FunctionJudge(function=_says("CANNOT_ASSESS"), judge_id="one")])
+    told = held(report_html(run))["data"]
+    assert told["items"]["score"] == [None]
+    assert told["counts"]["failed"] == {"cells": 0, "items": 1}
 
 
 def test_what_to_look_at_first_is_ranked(marked: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ SIZES = {
     "desktop-light": {"size": (1280, 860), "color_scheme": "light"},
     "desktop-dark": {"size": (1280, 860), "color_scheme": "dark"},
     "phone-light": {"size": (360, 740), "color_scheme": "light"},
+    "phone-dark": {"size": (360, 740), "color_scheme": "dark"},
 }
 
 

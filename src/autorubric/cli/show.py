@@ -21,6 +21,7 @@ from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
     from autorubric.eval import EvalResult, ItemResult
+    from autorubric.report import Marks
     from autorubric.types import EnsembleCriterionReport
 
 _WIDEST_TEXT = 2_000
@@ -62,8 +63,9 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="WHICH",
-        help="List the items that are: failed, without a score; split, on which votes differ; abstained, "
-        "with a criterion that could not be assessed; wrong against a label; or all.  [default: all]",
+        help="List the items that are, as in a report: failed, with a vote that failed or without a score; "
+        "split, on which votes differ; abstained, with a vote that abstains; wrong against a label; or all.  "
+        "[default: all]",
         show_default=False,
     ),
 ]
@@ -72,7 +74,7 @@ SortBy = Annotated[
     typer.Option(
         "--sort",
         metavar="BY",
-        help="dataset, or score, the lowest first.  [default: dataset]",
+        help="dataset, or score, the lowest first and those without one last.  [default: dataset]",
         show_default=False,
     ),
 ]
@@ -108,62 +110,54 @@ def show(
 
     Exit codes: 0 done, 2 faulty command line, file or run folder.
     """
+    # Late, for the help of all commands imports this file.
+    from autorubric.report import marks_of
+
     result = autorubric.EvalResult.from_experiment(run)
     if item is not None:
         return _show_item(run, result, item, prompts=prompts, as_json=as_json)
     if prompts:
         raise ArgumentError("--prompts goes with --item: name the item whose prompts are to be shown")
-    chosen = [one for one in result.item_results if _is_wanted(one, only, result)]
+    # What a table of items marks, and what is chosen of them, is what a report marks.
+    marks = None if only is Which.ALL and as_json else marks_of(result)
+    chosen = [
+        one
+        for one in result.item_results
+        if only is Which.ALL or (marks is not None and one.item_idx in marks.items[only])
+    ]
     if sort is Order.SCORE:
-        chosen.sort(key=lambda one: ((one.report is not None and one.report.score) or 0.0, one.item_idx))
+        chosen.sort(key=_by_score)
     if as_json:
         print_json(_run_json(run, result, chosen))
         return Exit.DONE
-    blocks = [*result.blocks(), _items_block(result, chosen[:limit])]
+    blocks = [*result.blocks(), _items_block(result, chosen[:limit], marks)]
     if len(chosen) > limit:
         blocks.append(TextBlock(text=f"and {len(chosen) - limit} more; --limit shows more of them"))
     print_blocks(blocks)
     return Exit.DONE
 
 
-def _is_wanted(one: ItemResult, only: Which, result: EvalResult) -> bool:
-    if only is Which.ALL:
-        return True
-    if only is Which.FAILED:
-        return one.error is not None
-    reports = one.report.report if one.report is not None else []
-    if only is Which.ABSTAINED:
-        return any(report.status == "abstained" for report in reports)
-    if only is Which.SPLIT:
-        return any(report.agreement is not None and report.agreement < 1 for report in reports)
-    labels = result.dataset.item_truth(one.item_idx) or {}
-    return any(_is_wrong(report, labels.get(report.name)) for report in reports)
+def _by_score(one: ItemResult) -> tuple[bool, float, int]:
+    """The lowest score first, and what has none last."""
+    score = one.report.score if one.report is not None else None
+    return (score is None, score or 0.0, one.item_idx)
 
 
-def _is_wrong(report: EnsembleCriterionReport, label: Any) -> bool:
-    if label is None or report.status != "answered":
-        return False
-    wanted = report.criterion.parse_truth(label)
-    return wanted is not None and not wanted.abstains and wanted.code != report.final_answer
-
-
-def _items_block(result: EvalResult, chosen: Sequence[ItemResult]) -> TableBlock:
+def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks | None) -> TableBlock:
+    split = marks.split if marks is not None else frozenset()
     names = list(dict.fromkeys(c.name for one in chosen if one.report for c in one.report.report))
     rows: list[tuple[Cell, ...]] = []
     for one in chosen:
-        found = {c.name: _marked(c) for c in one.report.report} if one.report else {}
+        found = {
+            c.name: answer_text(c) + (" (split)" if (one.item_idx, c.name) in split and not c.tie else "")
+            for c in (one.report.report if one.report else ())
+        }
         answers = [found.get(name, "") for name in names]
         score = one.report.score if one.report else None
         rows.append((result.dataset.item_id(one.item_idx), score, *answers, one.error or ""))
     errors = any(row[-1] for row in rows)
     columns = ("item", "score", *names, *(("error",) if errors else ()))
     return TableBlock(title="Items", columns=columns, rows=tuple(row[: len(columns)] for row in rows))
-
-
-def _marked(report: EnsembleCriterionReport) -> str:
-    """The answer, with a mark where votes differ."""
-    is_split = report.agreement is not None and report.agreement < 1 and not report.tie
-    return answer_text(report) + (" (split)" if is_split else "")
 
 
 def _run_json(run: Path, result: EvalResult, chosen: Sequence[ItemResult]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from autorubric.eval._export import ExportFormat, ExportTable
     from autorubric.eval._rescore import Policies
     from autorubric.metrics import MetricsResult
+    from autorubric.report import CritiqueView
     from autorubric.rubric import Rubric
     from autorubric.types import EnsembleEvaluationReport
 
@@ -172,13 +173,19 @@ class EvalResult:
         return exported(self, format, table, fail_under)
 
     def to_html(
-        self, path: str | Path, *, baseline: EvalResult | None = None, max_chars: int | None = None
+        self,
+        path: str | Path,
+        *,
+        baseline: EvalResult | None = None,
+        critique: CritiqueView | None = None,
+        max_chars: int | None = None,
     ) -> None:
         """Writes the run as one HTML file that needs no server, no network and no other file.
 
         Args:
             path: The file; what is there is replaced.
             baseline: Another run of the same items, to compare it with.
+            critique: What `critique_evaluate` gave, to show as a view of its own.
             max_chars: Characters that are kept of a submission, prompt or reference, what is cut saying so;
                 None keeps 20,000, 0 leaves the texts out. Votes and their reasons are always in it.
 
@@ -190,7 +197,7 @@ class EvalResult:
         from autorubric.report import DEFAULT_MAX_CHARS, write_report
 
         most = DEFAULT_MAX_CHARS if max_chars is None else max_chars
-        write_report(self, path, baseline=baseline, max_chars=most)
+        write_report(self, path, baseline=baseline, critique=critique, max_chars=most)
 
     def summary(self) -> str:
         """The run in a few lines of plain text."""

@@ -43,7 +43,7 @@ def comparison(run: ReadRun, cells: Cells, base: ReadRun, strings: Strings) -> d
     for place, one in enumerate(run.item_results):
         for at in range(int(spans[one.item_idx]), int(spans[one.item_idx + 1])):
             row = answers[at]
-            labels.append(-1 if row < 0 else strings.place(base.table.label[row]))
+            labels.append(-1 if row < 0 else strings.place(base.words(row)))
             if row >= 0 and base.table.label[row] != run.table.label[cells.row[at]]:
                 changed[place] += 1
     found = bias(theirs, mine)

@@ -182,7 +182,9 @@ def _criterion(
     if analysed is not None:
         told |= {
             "mean": figure(analysed.mean),
-            "discrimination": figure(analysed.discrimination),
+            "discrimination": figure(analysed.discrimination)
+            if len(run.names) > 1
+            else {"v": None, "why": "there is no other criterion"},
             "upper_lower": figure(analysed.upper_lower),
         }
     agreed = found.judges.per_criterion.get(name)

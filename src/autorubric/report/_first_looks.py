@@ -9,6 +9,7 @@ import numpy as np
 
 from autorubric.metrics._votes_table import FAILED
 from autorubric.report._items import ABSTENTION, FAILURE, SPLIT, WRONG, Cells
+from autorubric.report._marks import FLAGS, items_marked
 from autorubric.report._view import ReadRun
 
 _EACH: Final = 3
@@ -42,15 +43,12 @@ def first_looks(run: ReadRun, cells: Cells) -> list[dict[str, Any]]:
     return found
 
 
-def flag_counts(cells: Cells) -> dict[str, dict[str, int]]:
+def flag_counts(run: ReadRun, cells: Cells) -> dict[str, dict[str, int]]:
     """How many cells, and items, have each mark."""
-    kinds = {"wrong": WRONG, "split": SPLIT, "abstained": ABSTENTION, "failed": FAILURE}
+    marked = items_marked(run, cells)
     return {
-        kind: {
-            "cells": int(np.count_nonzero(cells.flags & flag)),
-            "items": len(np.unique(cells.item[(cells.flags & flag) > 0])),
-        }
-        for kind, flag in kinds.items()
+        kind: {"cells": int(np.count_nonzero(cells.flags & flag)), "items": len(marked[kind])}
+        for kind, flag in FLAGS.items()
     }
 
 
@@ -76,7 +74,7 @@ def _wrong(run: ReadRun, cells: Cells) -> Iterable[tuple[int, int | None, str]]:
             return
         mine = wrong[cells.item[wrong] == item]
         worst = mine[np.argmax(cells.error[mine])]
-        label, truth = run.table.label[cells.row[worst]], run.table.label[cells.truth[worst]]
+        label, truth = run.words(cells.row[worst]), run.words(cells.truth[worst])
         words = f"{_short(label)} against {_short(truth)}"
         more = f", and {int(counts[item]) - 1} more" if counts[item] > 1 else ""
         yield int(item), int(cells.criterion[worst]), f"differs from the label: {words}{more}"

@@ -205,11 +205,10 @@ def cell_columns(run: ReadRun, cells: Cells, strings: Strings) -> dict[str, Any]
         at for one in run.item_results for at in range(int(spans[one.item_idx]), int(spans[one.item_idx + 1]))
     ]
     row, truth = cells.row[order], cells.truth[order]
-    labels, values = table.label, table.value
     return {
         "status": "".join(_STATUS_CHARS[STATUSES[status]] for status in table.status[row].tolist()),
-        "label": [strings.place(labels[at]) for at in row.tolist()],
-        "value": [number(value) for value in values[row].tolist()],
-        "truth": [-1 if at < 0 else strings.place(labels[at]) for at in truth.tolist()],
+        "label": [strings.place(run.words(at)) for at in row.tolist()],
+        "value": [number(value) for value in table.value[row].tolist()],
+        "truth": [-1 if at < 0 else strings.place(run.words(at)) for at in truth.tolist()],
         "flags": cells.flags[order].tolist(),
     }

@@ -91,7 +91,7 @@ def report_html(
         "format": FORMAT,
         "overview": _figures.overview(read, found),
         "first": first_looks(read, cells),
-        "counts": flag_counts(cells),
+        "counts": flag_counts(read, cells),
         "criteria": _figures.criteria(read, cells, found),
         "judges": _figures.judges(read, found),
         "cells": cell_columns(read, cells, strings),

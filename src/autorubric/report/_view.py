@@ -141,6 +141,11 @@ class ReadRun:
             self.table.item[rows] * max(len(self.table.criteria), 1) + self.table.criterion[rows]
         )
 
+    def words(self, row: int) -> str | None:
+        """The answer in a row of the table, a number without all the digits that it was computed with."""
+        label, number = self.table.label[row], self.table.number[row]
+        return f"{number:g}" if label is not None and label == str(number) else label
+
     def by_cell(self, rater: Rater) -> dict[int, int]:
         """The row of a rater's decision or label by the number of its cell."""
         rows = self.rows_of(rater)

@@ -4,11 +4,13 @@ function heatView(query) {
   const every = query.has("c") ? [Number(query.get("c"))] : heatColumns(found);
   // Where items have rubrics of their own, each one's criteria stand side by side from the left.
   const longest = found.reduce((most, i) => Math.max(most, items.rubrics[items.rubric[i]].length), 0);
-  const packed = !query.has("c") && every.length > 2 * longest;
+  const n_cells = found.reduce((sum, i) => sum + items.rubrics[items.rubric[i]].length, 0);
+  const packed = !query.has("c") && n_cells < found.length * every.length / 2;
   const shown = packed ? Array.from({ length: longest }, (_, k) => k) : every;
   const criterionAt = (item, k) => (packed ? items.rubrics[items.rubric[item]][k] ?? -1 : shown[k]);
   const placeAt = (item, k) => (packed ? (criterionAt(item, k) < 0 ? -1 : starts[item] + k) : cellAt(item, shown[k]));
   const asked = Object.fromEntries(query);
+  const compares = criteria.every((one) => one.level === "ranking");
   const room = Math.min(document.documentElement.clientWidth, 1240) - 48;
   const left = narrow() ? 104 : 196, rowHeight = 26;
   const step = Math.max(26, Math.min(150, Math.floor((room - left - 16) / Math.max(shown.length, 1))));
@@ -91,7 +93,7 @@ function heatView(query) {
   return [
     h("div", { class: "title" }, h("h1", {}, "Heat map"), h("p", { class: "soft", id: "found" }, told(found.length, query), ` × ${plural(every.length, "criterion", "criteria")}${packed ? "; each item has its own, side by side in its rubric's order" : ""}`)),
     h("div", { class: "filter-row" }, filters("heat", query), order),
-    h("p", { class: "legend" }, h("span", {}, "against the text", h("span", { class: "ramp", "aria-hidden": "true" }, [0, 2, 4, 5, 6, 8, 10].map((one) => h("i", { class: `v${one}` }))), "for it"),
+    h("p", { class: "legend" }, h("span", {}, compares ? "for the second" : "against the text", h("span", { class: "ramp", "aria-hidden": "true" }, [0, 2, 4, 5, 6, 8, 10].map((one) => h("i", { class: `v${one}` }))), compares ? "for the first" : "for it"),
       [["flag-wrong v8", "wrong against truth", run.has_truth], ["flag-split v8", "split votes", true], ["abstained", "abstained", true], ["failed", "failed", true], ["other", "not asked or not applicable", true], ["plain", "no value", true]].filter((one) => one[2]).map(([cls, words]) => h("span", {}, h("span", { class: `heat-cell sample ${cls}`, "aria-hidden": "true" }), words))),
     found.length ? host : h("p", { class: "empty" }, "No item matches."), about,
   ];

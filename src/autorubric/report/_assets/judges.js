@@ -54,7 +54,7 @@ function leanings(rows, notes) {
     const why = judges.map((row) => row.biases[key] && row.biases[key].why).find(Boolean);
     return `${words}: ${why || "not known"}`;
   });
-  return section("Where judges lean", "above 0 is in favour of the text; marked where an interval leaves out 0 after adjusting for the number of judges",
+  return section("Where judges lean", `above 0 is in favour of the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; marked where an interval leaves out 0 after adjusting for the number of judges`,
     kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Biases of judges"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(([, words, note]) => h("th", { scope: "col" }, words, h("span", { class: "soft small block-line" }, note))))),
       h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(([key, words]) => {

@@ -1,0 +1,51 @@
+"""Which items and cells of a run are wrong, split, abstained or failed, for reports and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from autorubric.report._items import ABSTENTION, FAILURE, SPLIT, WRONG, Cells
+from autorubric.report._view import ReadRun, RunView
+
+FLAGS: Final = {"wrong": WRONG, "split": SPLIT, "abstained": ABSTENTION, "failed": FAILURE}
+"""The marks by their names."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What stands out in a run.
+
+    Attributes:
+        items: By mark the items with such a cell, as positions in the dataset; an item without a score has
+            failed too.
+        split: The cells whose votes differ, as position of the item and name of the criterion.
+    """
+
+    items: Mapping[str, frozenset[int]]
+    split: frozenset[tuple[int, str]]
+
+
+def marks_of(run: RunView) -> Marks:
+    """The marks of a run."""
+    read = ReadRun.of(run)
+    cells = Cells.of(read)
+    split = np.flatnonzero(cells.flags & SPLIT)
+    names = [one.name for one in read.table.criteria]
+    where = zip(cells.item[split].tolist(), cells.criterion[split].tolist(), strict=True)
+    return Marks(
+        items=items_marked(read, cells),
+        split=frozenset((item, names[criterion]) for item, criterion in where),
+    )
+
+
+def items_marked(run: ReadRun, cells: Cells) -> dict[str, frozenset[int]]:
+    """`Marks.items` of a run that was read."""
+    found = {kind: set(cells.item[(cells.flags & flag) > 0].tolist()) for kind, flag in FLAGS.items()}
+    found["failed"] |= {
+        one.item_idx for one in run.item_results if one.report is None or one.report.score is None
+    }
+    return {kind: frozenset(items) for kind, items in found.items()}
