@@ -8,6 +8,7 @@ import runpy
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,8 +63,8 @@ def test_notebooks_have_their_time(
 ) -> None:
     """The seconds of each notebook are told, and one that takes too long fails the run."""
     pytest.importorskip("ipykernel", reason="notebooks need the package ipykernel")
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": "1 + 1"}
-    notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]}
+    cell: dict[str, Any] = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None}
+    notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [{**cell, "source": "1 + 1"}]}
     (tmp_path / "one.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
     assert runpy.run_path(str(ROOT / ".ci" / "run_notebooks.py"))["main"](tmp_path, most) == code
     told = capsys.readouterr().out
