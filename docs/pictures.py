@@ -1,8 +1,8 @@
 """Draws the pictures of the reference pages: `python docs/pictures.py [NAME …]`, needs the extra `plots`.
 
-What is drawn is computed with `autorubric` itself from seeded data. The same matplotlib gives the same bytes: no
-date, a fixed salt for ids, text as text. Colours are of middling lightness and the ground is transparent, so that
-the pictures can be read on white and on black.
+What is drawn is computed with `autorubric` itself from seeded data. The same matplotlib gives the same bytes:
+no date, a fixed salt for ids, text as text. Colours are of middling lightness and the ground is transparent,
+so that the pictures can be read on white and on black.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from autorubric import (
     CriterionGrader,
     DataItem,
     HolisticRubricCriterion,
+    JudgeRequest,
     LikertCriterion,
     LikertItem,
     NarrativeCriterion,
@@ -81,7 +82,8 @@ def written(name: str, folder: Path = ASSETS) -> Path:
     path = folder / f"{name}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
     ink = dict.fromkeys(
-        ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), INK
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"),
+        INK,
     )
     with mpl.rc_context({**STYLE, **ink}):
         figure = PICTURES[name]()
@@ -96,7 +98,9 @@ def written(name: str, folder: Path = ASSETS) -> Path:
 
 
 def _axes(columns: int = 1, *, width: float = 0.0, height: float = 2.5) -> tuple[Figure, list[Axes]]:
-    figure, axes = plt.subplots(1, columns, figsize=(width or (4.6 if columns == 1 else 2.9 * columns), height))
+    figure, axes = plt.subplots(
+        1, columns, figsize=(width or (4.6 if columns == 1 else 2.9 * columns), height)
+    )
     figure.subplots_adjust(wspace=0.45)
     return figure, list(np.atleast_1d(axes))
 
@@ -107,7 +111,7 @@ def _lines(
     labels: tuple[str, str],
     *,
     limits: tuple[float, float] | None = None,
-    at: str = "best",
+    at: str | tuple[float, float] = "best",
 ) -> Figure:
     figure, (axes,) = _axes()
     for (name, values), colour in zip(curves.items(), COLOURS, strict=False):
@@ -130,7 +134,7 @@ def _table(axes: Axes, table: Sequence[Sequence[int]], title: str) -> None:
     most = max(max(row) for row in table)
     for row, counts in enumerate(table):
         for column, count in enumerate(counts):
-            shade = plt.Rectangle((column, 1 - row), 1, 1, facecolor=BLUE, alpha=0.1 + 0.6 * count / most)
+            shade = plt.Rectangle((column, 1 - row), 1, 1, facecolor=BLUE, alpha=0.08 + 0.32 * count / most)
             axes.add_patch(shade)
             axes.text(column + 0.5, 1.5 - row, str(count), ha="center", va="center", fontsize=11)
     axes.set(xlim=(0, 2), ylim=(0, 2), xticks=(0.5, 1.5), yticks=(0.5, 1.5), xlabel="judge", ylabel="truth")
@@ -142,7 +146,9 @@ def _table(axes: Axes, table: Sequence[Sequence[int]], title: str) -> None:
         spine.set_visible(False)
 
 
-def _judged(rate: float, *, recall: float = 0.9, specificity: float = 0.85, n: int = 10_000) -> list[list[int]]:
+def _judged(
+    rate: float, *, recall: float = 0.9, specificity: float = 0.85, n: int = 10_000
+) -> list[list[int]]:
     """The expected table of such a judge at that share of MET; UNMET first, rows the truth."""
     met = round(n * rate)
     found, kept = round(met * recall), round((n - met) * specificity)
@@ -164,7 +170,9 @@ def _threshold_tables(shift: float = 1.6) -> list[list[list[int]]]:
     tables = []
     for cut in np.quantile(scores, np.linspace(0.99, 0.01, 50)):
         said = scores > cut
-        tables.append([[int(((truth == row) & (said == column)).sum()) for column in (0, 1)] for row in (0, 1)])
+        tables.append(
+            [[int(((truth == row) & (said == column)).sum()) for column in (0, 1)] for row in (0, 1)]
+        )
     return tables
 
 
@@ -177,9 +185,13 @@ def _says(truth: np.ndarray, right: float, draw: np.random.Generator) -> np.ndar
     return np.where(draw.random(len(truth)) < right, truth, 1 - truth)
 
 
-def _cumulative(axes: Axes, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cumulative(
+    axes: Axes, first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     where = np.sort(np.concatenate([first, second]))
-    heights = [np.searchsorted(np.sort(sample), where, side="right") / len(sample) for sample in (first, second)]
+    heights = [
+        np.searchsorted(np.sort(sample), where, side="right") / len(sample) for sample in (first, second)
+    ]
     for height, name, colour in zip(heights, ("people", "judge"), COLOURS, strict=False):
         axes.step(where, height, where="post", color=colour, label=name)
     axes.set(xlabel="score", ylabel="share at or below")
@@ -205,7 +217,7 @@ def _places(axes: Axes, points: dict[str, float], title: str, colour: str = BLUE
 
 
 def _worth(criterion: BaseCriterion, answers: dict[str, object]) -> dict[str, float]:
-    return {name: float(criterion.read(answer).value or 0.0) for name, answer in answers.items()}  # type: ignore[arg-type]
+    return {name: float(criterion.read(answer).value or 0.0) for name, answer in answers.items()}
 
 
 @picture("kinds/plain")
@@ -214,7 +226,7 @@ def _plain() -> Figure:
     met = Criterion(name="refund", requirement="It offers a refund.")
     options = [("none", 0.0), ("some", 0.7), ("most", 0.85), ("full", 1.0)]
     given = [{"label": label, "value": value} for label, value in options]
-    steps = Criterion(name="steps", requirement="It explains.", options=given)  # type: ignore[arg-type]
+    steps = Criterion(name="steps", requirement="It explains.", options=given)
     _places(axes[0], _worth(met, {"UNMET": "UNMET", "MET": "MET"}), "without options")
     _places(axes[1], _worth(steps, {label: label for label, _ in options}), "with options", ORANGE)
     return figure
@@ -240,7 +252,7 @@ def _likert() -> Figure:
     criterion = LikertCriterion(name="helpful", description="How helpful?", scale=scale)
     figure, (axes,) = _axes(height=1.7)
     answers = {f"{at} {word}": {"rating": at, "explanation": ""} for at, word in enumerate(words, 1)}
-    _places(axes, _worth(criterion, answers), "equal steps, whatever the words say")  # type: ignore[arg-type]
+    _places(axes, _worth(criterion, answers), "equal steps, whatever the words say")
     return figure
 
 
@@ -267,7 +279,9 @@ def _checklist() -> Figure:
         for column, one in enumerate(there):
             axes.plot(column, row, "o", markersize=11, color=BLUE, fillstyle="full" if one else "none")
         axes.annotate(f"value {value:.2f}", (3.5, row), va="center")
-    axes.set(xticks=range(4), yticks=(0, 1), xlim=(-0.5, 4.6), ylim=(-0.6, 1.6), xlabel="item (filled: there)")
+    axes.set(
+        xticks=range(4), yticks=(0, 1), xlim=(-0.5, 4.6), ylim=(-0.6, 1.6), xlabel="item (filled: there)"
+    )
     axes.set_xticklabels(keys)
     axes.set_yticklabels(("text A", "text B"))
     return figure
@@ -298,7 +312,9 @@ def _holistic_rubric() -> Figure:
     names = ("Beginning", "Developing", "Proficient", "Distinguished")
     figure, axes = _axes(2, width=8.6, height=1.7)
     for panel, count, colour in zip(axes, (3, 4), COLOURS, strict=False):
-        levels = [RubricLevel(name=name, index=at, description=name) for at, name in enumerate(names[:count], 1)]
+        levels = [
+            RubricLevel(name=name, index=at, description=name) for at, name in enumerate(names[:count], 1)
+        ]
         criterion = HolisticRubricCriterion(name="quality", levels=levels)
         _places(panel, _worth(criterion, {name: name for name in names[:count]}), f"{count} levels", colour)
     return figure
@@ -310,13 +326,16 @@ def _narrative() -> Figure:
     short = Criterion(name="short", requirement="It is short.")
     words = NarrativeCriterion(name="feedback", weight=5)
 
-    def clerk(request: object) -> str:
-        return {"right": "MET", "short": "UNMET"}.get(request.criterion.name, "Well done.")  # type: ignore[attr-defined]
+    def clerk(request: JudgeRequest) -> str:
+        return {"right": "MET", "short": "UNMET"}.get(request.criterion.name, "Well done.")
 
     grader = CriterionGrader(judges=[FunctionJudge(function=clerk, judge_id="clerk")])
     scores = {
         name: Rubric(criteria).grade_sync("A text.", grader).score or 0.0
-        for name, criteria in {"without narrative": [right, short], "with narrative": [right, short, words]}.items()
+        for name, criteria in {
+            "without narrative": [right, short],
+            "with narrative": [right, short, words],
+        }.items()
     }
     figure, (axes,) = _axes(width=3.6)
     _bars(axes, scores, "score", colours=COLOURS)
@@ -333,12 +352,14 @@ def _comparative() -> Figure:
     for row, swapped in enumerate(said):
         for column, declared in enumerate(said):
 
-            def clerk(request: object, first: str = declared, second: str = swapped) -> str:
-                return first if request.order[0] == "a" else second  # type: ignore[attr-defined]
+            def clerk(request: JudgeRequest, first: str = declared, second: str = swapped) -> str:
+                return first if request.order[0] == "a" else second
 
             grader = CriterionGrader(judges=[FunctionJudge(function=clerk, judge_id="clerk")])
             value = rubric.grade_sync(answers, grader).report[0].score_value
-            axes[0].add_patch(plt.Rectangle((column, row), 1, 1, facecolor=BLUE, alpha=0.08 + 0.7 * (value or 0)))
+            axes[0].add_patch(
+                plt.Rectangle((column, row), 1, 1, facecolor=BLUE, alpha=0.06 + 0.34 * (value or 0))
+            )
             axes[0].text(column + 0.5, row + 0.5, f"{value:g}", ha="center", va="center")
     axes[0].set(xlim=(0, 3), ylim=(0, 3), xlabel="order a, b: better is", ylabel="order b, a: better is")
     axes[0].set(xticks=(0.5, 1.5, 2.5), yticks=(0.5, 1.5, 2.5), xticklabels=said, yticklabels=said)
@@ -346,7 +367,7 @@ def _comparative() -> Figure:
     graded = Rubric([ComparativeCriterion(name="c", margin=2)])
     steps, values = [-2, -1, 0, 1, 2], []
     for step in steps:
-        judge = FunctionJudge(function=lambda request, step=step: step, judge_id="clerk")  # type: ignore[misc]
+        judge = FunctionJudge(function=lambda request, step=step: step, judge_id="clerk")
         values.append(graded.grade_sync(answers, CriterionGrader(judges=[judge])).report[0].score_value)
     axes[1].plot(steps, values, "o-", color=ORANGE)
     axes[1].set(xlabel="preference, margin 2", ylabel="value of a", xticks=steps)
@@ -360,10 +381,14 @@ def _comparative() -> Figure:
 @picture("metrics/accuracy")
 def _accuracy() -> Figure:
     curves = {
-        "a judge: recall .9, specificity .85": [_value(metrics.accuracy(table=_judged(rate), ci=None)) for rate in RATES],
+        "a judge: recall .9, specificity .85": [
+            _value(metrics.accuracy(table=_judged(rate), ci=None)) for rate in RATES
+        ],
         "always the commoner answer": [max(rate, 1 - rate) for rate in RATES],
     }
-    return _lines(RATES, curves, ("share of MET in the truth", "accuracy"), limits=(0.4, 1.02), at="lower center")
+    return _lines(
+        RATES, curves, ("share of MET in the truth", "accuracy"), limits=(0.1, 1.02), at="lower center"
+    )
 
 
 @picture("metrics/precision")
@@ -384,7 +409,9 @@ def _recall() -> Figure:
         "recall": [_value(metrics.recall(table=table, ci=None)) for table in tables],
         "precision": [_value(metrics.precision(table=table, ci=None)) for table in tables],
     }
-    return _lines(said, curves, ("share that the judge calls MET", "figure"), limits=(0, 1.02), at="lower center")
+    return _lines(
+        said, curves, ("share that the judge calls MET", "figure"), limits=(0, 1.02), at="lower center"
+    )
 
 
 @picture("metrics/specificity")
@@ -393,7 +420,12 @@ def _specificity() -> Figure:
     for shift, name, colour in ((1.6, "a fair judge", BLUE), (0.0, "a coin", PALE)):
         tables = _threshold_tables(shift)
         recalls = [_value(metrics.recall(table=table, ci=None)) for table in tables]
-        axes.plot(recalls, [_value(metrics.specificity(table=table, ci=None)) for table in tables], color=colour, label=name)
+        axes.plot(
+            recalls,
+            [_value(metrics.specificity(table=table, ci=None)) for table in tables],
+            color=colour,
+            label=name,
+        )
     axes.set(xlabel="recall", ylabel="specificity")
     axes.legend(loc="lower left")
     return figure
@@ -417,7 +449,10 @@ def _macro_f1() -> Figure:
     each = {}
     for at, name in enumerate(("refund", "repair", "other")):
         hit, rest = table[at, at], table[at].sum() + table[:, at].sum() - 2 * table[at, at]
-        alone = [[int(table.sum() - hit - rest), int(table[:, at].sum() - hit)], [int(table[at].sum() - hit), int(hit)]]
+        alone = [
+            [int(table.sum() - hit - rest), int(table[:, at].sum() - hit)],
+            [int(table[at].sum() - hit), int(hit)],
+        ]
         each[f"F1 {name}"] = _value(metrics.f1(table=alone, ci=None))
     each["macro F1"] = _value(metrics.macro_f1(table=table, ci=None))
     each["accuracy"] = _value(metrics.accuracy(table=table, ci=None))
@@ -434,7 +469,9 @@ def _balanced_accuracy() -> Figure:
         "accuracy": [_value(metrics.accuracy(table=table, ci=None)) for table in tables],
         "balanced accuracy": [_value(metrics.balanced_accuracy(table=table, ci=None)) for table in tables],
     }
-    return _lines(RATES, curves, ("share of MET in the truth", "judge that always says UNMET"), limits=(0, 1.02))
+    return _lines(
+        RATES, curves, ("share of MET in the truth", "judge that always says UNMET"), limits=(0, 1.02)
+    )
 
 
 @picture("metrics/positive_agreement")
@@ -446,7 +483,9 @@ def _positive_agreement() -> Figure:
         "negative agreement": [_value(metrics.negative_agreement(table=table, ci=None)) for table in tables],
         "accuracy": [_value(metrics.accuracy(table=table, ci=None)) for table in tables],
     }
-    return _lines(rates, curves, ("share of MET on both sides", "figure"), limits=(0, 1.02), at="lower center")
+    return _lines(
+        rates, curves, ("share of MET on both sides", "figure"), limits=(0, 1.02), at="lower center"
+    )
 
 
 @picture("metrics/negative_agreement")
@@ -480,7 +519,13 @@ def _cohen_kappa() -> Figure:
         "accuracy": [_value(metrics.accuracy(table=table, ci=None)) for table in tables],
         "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
     }
-    return _lines(RATES, curves, ("share of MET in the truth", "figure of the same judge"), limits=(0, 1.02), at="lower center")
+    return _lines(
+        RATES,
+        curves,
+        ("share of MET in the truth", "figure of the same judge"),
+        limits=(0, 1.02),
+        at="lower center",
+    )
 
 
 @picture("metrics/scott_pi")
@@ -490,7 +535,9 @@ def _scott_pi() -> Figure:
         "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
         "Scott's pi": [_value(metrics.scott_pi(table=table, ci=None)) for table in tables],
     }
-    return _lines(RATES, curves, ("share of MET in the judge's answers (truth: .5)", "figure"), limits=(-0.5, 0.3))
+    return _lines(
+        RATES, curves, ("share of MET in the judge's answers (truth: .5)", "figure"), limits=(-0.5, 0.3)
+    )
 
 
 @picture("metrics/brennan_prediger")
@@ -513,7 +560,13 @@ def _gwet_ac() -> Figure:
         "AC1": [_value(metrics.gwet_ac(table=table, ci=None)) for table in tables],
         "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
     }
-    return _lines(rates, curves, ("share of MET on both sides, accuracy .9", "figure"), limits=(-0.1, 1.02), at="lower center")
+    return _lines(
+        rates,
+        curves,
+        ("share of MET on both sides, accuracy .9", "figure"),
+        limits=(-0.1, 1.02),
+        at="lower center",
+    )
 
 
 @picture("metrics/mcc")
@@ -539,7 +592,9 @@ def _percent_agreement() -> Figure:
         "percent agreement": [_value(metrics.percent_agreement(one, ci=None)) for one in tossed],
         "Krippendorff's alpha": [_value(metrics.krippendorff_alpha(one, ci=None)) for one in tossed],
     }
-    return _lines(rates, curves, ("share of MET of three coins", "figure"), limits=(-0.1, 1.02), at="center")
+    return _lines(
+        rates, curves, ("share of MET of three coins", "figure"), limits=(-0.1, 1.02), at=(0.27, 0.2)
+    )
 
 
 @picture("metrics/fleiss_kappa")
@@ -554,7 +609,13 @@ def _fleiss_kappa() -> Figure:
         voted = metrics.majority_vote(ratings, labels=2)
         right.append(_value(metrics.accuracy(truth.tolist(), voted, ci=None)))
     labels = ("raters, each right in 75 %", "figure")
-    return _lines(counts, {"accuracy of the majority": right, "Fleiss' kappa": kappas}, labels, limits=(0, 1.02), at="center")
+    return _lines(
+        counts,
+        {"accuracy of the majority": right, "Fleiss' kappa": kappas},
+        labels,
+        limits=(0, 1.02),
+        at="center",
+    )
 
 
 @picture("metrics/fleiss_kappa_by_category")
@@ -568,7 +629,10 @@ def _fleiss_kappa_by_category() -> Figure:
         columns.append(names[np.where(mixed, 3 - truth, truth)])
     scale = metrics.Nominal(names.tolist())
     ratings = np.column_stack(columns).tolist()
-    found = {name: _value(one) for name, one in metrics.fleiss_kappa_by_category(ratings, scale=scale, ci=None).items()}
+    found = {
+        name: _value(one)
+        for name, one in metrics.fleiss_kappa_by_category(ratings, scale=scale, ci=None).items()
+    }
     found["all"] = _value(metrics.fleiss_kappa(ratings, scale=scale, ci=None))
     figure, (axes,) = _axes()
     _bars(axes, found, "Fleiss' kappa", colours=(BLUE, BLUE, BLUE, ORANGE))
@@ -595,7 +659,10 @@ def _krippendorff_alpha() -> Figure:
     near, far = [[1, 2], [3, 2], [4, 5], [3, 4]], [[1, 5], [5, 1], [1, 5], [5, 1]]
     figure, (axes,) = _axes()
     for at, (name, apart) in enumerate({"misses by one place": near, "misses by four": far}.items()):
-        found = [_value(metrics.krippendorff_alpha(sure + apart, level=level, ci=None)) for level in ("nominal", "ordinal", "interval")]
+        found = [
+            _value(metrics.krippendorff_alpha(sure + apart, level=level, ci=None))
+            for level in ("nominal", "ordinal", "interval")
+        ]
         bars = axes.bar(np.arange(3) + (at - 0.5) * 0.36, found, 0.34, color=COLOURS[at], label=name)
         axes.bar_label(bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2)
     axes.set(xticks=range(3), ylabel="Krippendorff's alpha", ylim=(0, 1.4), xlabel="level")
@@ -610,7 +677,10 @@ def _icc() -> Figure:
     base = draw.normal(0, 1, (200, 1)) + draw.normal(0, 0.5, (200, 3))
     shifts = np.linspace(0, 3, 31)
     shifted = [base - np.array([0, 0, shift]) for shift in shifts]
-    curves = {form: [_value(metrics.icc(one, form=form, ci=None)) for one in shifted] for form in ("ICC(3,1)", "ICC(2,1)", "ICC(1,1)")}
+    curves = {
+        form: [_value(metrics.icc(one, form=form, ci=None)) for one in shifted]
+        for form in ("ICC(3,1)", "ICC(2,1)", "ICC(1,1)")
+    }
     return _lines(shifts, curves, ("how much stricter the third rater is (sd of units: 1)", "figure"))
 
 
@@ -620,7 +690,9 @@ def _cronbach_alpha() -> Figure:
     counts = list(range(2, 31))
     figure, (axes,) = _axes()
     for shared, colour in ((0.5, BLUE), (0.2, ORANGE), (0.0, GREEN)):
-        columns = np.sqrt(shared) * draw.normal(size=(4000, 1)) + np.sqrt(1 - shared) * draw.normal(size=(4000, 30))
+        columns = np.sqrt(shared) * draw.normal(size=(4000, 1)) + np.sqrt(1 - shared) * draw.normal(
+            size=(4000, 30)
+        )
         found = [_value(metrics.cronbach_alpha(columns[:, :count], ci=None)) for count in counts]
         axes.plot(counts, found, color=colour, label=f"columns correlate by {shared:g}")
     axes.set(xlabel="number of columns", ylabel="Cronbach's alpha")
@@ -632,7 +704,10 @@ def _cronbach_alpha() -> Figure:
 def _kendall_w() -> Figure:
     draw = np.random.default_rng(8)
     counts = list(range(2, 13))
-    means = [np.mean([_value(metrics.kendall_w(draw.random((20, count)), ci=None)) for _ in range(60)]) for count in counts]
+    means = [
+        np.mean([_value(metrics.kendall_w(draw.random((20, count)), ci=None)) for _ in range(60)])
+        for count in counts
+    ]
     figure, (axes,) = _axes()
     axes.plot(counts, means, "o", color=BLUE, label="raters who rank at random")
     axes.plot(counts, [1 / count for count in counts], color=PALE, linestyle=":", label="1 / m")
@@ -680,8 +755,12 @@ def _kendall_tau_b() -> Figure:
     truth, noise = draw.normal(size=(2, 400))
     spreads = np.linspace(0, 3, 31)
     curves = {
-        "Spearman's rho": [_value(metrics.spearman(truth, truth + spread * noise, ci=None)) for spread in spreads],
-        "Kendall's tau-b": [_value(metrics.kendall_tau_b(truth, truth + spread * noise, ci=None)) for spread in spreads],
+        "Spearman's rho": [
+            _value(metrics.spearman(truth, truth + spread * noise, ci=None)) for spread in spreads
+        ],
+        "Kendall's tau-b": [
+            _value(metrics.kendall_tau_b(truth, truth + spread * noise, ci=None)) for spread in spreads
+        ],
     }
     return _lines(spreads, curves, ("noise of the judge (sd of the truth: 1)", "figure"), limits=(0, 1.02))
 
@@ -689,8 +768,8 @@ def _kendall_tau_b() -> Figure:
 @picture("metrics/lin_ccc")
 def _lin_ccc() -> Figure:
     draw = np.random.default_rng(11)
-    truth = draw.random(20)
-    judge = truth + draw.normal(0, 0.06, 20)
+    truth = draw.random(18)
+    judge = truth + draw.normal(0, 0.06, 18)
     figure, axes = _axes(3, width=8.6)
     shown = {"right": judge, "too strict": judge - 0.3, "too narrow": 0.5 + 0.35 * (judge - 0.5)}
     for panel, (name, given) in zip(axes, shown.items(), strict=True):
@@ -706,7 +785,9 @@ def _mae() -> Figure:
     truth = draw.random(20)
     figure, axes = _axes(2, width=6.4)
     signs = np.where(np.arange(20) % 2, 1, -1)
-    for panel, (name, given) in zip(axes, {"always too low": truth - 0.2, "either way": truth + 0.2 * signs}.items(), strict=True):
+    for panel, (name, given) in zip(
+        axes, {"always too low": truth - 0.2, "either way": truth + 0.2 * signs}.items(), strict=True
+    ):
         panel.vlines(range(20), 0, given - truth, color=BLUE)
         panel.axhline(0, color=PALE, linewidth=1)
         error, lean = metrics.mae(truth, given, ci=None), metrics.bias(truth, given, ci=None)
@@ -777,7 +858,10 @@ def _js_distance() -> Figure:
     figure, (axes,) = _axes()
     for at, (name, to) in enumerate({"to the next option": "2", "to the far end": "5"}.items()):
         moved = [to] * 20 + base[20:]
-        found = [_value(one(base, moved, scale=scale, ci=None)) for one in (metrics.js_distance, metrics.wasserstein_distance)]
+        found = [
+            _value(one(base, moved, scale=scale, ci=None))
+            for one in (metrics.js_distance, metrics.wasserstein_distance)
+        ]
         bars = axes.bar(np.arange(2) + (at - 0.5) * 0.36, found, 0.34, color=COLOURS[at], label=name)
         axes.bar_label(bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2)
     axes.set(xticks=(0, 1), ylabel="distance", ylim=(0, 0.45), xlabel="figure")
@@ -837,7 +921,9 @@ def _brier() -> Figure:
     curves = {}
     for rate in (0.5, 0.9):
         truth = [1] * round(100 * rate) + [0] * round(100 * (1 - rate))
-        curves[f"{rate:.0%} of the truth is MET"] = [_value(metrics.brier(truth, [p] * 100, ci=None)) for p in said]
+        curves[f"{rate:.0%} of the truth is MET"] = [
+            _value(metrics.brier(truth, [p] * 100, ci=None)) for p in said
+        ]
     return _lines(said, curves, ("probability given to every text", "Brier score"), at="upper right")
 
 
@@ -847,7 +933,10 @@ def _brier_parts() -> Figure:
     judges = {"calibrated": prob, "too sure": _surer(prob, 3.0), "constant": np.full(len(prob), truth.mean())}
     figure, (axes,) = _axes()
     for at, part in enumerate(("reliability", "resolution", "uncertainty")):
-        found = [_value(getattr(metrics.brier_parts(truth, given, bins=10, ci=None), part)) for given in judges.values()]
+        found = [
+            _value(getattr(metrics.brier_parts(truth, given, bins=10, ci=None), part))
+            for given in judges.values()
+        ]
         axes.bar(np.arange(3) + (at - 1) * 0.26, found, 0.24, color=COLOURS[at], label=part)
     scores = [_value(metrics.brier(truth, given, ci=None)) for given in judges.values()]
     axes.set(xticks=range(3), ylabel="part of the score", ylim=(0, 0.4))
@@ -889,7 +978,10 @@ def _auroc() -> Figure:
     truth = np.arange(600) % 2
     prob = 1 / (1 + np.exp(-draw.normal(1.6 * truth - 0.8, 1.0)))
     pressed = 0.4 + 0.2 * prob
-    for given, name, colour, dash in ((prob, "as given", BLUE, "-"), (pressed, "pressed to .4 to .6", ORANGE, ":")):
+    for given, name, colour, dash in (
+        (prob, "as given", BLUE, "-"),
+        (pressed, "pressed to .4 to .6", ORANGE, ":"),
+    ):
         cuts = np.quantile(given, np.linspace(0, 1, 60))
         points = [((given[truth == 0] >= cut).mean(), (given[truth == 1] >= cut).mean()) for cut in cuts]
         area = _value(metrics.auroc(truth, given, ci=None))
@@ -910,7 +1002,9 @@ def _reliability_curve() -> Figure:
         bins = metrics.reliability_curve(truth, given, bins=8).bins
         places, rates = [one.forecast for one in bins], [_value(one.rate) for one in bins]
         reach = np.abs(np.array([(one.rate.low, one.rate.high) for one in bins], dtype=float).T - rates)
-        axes.errorbar(places, rates, reach, color=colour, marker="o", markersize=3.5, label=name, elinewidth=0.8)
+        axes.errorbar(
+            places, rates, reach, color=colour, marker="o", markersize=3.5, label=name, elinewidth=0.8
+        )
     axes.set(xlabel="forecast", ylabel="how often it happened")
     axes.legend()
     return figure
@@ -925,9 +1019,13 @@ def _accuracy_at_coverage() -> Figure:
     shares = [at / 40 for at in range(2, 41)]
     curves = {}
     for name, confidence in (("confidence that tells", sure), ("confidence that does not", draw.random(800))):
-        found = metrics.accuracy_at_coverage(truth.tolist(), judge.tolist(), confidence, coverages=shares, ci=None)
+        found = metrics.accuracy_at_coverage(
+            truth.tolist(), judge.tolist(), confidence, coverages=shares, ci=None
+        )
         curves[f"{name}, AURC {_value(found.aurc):.2f}"] = [_value(one.accuracy) for one in found.points]
-    return _lines(shares, curves, ("coverage, the surest first", "accuracy"), limits=(0.5, 1.02), at="lower left")
+    return _lines(
+        shares, curves, ("coverage, the surest first", "accuracy"), limits=(0.5, 1.02), at="lower left"
+    )
 
 
 # Preferences
@@ -940,7 +1038,9 @@ def _pairwise_accuracy() -> Figure:
     for row in range(5):
         for column in range(row):
             gold, said = np.sign(people[row] - people[column]), np.sign(judge[row] - judge[column])
-            mark, colour = ("right", BLUE) if gold == said else ("tie", PALE) if gold == 0 else ("wrong", ORANGE)
+            mark, colour = (
+                ("right", BLUE) if gold == said else ("tie", PALE) if gold == 0 else ("wrong", ORANGE)
+            )
             axes.add_patch(plt.Rectangle((column, row - 1), 1, 1, facecolor=colour, alpha=0.45))
             axes.text(column + 0.5, row - 0.5, mark, ha="center", va="center", fontsize=8)
     names = [f"{score}" for score in people]
@@ -963,7 +1063,9 @@ def _tie_calibrated_pairwise_accuracy() -> Figure:
     figure = _lines(reach, {"pairwise accuracy": found}, ("tie threshold ε", "pairwise accuracy"))
     axes = figure.axes[0]
     axes.plot(tuned.epsilon or 0.0, tuned.value or 0.0, "o", color=ORANGE, label="best in sample")
-    axes.axhline(_value(tuned.cross_validated), color=GREEN, linestyle="--", linewidth=1, label="on items held out")
+    axes.axhline(
+        _value(tuned.cross_validated), color=GREEN, linestyle="--", linewidth=1, label="on items held out"
+    )
     axes.legend()
     return figure
 
@@ -1014,8 +1116,8 @@ def _elo() -> Figure:
     bins = np.arange(900, 1121, 10)
     for name, colour in zip(("new", "old", "base"), COLOURS, strict=True):
         axes.hist([one[name] for one in orders], bins=bins, color=colour, alpha=0.6, label=name)
-    axes.set(xlabel="rating after the same games", ylabel="orders")
-    axes.legend()
+    axes.set(xlabel="rating after the same games", ylabel="orders", ylim=(0, 65))
+    axes.legend(loc="upper center", ncols=3)
     return figure
 
 
@@ -1055,9 +1157,15 @@ def _majority_vote() -> Figure:
         shares = []
         for count in counts:
             labels = metrics.majority_vote(columns[:, :count], labels=2)
-            shares.append(float(np.mean([0.5 if one is None else one == true for one, true in zip(labels, truth, strict=True)])))
+            shares.append(
+                float(
+                    np.mean(
+                        [0.5 if one is None else one == true for one, true in zip(labels, truth, strict=True)]
+                    )
+                )
+            )
         curves[f"each right in {right:.0%}"] = shares
-    return _lines(counts, curves, ("raters", "accuracy of the majority"), limits=(0.2, 1.02), at="lower left")
+    return _lines(counts, curves, ("raters", "accuracy of the majority"), limits=(0, 1.02), at="lower left")
 
 
 @picture("metrics/dawid_skene")
@@ -1072,10 +1180,19 @@ def _dawid_skene() -> Figure:
         modelled.append(metrics.dawid_skene(table, labels=2).labels)
         counted.append(metrics.majority_vote(table, labels=2))
     curves = {
-        name: [float(np.mean([0.5 if one is None else one == true for one, true in zip(labels, truth, strict=True)])) for labels in all_labels]
+        name: [
+            float(
+                np.mean(
+                    [0.5 if one is None else one == true for one, true in zip(labels, truth, strict=True)]
+                )
+            )
+            for labels in all_labels
+        ]
         for name, all_labels in (("Dawid-Skene", modelled), ("majority", counted))
     }
-    figure = _lines(copies, curves, ("copies of the poor rater, beside two good ones", "accuracy"), limits=(0.5, 1.0))
+    figure = _lines(
+        copies, curves, ("copies of the poor rater, beside two good ones", "accuracy"), limits=(0.5, 1.0)
+    )
     figure.axes[0].set_xticks(copies)
     return figure
 
@@ -1095,23 +1212,29 @@ def _corrected_rate() -> Figure:
     axes.plot(rates, [_value(one.raw) for one in found], "o-", color=ORANGE, markersize=3.5, label="judged")
     values = np.array([_value(one) for one in found])
     reach = np.abs(np.array([(one.low, one.high) for one in found], dtype=float).T - values)
-    axes.errorbar(rates, values, reach, color=BLUE, marker="o", markersize=3.5, label="corrected", elinewidth=0.8)
+    axes.errorbar(
+        rates, values, reach, color=BLUE, marker="o", markersize=3.5, label="corrected", elinewidth=0.8
+    )
     axes.set(xlabel="true pass rate", ylabel="pass rate", ylim=(0, 1))
     axes.legend()
     return figure
 
 
-def _labelled_run(folder: Path) -> tuple[object, float]:
-    """A run whose judge is lenient on one criterion and strict on the other, half of it labelled; its true score."""
+def _labelled_run(folder: Path) -> tuple[object, dict[str, float]]:
+    """A run whose judge is lenient on one criterion, half of it labelled; the true mean values and score."""
     draw = np.random.default_rng(27)
     rates = {"apology": 0.4, "refund": 0.7}
     truth = {name: draw.random(240) < rate for name, rate in rates.items()}
-    errs = {"apology": draw.random(240) < 0.4, "refund": draw.random(240) < 0.15}
-    rubric = Rubric([Criterion(name=name, requirement=f"It has: {name}.", weight=at + 1) for at, name in enumerate(rates)])
+    errs = {"apology": draw.random(240) < 0.4, "refund": draw.random(240) < 0.05}
+    rubric = Rubric(
+        [Criterion(name=name, requirement=f"It has: {name}.", weight=at + 1) for at, name in enumerate(rates)]
+    )
 
-    def says(request: object) -> str:
-        name, at = request.criterion.name, int(request.submission.text)  # type: ignore[attr-defined]
-        met = truth[name][at] or errs[name][at] if name == "apology" else truth[name][at] and not errs[name][at]
+    def says(request: JudgeRequest) -> str:
+        name, at = request.criterion.name, int(request.submission.text)
+        met = (
+            truth[name][at] or errs[name][at] if name == "apology" else truth[name][at] and not errs[name][at]
+        )
         return "MET" if met else "UNMET"
 
     items = [
@@ -1124,21 +1247,24 @@ def _labelled_run(folder: Path) -> tuple[object, float]:
     grader = CriterionGrader(judges=[FunctionJudge(function=says, judge_id="judge")])
     dataset = RubricDataset(name="half", rubric=rubric, items=items)
     result = evaluate_sync(dataset, grader, experiments_dir=folder, show_progress=False)
-    return result, float((truth["apology"].mean() + 2 * truth["refund"].mean()) / 3)
+    true = {name: float(truth[name].mean()) for name in rates}
+    return result, {**true, "score": (true["apology"] + 2 * true["refund"]) / 3}
 
 
 @picture("metrics/corrected_score")
 def _corrected_score() -> Figure:
     with tempfile.TemporaryDirectory() as folder:
         result, true = _labelled_run(Path(folder))
-        found = metrics.corrected_score(result)  # type: ignore[arg-type]
-    rows = {name: (one.raw, one.value) for name, one in found.per_criterion.items()} | {"score": (found.raw, found.score)}
+        found = metrics.corrected_score(result)
+    rows = {name: (one.raw, one.value) for name, one in found.per_criterion.items()} | {
+        "score": (found.raw, found.score)
+    }
     figure, (axes,) = _axes(height=2.2)
     for at, (raw, corrected) in enumerate(rows.values()):
         axes.plot(_value(raw), at, "s", color=ORANGE, label="judged" if at == 0 else None)
         axes.plot((corrected.low or 0.0, corrected.high or 0.0), (at, at), color=BLUE)
         axes.plot(_value(corrected), at, "o", color=BLUE, label="corrected" if at == 0 else None)
-    axes.plot((true, true), (1.7, 2.3), color=GREEN, label="true mean score")
+    axes.plot([true[name] for name in rows], range(3), "|", color=GREEN, markersize=18, label="true")
     axes.set(yticks=range(3), xlabel="mean value", ylim=(-0.5, 3.3), xlim=(0, 1))
     axes.set_yticklabels(list(rows))
     axes.legend(loc="upper left", ncols=3)
@@ -1154,8 +1280,8 @@ def _decision() -> Figure:
     for at, yes in enumerate(((5, 5, 5, 5, 5, 0), (3, 3, 3, 3, 2, 2), (2, 1, 0, 0, 1, 0))):
 
         def judge(place: int, yes: tuple[int, ...] = yes) -> FunctionJudge:
-            def says(request: object) -> str:
-                at = names.index(request.criterion.name)  # type: ignore[attr-defined]
+            def says(request: JudgeRequest) -> str:
+                at = names.index(request.criterion.name)
                 return "MET" if (place + at) % 5 < yes[at] else "UNMET"
 
             return FunctionJudge(function=says, judge_id=f"j{place}")
@@ -1164,9 +1290,14 @@ def _decision() -> Figure:
         found = metrics.decision(report, threshold=0.6)
         axes.plot((found.low or 0.0, found.high or 0.0), (at, at), color=BLUE)
         axes.plot(found.score or 0.0, at, "o", color=BLUE)
-        axes.annotate(found.verdict, (1.05, at), va="center")
+        axes.annotate(found.verdict, (1.05, at), va="center", annotation_clip=False)
     axes.axvline(0.6, color=ORANGE, linestyle="--", linewidth=1)
-    axes.set(yticks=range(3), xlabel="score, with the interval of redrawn votes", ylim=(-0.5, 2.5), xlim=(-0.02, 1.0))
+    axes.set(
+        yticks=range(3),
+        xlabel="score, with the interval of redrawn votes",
+        ylim=(-0.5, 2.5),
+        xlim=(-0.02, 1.0),
+    )
     axes.set_yticklabels(("text A", "text B", "text C"))
     return figure
 
@@ -1181,12 +1312,20 @@ def _alt_test() -> Figure:
     humans = np.column_stack([_says(truth, 0.85, draw) for _ in range(3)])
     levels = np.linspace(0.5, 1.0, 21)
     uniform = draw.random(150)
-    tested = [metrics.alt_test(np.where(uniform < level, truth, 1 - truth), humans, epsilon=0.15, ci=None) for level in levels]
+    tested = [
+        metrics.alt_test(np.where(uniform < level, truth, 1 - truth), humans, epsilon=0.15, ci=None)
+        for level in levels
+    ]
     curves = {
-        "winning rate ω": [_value(one.winning_rate) if isinstance(one.winning_rate, metrics.Estimate) else one.winning_rate for one in tested],
+        "winning rate ω": [
+            _value(one.winning_rate) if isinstance(one.winning_rate, metrics.Estimate) else one.winning_rate
+            for one in tested
+        ],
         "advantage ρ": [_value(one.advantage) for one in tested],
     }
-    return _lines(levels, curves, ("accuracy of the judge (people: .85), ε = .15", "figure"), limits=(-0.03, 1.03))  # type: ignore[arg-type]
+    return _lines(
+        levels, curves, ("accuracy of the judge (people: .85), ε = .15", "figure"), limits=(-0.03, 1.03)
+    )
 
 
 @picture("metrics/human_ceiling")
@@ -1201,7 +1340,9 @@ def _human_ceiling() -> Figure:
         voted = metrics.majority_vote(people, labels=2)
         kappas.append(_value(metrics.cohen_kappa(voted, _says(truth, level, draw).tolist(), ci=None)))
     curves = {"human ceiling": ceilings, "judge against the majority": kappas}
-    return _lines(levels, curves, ("accuracy of each person and of the judge", "Cohen's kappa"), limits=(0, 1))
+    return _lines(
+        levels, curves, ("accuracy of each person and of the judge", "Cohen's kappa"), limits=(0, 1)
+    )
 
 
 # Intervals and comparisons
@@ -1213,7 +1354,12 @@ def _wilson() -> Figure:
     for count in range(0, 21, 2):
         found, p = metrics.wilson(count, 20), count / 20
         half = 1.96 * (p * (1 - p) / 20) ** 0.5
-        axes.plot((count - 0.25,) * 2, (found.low or 0.0, found.high or 0.0), color=BLUE, label=None if count else "Wilson")
+        axes.plot(
+            (count - 0.25,) * 2,
+            (found.low or 0.0, found.high or 0.0),
+            color=BLUE,
+            label=None if count else "Wilson",
+        )
         axes.plot((count + 0.25,) * 2, (p - half, p + half), color=ORANGE, label=None if count else "Wald")
         axes.plot(count, p, ".", color=INK)
     axes.set(xlabel="successes of 20", ylabel="share, 95 % interval", xticks=range(0, 21, 4))
@@ -1230,9 +1376,13 @@ def _clustered_se() -> Figure:
     curves: dict[str, list[float]] = {"with clusters": [], "without": []}
     for one in alike:
         values = np.sqrt(one) * shared[:, clusters] + np.sqrt(1 - one) * own
-        curves["with clusters"].append(float(np.mean([metrics.clustered_se(row, clusters, ci=None).se for row in values])))
+        curves["with clusters"].append(
+            float(np.mean([metrics.clustered_se(row, clusters, ci=None).se for row in values]))
+        )
         curves["without"].append(float(np.mean([metrics.clustered_se(row, ci=None).se for row in values])))
-    return _lines(alike, curves, ("correlation of the values of a cluster", "standard error"), limits=(0, 0.3))  # type: ignore[arg-type]
+    return _lines(
+        alike, curves, ("correlation of the values of a cluster", "standard error"), limits=(0, 0.3)
+    )
 
 
 @picture("metrics/compare_judges")
@@ -1266,7 +1416,7 @@ def _adjust_pvalues() -> Figure:
     ranks = range(1, 21)
     axes.plot(ranks, raw, ".", color=INK, label="raw")
     for method, colour in zip(("bh", "by", "holm"), COLOURS, strict=True):
-        axes.plot(ranks, metrics.adjust_pvalues(raw.tolist(), method), color=colour, label=method)  # type: ignore[arg-type]
+        axes.plot(ranks, metrics.adjust_pvalues(raw.tolist(), method), color=colour, label=method)
     axes.axhline(0.05, color=PALE, linestyle=":")
     axes.set(xlabel="p-values from the least", ylabel="p", xticks=range(2, 21, 3))
     axes.legend()
@@ -1278,7 +1428,9 @@ def _sample_size() -> Figure:
     targets = np.linspace(0.5, 0.9, 21)
     curves = {
         "Donner and Eliasziw, two-sided": [_value(metrics.sample_size.kappa(0.4, one)) for one in targets],
-        "Cantor, one-sided": [_value(metrics.sample_size.kappa(0.4, one, method="cantor")) for one in targets],
+        "Cantor, one-sided": [
+            _value(metrics.sample_size.kappa(0.4, one, method="cantor")) for one in targets
+        ],
     }
     return _lines(targets, curves, ("kappa that is to be told from .4", "items, power .8"))
 
@@ -1294,17 +1446,19 @@ def _run_difference() -> Figure:
     dataset = RubricDataset(name="pairs", rubric=rubric, items=items)
 
     def run(name: str, gain: float, folder: str) -> object:
-        def says(request: object) -> str:
-            at, criterion = int(request.submission.text), names.index(request.criterion.name)  # type: ignore[attr-defined]
+        def says(request: JudgeRequest) -> str:
+            at, criterion = int(request.submission.text), names.index(request.criterion.name)
             return "MET" if noise[at, criterion] < ability[at] + gain else "UNMET"
 
         grader = CriterionGrader(judges=[FunctionJudge(function=says, judge_id="judge")])
-        return evaluate_sync(dataset, grader, experiment_name=name, experiments_dir=folder, show_progress=False)
+        return evaluate_sync(
+            dataset, grader, experiment_name=name, experiments_dir=folder, show_progress=False
+        )
 
     with tempfile.TemporaryDirectory() as folder:
         before, after = run("before", 0.0, folder), run("after", 0.08, folder)
-        found = metrics.run_difference(before, after).score.difference  # type: ignore[arg-type]
-        scores = [one.get_scores() for one in (before, after)]  # type: ignore[attr-defined]
+        found = metrics.run_difference(before, after).score.difference
+        scores = [one.get_scores() for one in (before, after)]
     figure, (axes,) = _axes(width=3.6, height=2.8)
     for pair in zip(*scores, strict=True):
         axes.plot((0, 1), pair, "o-", color=BLUE, alpha=0.5, markersize=3, linewidth=0.8)
@@ -1322,7 +1476,13 @@ def _rows(criterion: str, rater: str, labels: Iterable[object]) -> list[dict[str
     """Rows of a long table: binary labels of one rater on one criterion."""
     kind = "truth" if rater == "truth" else "llm"
     return [
-        {"item_id": f"i{at}", "criterion": criterion, "rater": rater, "rater_type": kind, "label": "MET" if met else "UNMET"}
+        {
+            "item_id": f"i{at}",
+            "criterion": criterion,
+            "rater": rater,
+            "rater_type": kind,
+            "label": "MET" if met else "UNMET",
+        }
         for at, met in enumerate(labels)
     ]
 
@@ -1333,7 +1493,9 @@ def _self_consistency() -> Figure:
     truth = np.arange(1500) % 2
     repeats = np.column_stack([_says(truth, 0.9, draw) for _ in range(10)])
     counts = list(range(2, 11))
-    found = [metrics.self_consistency(repeats[:, :count].astype(str).tolist(), n_resamples=10) for count in counts]
+    found = [
+        metrics.self_consistency(repeats[:, :count].astype(str).tolist(), n_resamples=10) for count in counts
+    ]
     curves = {
         "pairwise agreement": [_value(one.pairwise_agreement) for one in found],
         "flip rate": [_value(one.flip_rate) for one in found],
@@ -1345,7 +1507,7 @@ def _self_consistency() -> Figure:
 def _variance_components() -> Figure:
     draw = np.random.default_rng(35)
     good = draw.normal(0, 1, 60)
-    levels = np.array([-0.9, 0.0, 0.9, -0.3, 0.5, -0.7, 0.8, 0.1])
+    levels = np.array([-1.6, 0.0, 1.5, -0.9, 0.8, -1.3, 1.4, 0.1])
     votes = good[:, None] + levels + draw.normal(0, 0.9, (60, 8))
     rows = [row for judge in range(8) for row in _rows("c", f"j{judge}", votes[:, judge] > 0)]
     study = metrics.variance_components(rows, n_resamples=10).score
@@ -1356,7 +1518,9 @@ def _variance_components() -> Figure:
         "G, the order": part["item"] / (part["item"] + noise),
         "Φ, the values": part["item"] / (part["item"] + noise + part["judge"] / counts),
     }
-    return _lines(counts, curves, ("judges, one vote each", "reliability"), limits=(0, 1.02), at="lower right")  # type: ignore[arg-type]
+    return _lines(
+        counts, curves, ("judges, one vote each", "reliability"), limits=(0, 1.02), at="lower right"
+    )
 
 
 @picture("metrics/item_analysis")
@@ -1364,7 +1528,14 @@ def _item_analysis() -> Figure:
     draw = np.random.default_rng(36)
     trait = draw.normal(size=200)
     rows: list[dict[str, object]] = []
-    for name, load in (("refund", 1.5), ("apology", 1.0), ("tone", 0.6), ("spelling", 0.0), ("no delay", -1.0)):
+    for name, load in (
+        ("refund", 2.0),
+        ("steps", 1.5),
+        ("apology", 1.2),
+        ("tone", 0.8),
+        ("spelling", 0.0),
+        ("delay", -1.0),
+    ):
         rows += _rows(name, "judge", load * trait + draw.normal(size=200) > 0)
     found = metrics.item_analysis(rows, n_draws=5)
     figure, (axes,) = _axes()
@@ -1409,21 +1580,28 @@ def _bias_report() -> Figure:
         "wordy": np.where(draw.random(120) < 0.5, truth, words > 65),
     }
     items = [
-        DataItem(id=str(at), submission="word " * int(count), ground_truth={"right": "MET" if truth[at] else "UNMET"}, metadata={"at": at})
+        DataItem(
+            id=str(at),
+            submission="word " * int(count),
+            ground_truth={"right": "MET" if truth[at] else "UNMET"},
+            metadata={"at": at},
+        )
         for at, count in enumerate(words)
     ]
     places = {item.id: at for at, item in enumerate(items)}
 
     def judge(name: str) -> FunctionJudge:
-        def says(request: object) -> str:
-            return "MET" if said[name][places[str(request.item_id)]] else "UNMET"  # type: ignore[attr-defined]
+        def says(request: JudgeRequest) -> str:
+            return "MET" if said[name][places[str(request.item_id)]] else "UNMET"
 
         return FunctionJudge(function=says, judge_id=name)
 
     with tempfile.TemporaryDirectory() as folder:
         dataset = RubricDataset(name="leanings", rubric=rubric, items=items)
         grader = CriterionGrader(judges=[judge(name) for name in said])
-        found = metrics.bias_report(evaluate_sync(dataset, grader, experiments_dir=folder, show_progress=False))
+        found = metrics.bias_report(
+            evaluate_sync(dataset, grader, experiments_dir=folder, show_progress=False)
+        )
     figure, axes = _axes(2, width=6.4, height=2.1)
     for panel, part in zip(axes, ("leniency", "length_lean"), strict=True):
         for at, name in enumerate(said):
