@@ -293,10 +293,21 @@ def test_judges_who_agree_by_chance_alone_have_no_kappa(tmp_path: Path) -> None:
     assert (kappa["v"], kappa["why"]) == (None, "all answers are the same")
 
 
+def test_one_criterion_has_nothing_to_be_set_against(tmp_path: Path) -> None:
+    """Discrimination is against the other criteria; where there is none, the report says so."""
+    items = [DataItem(id=str(at), submission=str(at)) for at in range(4)]
+    dataset = RubricDataset(rubric=Rubric([Criterion(name="a", requirement="A.")]), items=items)
+    told = held(
+        report_html(graded(tmp_path, dataset, [FunctionJudge(function=_says("MET"), judge_id="one")]))
+    )
+    found = told["data"]["criteria"][0]["discrimination"]
+    assert found == {"v": None, "why": "there is no other criterion"}
+
+
 def test_a_run_of_comparisons_alone_has_a_headline(tmp_path: Path) -> None:
     """Accuracy and kappa of comparisons are those of what they came to, by place and not by name."""
-    truth = ["left", "right", "left", "tie", "right", "left"]
-    said = {"one": ["left", "right", "right", "tie", "right", "left"], "two": truth}
+    truth = ["right", "left", "left", "tie", "right", "left"]
+    said = ["right", "left", "right", "tie", "right", "left"]
     criteria = [ComparativeCriterion(name=name, requirement="Better?", both_orders=False) for name in "ab"]
     items = [
         DataItem(
@@ -307,21 +318,23 @@ def test_a_run_of_comparisons_alone_has_a_headline(tmp_path: Path) -> None:
         for at, one in enumerate(truth)
     ]
 
-    def judge(name: str) -> FunctionJudge:
-        def says(request: JudgeRequest) -> str:
-            answer = said[name][int(request.item_id)]
-            return answer if answer == "tie" else f"{answer}{request.item_id}"
+    def says(request: JudgeRequest) -> str:
+        answer = said[int(request.item_id)]
+        return answer if answer == "tie" else f"{answer}{request.item_id}"
 
-        return FunctionJudge(function=says, judge_id=name)
-
-    run = graded(tmp_path, RubricDataset(rubric=Rubric(criteria), items=items), [judge("one")])
-    told = held(report_html(run))["data"]
-    wanted = cohen_kappa(truth, said["one"])
+    judges = [FunctionJudge(function=says, judge_id="one")]
+    told = held(report_html(graded(tmp_path, RubricDataset(rubric=Rubric(criteria), items=items), judges)))[
+        "data"
+    ]
+    wanted = cohen_kappa(truth, said)
     for one in (told["overview"], *told["judges"]["rows"], *told["criteria"]):
         assert one["kappa"]["v"] == pytest.approx(wanted.value, abs=1e-5)
         assert one["accuracy"]["v"] == pytest.approx(5 / 6, abs=1e-5)
         assert one["kappa"]["lo"] < one["kappa"]["v"] < one["kappa"]["hi"]
-    assert told["criteria"][0]["confusion"]["labels"] == ["first", "second", "tie"]
+    assert told["criteria"][0]["confusion"] == {
+        "labels": ["first", "second", "tie"],
+        "counts": [[2, 1, 0], [0, 2, 0], [0, 0, 1]],
+    }
 
 
 def _says_no_to(item: str) -> Any:

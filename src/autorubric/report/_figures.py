@@ -196,7 +196,12 @@ def _criterion(
         if agreed.table and any(map(any, agreed.table)):
             outcomes = run.table.outcomes.get(at)
             labels = [outcome_words(one) for one in outcomes] if outcomes else list(agreed.labels)
-            told["confusion"] = {"labels": labels, "counts": [list(row) for row in agreed.table]}
+            # Outcomes are numbered as they appear in the run.
+            order = sorted(range(len(labels)), key=labels.__getitem__) if outcomes else range(len(labels))
+            told["confusion"] = {
+                "labels": [labels[at] for at in order],
+                "counts": [[agreed.table[row][column] for column in order] for row in order],
+            }
     reliable = found.judges.reliability.get(name)
     if reliable is not None:
         told["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}

@@ -5,7 +5,7 @@ function heatView(query) {
   // Where items have rubrics of their own, each one's criteria stand side by side from the left.
   const longest = found.reduce((most, i) => Math.max(most, items.rubrics[items.rubric[i]].length), 0);
   const n_cells = found.reduce((sum, i) => sum + items.rubrics[items.rubric[i]].length, 0);
-  const packed = !query.has("c") && n_cells < found.length * every.length / 2;
+  const packed = !query.has("c") && n_cells <= (found.length * every.length) / 2;
   const shown = packed ? Array.from({ length: longest }, (_, k) => k) : every;
   const criterionAt = (item, k) => (packed ? items.rubrics[items.rubric[item]][k] ?? -1 : shown[k]);
   const placeAt = (item, k) => (packed ? (criterionAt(item, k) < 0 ? -1 : starts[item] + k) : cellAt(item, shown[k]));
