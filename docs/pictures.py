@@ -136,7 +136,9 @@ def _table(axes: Axes, table: Sequence[Sequence[int]], title: str) -> None:
         for column, count in enumerate(counts):
             shade = plt.Rectangle((column, 1 - row), 1, 1, facecolor=BLUE, alpha=0.08 + 0.32 * count / most)
             axes.add_patch(shade)
-            axes.text(column + 0.5, 1.5 - row, str(count), ha="center", va="center", fontsize=11)
+            axes.text(
+                column + 0.5, 1.5 - row, str(count), ha="center", va="center", fontsize=11, weight="bold"
+            )
     axes.set(xlim=(0, 2), ylim=(0, 2), xticks=(0.5, 1.5), yticks=(0.5, 1.5), xlabel="judge", ylabel="truth")
     axes.set_xticklabels(("UNMET", "MET"))
     axes.set_yticklabels(("MET", "UNMET"))
@@ -360,7 +362,7 @@ def _comparative() -> Figure:
             axes[0].add_patch(
                 plt.Rectangle((column, row), 1, 1, facecolor=BLUE, alpha=0.06 + 0.34 * (value or 0))
             )
-            axes[0].text(column + 0.5, row + 0.5, f"{value:g}", ha="center", va="center")
+            axes[0].text(column + 0.5, row + 0.5, f"{value:g}", ha="center", va="center", weight="bold")
     axes[0].set(xlim=(0, 3), ylim=(0, 3), xlabel="order a, b: better is", ylabel="order b, a: better is")
     axes[0].set(xticks=(0.5, 1.5, 2.5), yticks=(0.5, 1.5, 2.5), xticklabels=said, yticklabels=said)
     axes[0].set_title("value of a, one judge")
@@ -921,7 +923,7 @@ def _brier() -> Figure:
     curves = {}
     for rate in (0.5, 0.9):
         truth = [1] * round(100 * rate) + [0] * round(100 * (1 - rate))
-        curves[f"{rate:.0%} of the truth is MET"] = [
+        curves[f"{100 * rate:.0f} % of the truth is MET"] = [
             _value(metrics.brier(truth, [p] * 100, ci=None)) for p in said
         ]
     return _lines(said, curves, ("probability given to every text", "Brier score"), at="upper right")
@@ -1041,8 +1043,8 @@ def _pairwise_accuracy() -> Figure:
             mark, colour = (
                 ("right", BLUE) if gold == said else ("tie", PALE) if gold == 0 else ("wrong", ORANGE)
             )
-            axes.add_patch(plt.Rectangle((column, row - 1), 1, 1, facecolor=colour, alpha=0.45))
-            axes.text(column + 0.5, row - 0.5, mark, ha="center", va="center", fontsize=8)
+            axes.add_patch(plt.Rectangle((column, row - 1), 1, 1, facecolor=colour, alpha=0.25))
+            axes.text(column + 0.5, row - 0.5, mark, ha="center", va="center", fontsize=8, weight="bold")
     names = [f"{score}" for score in people]
     axes.set(xlim=(0, 4), ylim=(4, 0), xticks=np.arange(4) + 0.5, yticks=np.arange(4) + 0.5)
     axes.set(xlabel="text, by people's score", ylabel="text, by people's score")
@@ -1164,7 +1166,7 @@ def _majority_vote() -> Figure:
                     )
                 )
             )
-        curves[f"each right in {right:.0%}"] = shares
+        curves[f"each right in {100 * right:.0f} %"] = shares
     return _lines(counts, curves, ("raters", "accuracy of the majority"), limits=(0, 1.02), at="lower left")
 
 
