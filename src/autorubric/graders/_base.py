@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autorubric._events import Listener
-from autorubric.llm import LLMConfig
 from autorubric.reporting import GraderDescription, GradingTask, Votes
 from autorubric.rubric import Rubric
 from autorubric.types import EnsembleEvaluationReport, JudgeVote
 from autorubric.values import Submission
+
+if TYPE_CHECKING:
+    from autorubric.llm import LLMConfig
 
 
 class Grader(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from autorubric._events import Listener
 from autorubric.aggregation import (
@@ -25,7 +25,6 @@ from autorubric.graders._few_shot import ExamplePool, FewShotConfig
 from autorubric.graders._planning import JudgeCall, Planner, VoteKey
 from autorubric.graders._stages import Stages
 from autorubric.judges import JudgeLike, Seat, seat_judges
-from autorubric.llm import LLMConfig
 from autorubric.reporting import (
     EscalationRule,
     GraderDescription,
@@ -37,6 +36,9 @@ from autorubric.reporting import (
 from autorubric.rubric import Rubric
 from autorubric.types import CannotAssessConfig, EnsembleEvaluationReport, JudgeVote, LengthPenalty
 from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric.llm import LLMConfig
 
 LLMCalls = Literal["per_criterion", "per_item"] | int
 

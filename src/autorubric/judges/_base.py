@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from autorubric._events import Exchanged
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import BudgetError, JudgeError, ReplyError
-from autorubric.llm import LLMConfig
 from autorubric.prompts import Example, Prompt
 from autorubric.values import Json, Submission, TokenUsage
+
+if TYPE_CHECKING:
+    from autorubric.llm import LLMConfig
 
 
 def is_blank(reference: Any) -> bool:

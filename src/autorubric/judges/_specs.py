@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.criteria import code_digest
 from autorubric.errors import ArgumentError
 from autorubric.judges._base import ClosableJudge, DescribedJudge, Judge, ModelAsker, SeatableJudge
 from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
 from autorubric.judges._function import FunctionJudge, JudgeFunction
-from autorubric.llm import LLMConfig
 from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric.llm import LLMConfig
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
 
@@ -109,7 +111,7 @@ def seat_judges(
     Raises:
         ArgumentError: There is no judge, an entry is none, two have one id, or one can vote in no panel.
     """
-    if isinstance(judges, (str, JudgeSpec, LLMConfig)) or not isinstance(judges, Iterable):
+    if not isinstance(judges, (list, tuple)) and not _is_several(judges):
         raise ArgumentError(f"judges={judges!r} is no list; give a list, or one model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
     seats = tuple(_seat(spec, prompts) for spec in judges)
@@ -120,6 +122,12 @@ def seat_judges(
         if isinstance(seat.judge, SeatableJudge):
             seat.judge.check_seat(seat.judge_id, few_shot=few_shot)
     return seats
+
+
+def _is_several(judges: object) -> bool:
+    from autorubric.llm import LLMConfig
+
+    return isinstance(judges, Iterable) and not isinstance(judges, (str, JudgeSpec, LLMConfig))
 
 
 def _check_ids(ids: Sequence[str]) -> None:
@@ -135,23 +143,10 @@ def _check_ids(ids: Sequence[str]) -> None:
 
 def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
     spec = given if isinstance(given, JudgeSpec) else JudgeSpec(given)
-    who = spec.llm_config
-    if isinstance(who, str):
-        who = LLMConfig(model=who)
-    if isinstance(who, LLMConfig):
-        # Late, here and below: a panel of functions or recorded votes sends nothing.
-        from autorubric.judges._model import ModelJudge
-        from autorubric.llm import LLMClient
-
-        judge_id = spec.judge_id or who.model
-        judge: Judge = ModelJudge(
-            judge_id=judge_id,
-            client=LLMClient(who),
-            system_prompt=prompts[0],
-            multi_choice_system_prompt=prompts[1],
-        )
-        return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=who)
-    judge = _as_judge(who, spec.judge_id)
+    config = _as_config(spec.llm_config)
+    if config is not None:
+        return _model_seat(config, spec, prompts)
+    judge = _as_judge(spec.llm_config, spec.judge_id)
     return Seat(
         judge=judge,
         judge_id=spec.judge_id or judge.judge_id,
@@ -159,6 +154,32 @@ def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
         samples=spec.samples,
         config=_config_of(judge),
     )
+
+
+def _as_config(who: Any) -> LLMConfig | None:
+    """The config of a model that is given by one, or by its name."""
+    if not isinstance(who, str) and (callable(who) or isinstance(who, Judge)):
+        # Models are loaded late, here and below: a panel of functions or recorded votes sends nothing.
+        return None
+    from autorubric.llm import LLMConfig
+
+    if isinstance(who, str):
+        return LLMConfig(model=who)
+    return who if isinstance(who, LLMConfig) else None
+
+
+def _model_seat(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, str | None]) -> Seat:
+    from autorubric.judges._model import ModelJudge
+    from autorubric.llm import LLMClient
+
+    judge_id = spec.judge_id or config.model
+    judge = ModelJudge(
+        judge_id=judge_id,
+        client=LLMClient(config),
+        system_prompt=prompts[0],
+        multi_choice_system_prompt=prompts[1],
+    )
+    return Seat(judge=judge, judge_id=judge_id, weight=spec.weight, samples=spec.samples, config=config)
 
 
 def _config_of(judge: Judge) -> LLMConfig | None:

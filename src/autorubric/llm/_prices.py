@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from autorubric.llm._config import LLMConfig
 from autorubric.llm._names import is_openai_itself
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Transport
 from autorubric.llm._wire import schema_length
 from autorubric.values import TokenUsage
+
+if TYPE_CHECKING:
+    from autorubric.llm._config import LLMConfig
 
 CHARACTERS_PER_TOKEN: Final = 4
 """Rule of thumb for English text; the models' own tokenisers differ by a quarter or so either way."""
