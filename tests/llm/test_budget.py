@@ -80,6 +80,18 @@ async def test_no_more_requests_than_allowed_with_hundreds_in_flight() -> None:
 
 
 @in_loop
+async def test_a_request_that_another_limit_kept_back_does_not_count() -> None:
+    """Of two limits that both hold, neither counts what only the other had no room for."""
+    asked, transport = client(lambda _: GOOD)
+    inner, outer = SpendingLimit(max_calls=100), SpendingLimit(max_calls=2)
+    with spending_within(outer), spending_within(inner):
+        outcomes = await ask_many(asked, 10)
+    assert sum(isinstance(one, BudgetError) for one in outcomes) == 8
+    assert len(transport.requests) == inner.calls == outer.calls == 2
+    assert (inner.reached, outer.reached) == (None, "max_calls")
+
+
+@in_loop
 async def test_reasked_and_retried_requests_count() -> None:
     """A reply that cannot be read and a failure worth a retry take one of the calls each."""
     asked, transport = client(

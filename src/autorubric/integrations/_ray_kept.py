@@ -206,9 +206,9 @@ class KeptBudget:
         # Which of several that reserved the same is settled first makes no difference.
         self._open.setdefault(cost, []).append(number)
 
-    async def settle(self, reserved: float, cost: float) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
         numbers = self._open[reserved]
-        self._line.tell(CostSettled(numbers.pop(), cost))
+        self._line.tell(CostSettled(numbers.pop(), cost or 0.0))
         if not numbers:
             del self._open[reserved]

@@ -35,8 +35,8 @@ class Budget(Protocol):
         """
         ...
 
-    async def settle(self, reserved: float, cost: float) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
         ...
 
 
@@ -100,12 +100,13 @@ class SpendingLimit:
         while (turn := self._reserved_or_turn(cost)) is not None:
             await turn
 
-    async def settle(self, reserved: float, cost: float) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved for it."""
+    async def settle(self, reserved: float, cost: float | None) -> None:
+        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
         with self._lock:
             self._running -= 1
             self._reserved = self._reserved - reserved if self._running else 0.0
-            self.cost += cost
+            self.calls -= cost is None
+            self.cost += cost or 0.0
             self._wake()
 
     @property
@@ -206,10 +207,10 @@ class _Both:
         try:
             await self._outer.reserve(cost)
         except BaseException:
-            await self.inner.settle(cost, 0.0)
+            await self.inner.settle(cost, None)
             raise
 
-    async def settle(self, reserved: float, cost: float) -> None:
+    async def settle(self, reserved: float, cost: float | None) -> None:
         """Tells both what a request cost."""
         await self.inner.settle(reserved, cost)
         await self._outer.settle(reserved, cost)
