@@ -20,12 +20,12 @@ from benchmarks.memory._run import graded, write_dataset
 _BARE = """
 import json, sys
 with open(sys.argv[1] + "/run/items.jsonl", "rb") as lines:
-    print(sum(json.loads(line)["score"] for line in lines))
+    print(sum(json.loads(line)["score"] for line in lines), flush=True)
 """
 _OPEN = """
 import sys
 from autorubric import EvalResult
-print(EvalResult.from_experiment(sys.argv[1] + "/run").total_items)
+print(EvalResult.from_experiment(sys.argv[1] + "/run").total_items, flush=True)
 """
 _RESUME = """
 import sys
@@ -33,7 +33,7 @@ from autorubric import CriterionGrader, RubricDataset, evaluate_sync
 from benchmarks.memory._run import judge
 result = evaluate_sync(RubricDataset.stream(sys.argv[2]), CriterionGrader(judges=[judge]),
                        experiment_name="run", experiments_dir=sys.argv[1], show_progress=False)
-print(result.total_items)
+print(result.total_items, flush=True)
 """
 
 _CODES = {"bare": _BARE, "open": _OPEN, "resume": _RESUME}
@@ -60,7 +60,7 @@ def measured(items: int, repetitions: int) -> dict[str, Any]:
             raise SystemExit("going on with a finished run repeated a call")
     found: dict[str, Any] = {"items": items}
     for name, column in zip([*_CODES, "moved"], zip(*taken, strict=True), strict=True):
-        for unit, seconds in zip(("s", "cpu_s"), zip(*column, strict=True), strict=True):
+        for unit, seconds in zip(("s", "ended_s", "cpu_s"), zip(*column, strict=True), strict=True):
             found[f"{name}_{unit}"] = statistics.median(seconds)
     return found
 
@@ -74,26 +74,33 @@ def _turned(dataset: Path) -> Path:
     return turned
 
 
-def _taken(code: str, *given: str) -> tuple[float, float]:
-    """Seconds by the clock and of the CPU."""
+def _taken(code: str, *given: str) -> tuple[float, float, float]:
+    """Seconds by the clock until the result is told, and until the process has ended; and of the CPU."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = f"{given[0]}/byte-code"
     before, start = os.times(), time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-c", code, *given], stdout=subprocess.DEVNULL, env=environment, check=True
-    )
-    after, seconds = os.times(), time.perf_counter() - start
+    command = [sys.executable, "-c", code, *given]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        told = time.perf_counter() - start
+    if process.returncode:
+        raise SystemExit(f"a process of the benchmark ended with {process.returncode}")
+    after, ended = os.times(), time.perf_counter() - start
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return seconds, cpu
+    return told, ended, cpu
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
     """The figures as a markdown table."""
     heads = (
-        *("reading the lines s", "opening s", "of the CPU", "going on s", "of the CPU"),
+        *("reading the lines s", "opening s", "ended s", "of the CPU", "going on s", "ended s", "of the CPU"),
         *("in another order s", "of the CPU"),
     )
-    names = ("bare_s", "open_s", "open_cpu_s", "resume_s", "resume_cpu_s", "moved_s", "moved_cpu_s")
+    names = (
+        *("bare_s", "open_s", "open_ended_s", "open_cpu_s", "resume_s", "resume_ended_s", "resume_cpu_s"),
+        *("moved_s", "moved_cpu_s"),
+    )
     lines: list[tuple[str, ...]] = [("items", *heads), ("--:",) * (1 + len(heads))]
     lines += [(f"{one['items']:,}", *(f"{one[name]:.2f}" for name in names)) for one in found]
     return markdown(lines)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from autorubric.types import JudgeVote
+if TYPE_CHECKING:
+    from autorubric.types import JudgeVote
 
 
 class Exchanged(NamedTuple):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from autorubric._version import VERSION
 from autorubric.cli._output import tolerate_narrow_encodings
 from autorubric.cli.annotate import annotate
 from autorubric.cli.cache import cache_app
@@ -42,10 +43,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        # Late, since every other command can do without it.
-        from importlib.metadata import version
-
-        typer.echo(f"autorubric {version('autorubric')}")
+        typer.echo(f"autorubric {VERSION}")
         raise typer.Exit
 
 

@@ -6,22 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from autorubric.errors import ArgumentError
-from autorubric.eval._config import EvalConfig
 from autorubric.llm import SpendingLimit
 
 if TYPE_CHECKING:
-    from autorubric.graders import Grader
     from autorubric.llm import LLMConfig
-
-
-def budget_of(config: EvalConfig, grader: Grader) -> SpendingLimit:
-    """The budget that a run's options set; one without limits where they set none.
-
-    Raises:
-        ArgumentError: `max_cost` is set and the price of a model, or of one that it falls back on, is not
-            known; all of them are named.
-    """
-    return spending_limit(grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
 
 
 def spending_limit(

@@ -22,14 +22,14 @@ from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from autorubric._events import Listener, VoteCast
 from autorubric.errors import ArgumentError, AutorubricError, BudgetError, MissingDependencyError
 from autorubric.eval._config import EvalConfig
 from autorubric.eval._items import GradedItem, outcome_of
-from autorubric.reporting import GradingTask, Votes
 
 if TYPE_CHECKING:
+    from autorubric._events import Listener, VoteCast
     from autorubric.graders import Grader
+    from autorubric.reporting import GradingTask, Votes
 
 ItemT = TypeVar("ItemT")
 DoneT = TypeVar("DoneT")

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, ValidationError
 from pydantic_core.core_schema import (
@@ -23,8 +34,10 @@ from pydantic_core.core_schema import (
 )
 
 from autorubric.eval._items import GradedItem
-from autorubric.types import JudgeVote
 from autorubric.values import Json, TokenUsage
+
+if TYPE_CHECKING:
+    from autorubric.types import JudgeVote
 
 ItemFields = dict[str, Any]
 """The fields of a `StoredItem` by name: what is read of many lines is not worth an object each."""
@@ -116,13 +129,23 @@ def parse_vote(raw: bytes) -> StoredVote:
     Raises:
         ValueError: It is none.
     """
-    line = _read(_VOTE_LINES, raw)
+    kind, lines = _votes()
+    line = _read(lines, raw)
     return StoredVote(
         item_id=line["item"],
         criterion=line["criterion"],
         digest=line["digest"],
-        vote=JudgeVote.from_dict(line["vote"]),
+        vote=kind.from_dict(line["vote"]),
     )
+
+
+@cache
+def _votes() -> tuple[type[JudgeVote], SchemaValidator]:
+    """What a vote is, and what its lines hold; made late, since a run is opened without its votes."""
+    from autorubric.types import JudgeVote
+
+    vote = typed_dict_field(_schema_of(JudgeVote))
+    return JudgeVote, SchemaValidator(_mapping(item=_TEXT, criterion=_TEXT, digest=_TEXT, vote=vote))
 
 
 def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
@@ -179,8 +202,5 @@ _PLAIN: Final = {bool: bool_schema(), int: _COUNT, float: float_schema(allow_inf
 _TEXT: Final = typed_dict_field(str_schema())
 _ITEM_LINES: Final = SchemaValidator(
     _mapping(**_fields_of(StoredItem), seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)))
-)
-_VOTE_LINES: Final = SchemaValidator(
-    _mapping(item=_TEXT, criterion=_TEXT, digest=_TEXT, vote=typed_dict_field(_schema_of(JudgeVote)))
 )
 _ITEM_DEFAULTS: Final = {one.name: one.default for one in fields(StoredItem) if one.default is not MISSING}

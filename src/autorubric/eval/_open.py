@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autorubric._version import VERSION
 from autorubric.dataset import EarlierCopy, RubricDataset
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.eval._config import EvalConfig
@@ -132,7 +132,7 @@ class _Given:
             _demand_copy(store.path, copied)
         store.take_incoming()
         head: dict[str, Json] = {
-            "autorubric": version("autorubric"),
+            "autorubric": VERSION,
             "experiment_name": name,
             "started_at": datetime.now(UTC).isoformat(),
         }
@@ -204,7 +204,7 @@ class _Given:
         self, name: str, store: RunStore, manifest: Mapping[str, Json], copy: RubricDataset | None = None
     ) -> OpenRun:
         """The run with this manifest; `copy` is that of the dataset, where it is as it was."""
-        now = {**manifest, "status": "running", "completed_at": None, "autorubric": version("autorubric")}
+        now = {**manifest, "status": "running", "completed_at": None, "autorubric": VERSION}
         dataset = self.dataset
         if dataset.is_streamed:
             dataset = dataset.reading_items_of(copy or RubricDataset.from_copy(store.path / DATASET))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -25,12 +25,12 @@ from autorubric.eval._progress import Progress
 from autorubric.eval._result import EvalResult
 from autorubric.eval._results import StoredResults
 from autorubric.eval._writer import RunWriter
-from autorubric.reporting import GradingTask, Votes
-from autorubric.types import EnsembleEvaluationReport
 
 if TYPE_CHECKING:
     from autorubric.graders import Grader
     from autorubric.llm import SpendingLimit
+    from autorubric.reporting import GradingTask, Votes
+    from autorubric.types import EnsembleEvaluationReport
 
 _log = logger_of(__name__)
 
@@ -43,6 +43,14 @@ class _ByGrader:
 
     def __call__(self, task: GradingTask, votes: Votes, line: StoredItem) -> EnsembleEvaluationReport:
         return self.grader.aggregate(task, votes)
+
+
+def _spending(budget: SpendingLimit | None) -> AbstractContextManager[None]:
+    if budget is None:
+        return nullcontext()
+    from autorubric.llm import spending_within
+
+    return spending_within(budget)
 
 
 class EvalRunner:
@@ -87,15 +95,11 @@ class EvalRunner:
                 installed; or a streamed dataset has an item without a rubric.
             DatasetError: A streamed dataset has faults.
         """
-        # Late, since whoever only reads a run needs nothing that sends requests.
-        from autorubric.eval._budget import budget_of
-        from autorubric.llm import spending_within
-
-        budget = budget_of(self.config, self.grader)
+        budget = self._budget()
         executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
         try:
-            with spending_within(budget) if budget.is_set else nullcontext(), collecting_seldom():
+            with _spending(budget), collecting_seldom():
                 result = await self._graded(opened, executor, budget)
         except BaseException as error:
             is_stopped = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | GeneratorExit)
@@ -108,6 +112,15 @@ class EvalRunner:
         await self._closed(opened)
         return result
 
+    def _budget(self) -> SpendingLimit | None:
+        config = self.config
+        if config.max_calls is None and config.max_cost is None:
+            return None
+        # Late, since few runs have limits, and what keeps them knows models.
+        from autorubric.eval._budget import spending_limit
+
+        return spending_limit(self.grader.models, max_calls=config.max_calls, max_cost=config.max_cost)
+
     async def _closed(self, opened: OpenRun) -> None:
         try:
             opened.store.close()
@@ -116,20 +129,21 @@ class EvalRunner:
             if loop_is_running():
                 await self.grader.aclose()
 
-    async def _graded(self, opened: OpenRun, executor: Executor, budget: SpendingLimit) -> EvalResult:
+    async def _graded(self, opened: OpenRun, executor: Executor, budget: SpendingLimit | None) -> EvalResult:
         started_at, clock = datetime.now(UTC), time.perf_counter()
         count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
             writer = RunWriter(opened, progress)
             for items in (writer.work(), writer.second_chances()):
-                work = takewhile(lambda _: budget.reached is None, items)
+                work = takewhile(lambda _: budget is None or budget.reached is None, items)
                 async with aclosing(executor.graded(work, self.grader, writer)) as finished:
                     async for done in finished:
                         writer.finish(done)
                         self._maybe_fail_fast(opened, done)
         # The system's clock may have been set back since.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
-        if budget.reached is None:
+        stopped = None if budget is None else budget.reached
+        if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)
         else:
@@ -147,7 +161,7 @@ class EvalRunner:
             experiment_name=opened.name,
             experiment_dir=opened.store.path,
             notices=tuple(opened.notices),
-            stopped=budget.reached,
+            stopped=stopped,
         )
 
     def _results(self, opened: OpenRun) -> StoredResults:

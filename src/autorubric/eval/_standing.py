@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from autorubric.criteria import BaseCriterion
-from autorubric.dataset import RubricDataset
 from autorubric.errors import ReplyError
-from autorubric.eval._fingerprint import ItemDigests, VoteDigests
-from autorubric.eval._lines import StoredVote
-from autorubric.eval._notices import Notices
+from autorubric.eval._fingerprint import VoteDigests
 from autorubric.reporting import GradingTask
-from autorubric.types import JudgeVote
-from autorubric.values import Json, Submission
+from autorubric.values import Submission
+
+if TYPE_CHECKING:
+    from autorubric.criteria import BaseCriterion
+    from autorubric.dataset import RubricDataset
+    from autorubric.eval._fingerprint import ItemDigests
+    from autorubric.eval._lines import StoredVote
+    from autorubric.eval._notices import Notices
+    from autorubric.types import JudgeVote
+    from autorubric.values import Json
 
 
 def grading_task(dataset: RubricDataset, position: int) -> GradingTask:

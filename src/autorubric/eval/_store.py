@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from autorubric._events import Exchanged
 from autorubric._files import compact_json, remove_abandoned, write_parts_atomic, write_text_atomic
 from autorubric.errors import FileError, RunError, RunLockedError, RunWriteError
 from autorubric.eval._folder import DATASET, INCOMING, ITEMS, LOCK, MANIFEST, PROMPTS, RUN_FORMAT, VOTES
@@ -19,6 +19,9 @@ from autorubric.eval._lines import Seal, StoredItem, StoredVote
 from autorubric.eval._lock import FileLock
 from autorubric.eval._log import AppendLog
 from autorubric.values import Json
+
+if TYPE_CHECKING:
+    from autorubric._events import Exchanged
 
 
 class RunStore:

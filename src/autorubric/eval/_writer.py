@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autorubric._events import VoteCast
 from autorubric.eval._executor import ItemWork
 from autorubric.eval._fingerprint import ItemDigests, content_fingerprint
 from autorubric.eval._items import GradedItem, Tally
@@ -15,11 +14,13 @@ from autorubric.eval._open import OpenRun
 from autorubric.eval._progress import Progress
 from autorubric.eval._standing import answered, grading_task
 
+if TYPE_CHECKING:
+    from autorubric._events import VoteCast
+
 _OUTCOME = tuple(one.name for one in fields(GradedItem))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _UnderWay:
+class _UnderWay(NamedTuple):
     """An item that was handed out.
 
     Attributes:

@@ -1,24 +1,29 @@
 """Graders: votes on every criterion, and what they come to."""
 
-from autorubric.graders._base import Grader
-from autorubric.graders._casting import cast_all
-from autorubric.graders._escalation import EscalationConfig, check_per_criterion
-from autorubric.graders._few_shot import FewShotConfig
-from autorubric.graders._planning import JudgeCall
-from autorubric.graders._seeds import derive_seed
-from autorubric.graders.criterion_grader import CriterionGrader, warn_of_equal_samples
-from autorubric.judges import JudgeSpec
-from autorubric.reporting import (
-    EscalationRule,
-    GraderDescription,
-    GradingPolicy,
-    GradingTask,
-    Votes,
-    build_report,
-    confidence_of,
-    criterion_report,
-    spend,
-)
+from typing import TYPE_CHECKING
+
+from autorubric._late import loading
+
+if TYPE_CHECKING:
+    from autorubric.graders._base import Grader
+    from autorubric.graders._casting import cast_all
+    from autorubric.graders._escalation import EscalationConfig, check_per_criterion
+    from autorubric.graders._few_shot import FewShotConfig
+    from autorubric.graders._planning import JudgeCall
+    from autorubric.graders._seeds import derive_seed
+    from autorubric.graders.criterion_grader import CriterionGrader, warn_of_equal_samples
+    from autorubric.judges import JudgeSpec
+    from autorubric.reporting import (
+        EscalationRule,
+        GraderDescription,
+        GradingPolicy,
+        GradingTask,
+        Votes,
+        build_report,
+        confidence_of,
+        criterion_report,
+        spend,
+    )
 
 __all__ = [
     "CriterionGrader",
@@ -41,3 +46,28 @@ __all__ = [
     "spend",
     "warn_of_equal_samples",
 ]
+
+# Whoever goes on with a run that is finished has a grader and asks nobody.
+_HOMES = {
+    "CriterionGrader": "criterion_grader",
+    "EscalationConfig": "_escalation",
+    "EscalationRule": ".reporting",
+    "FewShotConfig": "_few_shot",
+    "Grader": "_base",
+    "GraderDescription": ".reporting",
+    "GradingPolicy": ".reporting",
+    "GradingTask": ".reporting",
+    "JudgeCall": "_planning",
+    "JudgeSpec": ".judges",
+    "Votes": ".reporting",
+    "build_report": ".reporting",
+    "cast_all": "_casting",
+    "check_per_criterion": "_escalation",
+    "confidence_of": ".reporting",
+    "criterion_report": ".reporting",
+    "derive_seed": "_seeds",
+    "spend": ".reporting",
+    "warn_of_equal_samples": "criterion_grader",
+}
+
+__getattr__ = loading(__name__, _HOMES)

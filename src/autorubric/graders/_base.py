@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from autorubric._events import Listener
-from autorubric.reporting import GraderDescription, GradingTask, Votes
-from autorubric.rubric import Rubric
-from autorubric.types import EnsembleEvaluationReport, JudgeVote
+from autorubric.reporting import GradingTask
 from autorubric.values import Submission
 
 if TYPE_CHECKING:
+    from autorubric._events import Listener
     from autorubric.llm import LLMConfig
+    from autorubric.reporting import GraderDescription, Votes
+    from autorubric.rubric import Rubric
+    from autorubric.types import EnsembleEvaluationReport, JudgeVote
 
 
 class Grader(ABC):

@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from autorubric._events import Listener
-from autorubric.aggregation import (
-    AggregationPolicy,
-    BinaryAggregation,
-    NominalAggregation,
-    OnFailure,
-    OrdinalAggregation,
-    RankingAggregation,
-)
-from autorubric.dataset import RubricDataset
+from autorubric.aggregation import AggregationPolicy
 from autorubric.errors import ArgumentError
 from autorubric.graders._base import Grader
-from autorubric.graders._casting import PrefixGate, batches_of, find_checks, known_votes, skipped_votes
 from autorubric.graders._digest import prompt_digest
-from autorubric.graders._escalation import EscalationConfig, check_per_criterion
-from autorubric.graders._few_shot import ExamplePool, FewShotConfig
-from autorubric.graders._planning import JudgeCall, Planner, VoteKey
-from autorubric.graders._stages import Stages
-from autorubric.judges import JudgeLike, Seat, seat_judges
-from autorubric.reporting import (
-    EscalationRule,
-    GraderDescription,
-    GradingPolicy,
-    GradingTask,
-    Votes,
-    build_report,
-)
-from autorubric.rubric import Rubric
-from autorubric.types import CannotAssessConfig, EnsembleEvaluationReport, JudgeVote, LengthPenalty
-from autorubric.values import Json
+from autorubric.judges import seat_judges
+from autorubric.reporting import GraderDescription, GradingPolicy
+from autorubric.types import CannotAssessConfig
 
 if TYPE_CHECKING:
+    from autorubric._events import Listener
+    from autorubric.aggregation import (
+        BinaryAggregation,
+        NominalAggregation,
+        OnFailure,
+        OrdinalAggregation,
+        RankingAggregation,
+    )
+    from autorubric.dataset import RubricDataset
+    from autorubric.graders._escalation import EscalationConfig
+    from autorubric.graders._few_shot import ExamplePool, FewShotConfig
+    from autorubric.graders._judging import Judging
+    from autorubric.graders._planning import JudgeCall
+    from autorubric.judges import JudgeLike, Seat
     from autorubric.llm import LLMConfig
+    from autorubric.reporting import EscalationRule, GradingTask, Votes
+    from autorubric.rubric import Rubric
+    from autorubric.types import EnsembleEvaluationReport, JudgeVote, LengthPenalty
+    from autorubric.values import Json
 
 LLMCalls = Literal["per_criterion", "per_item"] | int
 
@@ -129,15 +125,26 @@ class CriterionGrader(Grader):
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
             raise ArgumentError(f"seed {seed!r}: give a whole number, or None")
         self.seed = seed or 0
-        self._planner = Planner(
+        self._system_prompts = (system_prompt, multi_choice_system_prompt)
+        warn_of_equal_samples(self.seats)
+
+    @cached_property
+    def _judging(self) -> Judging:
+        # Late, as all that only grading needs: whoever goes on with a finished run grades nothing.
+        from autorubric.graders._judging import Judging
+
+        system_prompt, multi_choice_system_prompt = self._system_prompts
+        return Judging(
             seats=self.seats,
+            policy=self.policy,
             examples=self._examples,
             system_prompt=system_prompt,
             multi_choice_system_prompt=multi_choice_system_prompt,
-            shuffle=shuffle_options,
+            shuffle=self.shuffle_options,
             seed=self.seed,
+            per_request=self.criteria_per_call,
+            warm_prefix=self.warm_prefix,
         )
-        warn_of_equal_samples(self.seats)
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
         """Every vote to be cast on a task: by criterion, judge, sample and order of presentation.
@@ -146,9 +153,7 @@ class CriterionGrader(Grader):
             ArgumentError: A criterion names an aggregation that its level does not have, or compares with a
                 reference that is not there.
         """
-        for criterion in task.rubric:
-            self.policy.aggregation.aggregator(criterion)
-        return tuple(self._planner.calls(task))
+        return self._judging.plan(task)
 
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
@@ -161,23 +166,7 @@ class CriterionGrader(Grader):
             JudgeError: A vote failed and `on_failure` is `"raise"`.
             BudgetError: What the run may spend is used up.
         """
-        calls = self.plan(task)
-        known = self._known(calls, stored or {})
-        find_checks([call for call in calls if call.key not in known] if known else calls)
-        stages = Stages(
-            task=task,
-            policy=self.policy,
-            per_request=self.criteria_per_call,
-            gate=PrefixGate() if self.warm_prefix else None,
-            listener=listener,
-            skipped_before=skipped_votes(stored or {}),
-            known=known,
-        )
-        known = await stages.run(calls)
-        votes: dict[str, list[JudgeVote]] = {criterion.name or "": [] for criterion in task.rubric}
-        for call in calls:
-            votes[call.request.criterion.name or ""].append(known[call.key])
-        return votes
+        return await self._judging.votes(task, stored or {}, listener)
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -191,6 +180,8 @@ class CriterionGrader(Grader):
             ArgumentError: None of them has it; the names are told.
         """
         if self.policy.escalation is not None:
+            from autorubric.graders._escalation import check_per_criterion
+
             check_per_criterion(self.policy.escalation.per_criterion, rubrics)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
@@ -202,24 +193,19 @@ class CriterionGrader(Grader):
         Raises:
             ArgumentError: As in `plan`.
         """
-        calls = self.plan(task)
-        known = self._known(calls, stored or {})
-        return batches_of([call for call in calls if call.key not in known], self.criteria_per_call)
-
-    def _known(self, calls: Sequence[JudgeCall], stored: Votes) -> dict[VoteKey, JudgeVote]:
-        # Where a failure raises, a stored one is worth another try.
-        return known_votes(calls, stored, retry_failed=self.policy.aggregation.on_failure == "raise")
+        return self._judging.requests(task, stored or {})
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
         """What the votes come to under this grader's policy."""
+        from autorubric.reporting import build_report
+
         return build_report(task, votes, self.policy)
 
     def describe(self) -> GraderDescription:
         """What identifies this grader in a manifest: what votes depend on, and what is done with them."""
-        planner = self._planner
         asking: dict[str, Json] = {
             "judges": {seat.judge_id: _asked_of(seat) for seat in self.seats},
-            "prompts": prompt_digest(planner.system_prompt, planner.multi_choice_system_prompt),
+            "prompts": prompt_digest(*self._system_prompts),
             "sampling": {
                 "seed": self.seed,
                 "samples": {seat.judge_id: seat.samples for seat in self.seats},
@@ -260,6 +246,8 @@ def _one_of(llm_config: LLMConfig | str | None, judges: Sequence[JudgeLike] | No
 
 def _pool(training_data: RubricDataset | None, config: FewShotConfig | None) -> ExamplePool | None:
     if training_data is not None:
+        from autorubric.graders._few_shot import ExamplePool, FewShotConfig
+
         return ExamplePool(training_data, config or FewShotConfig())
     if config is not None:
         raise ArgumentError("few_shot_config without training_data: give the labelled items to draw from")
@@ -275,6 +263,8 @@ def _all_judges(first: Sequence[JudgeLike], escalation: EscalationConfig | None)
 def _rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> EscalationRule | None:
     if escalation is None:
         return None
+    from autorubric.reporting import EscalationRule
+
     strong = seats[-len(escalation.judges) :]
     return EscalationRule(
         judges=tuple(seat.judge_id for seat in strong),

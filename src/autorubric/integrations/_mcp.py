@@ -16,7 +16,6 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from io import TextIOWrapper
 from typing import Any, Final
 
@@ -30,6 +29,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from autorubric._version import VERSION
 from autorubric.errors import ArgumentError
 from autorubric.integrations._mcp_calls import ToolServer
 from autorubric.integrations._mcp_tools import TOOLS, ServedTool
@@ -87,7 +87,7 @@ class HttpAddress:
 
 def build_server(tools: ToolServer) -> Server[Any, Any]:
     """A server with the tools; it runs over any transport of the SDK."""
-    server: Server[Any, Any] = Server("autorubric", version=version("autorubric"))
+    server: Server[Any, Any] = Server("autorubric", version=VERSION)
 
     async def list_tools(_: types.ListToolsRequest) -> types.ServerResult:
         return types.ServerResult(types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS]))

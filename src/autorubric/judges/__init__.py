@@ -6,6 +6,7 @@ from autorubric._late import loading
 
 if TYPE_CHECKING:
     from autorubric.judges._base import (
+        CHECK_JUDGE_ID,
         BatchJudge,
         ClosableJudge,
         DescribedJudge,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         is_blank,
         shared_error,
     )
-    from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
+    from autorubric.judges._check import CheckJudge
     from autorubric.judges._fitting import ask_fitting, demand_text
     from autorubric.judges._function import FunctionJudge
     from autorubric.judges._lexical import LexicalJudge
@@ -59,7 +60,7 @@ __all__ = [
 
 _HOMES = {
     "BatchJudge": "_base",
-    "CHECK_JUDGE_ID": "_check",
+    "CHECK_JUDGE_ID": "_base",
     "CheckJudge": "_check",
     "ClosableJudge": "_base",
     "DescribedJudge": "_base",

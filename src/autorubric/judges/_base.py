@@ -5,16 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
-from autorubric._events import Exchanged
-from autorubric.criteria import BaseCriterion
-from autorubric.errors import BudgetError, JudgeError, ReplyError
-from autorubric.prompts import Example, Prompt
-from autorubric.values import Json, Submission, TokenUsage
+from autorubric.errors import ReplyError
 
 if TYPE_CHECKING:
+    from autorubric._events import Exchanged
+    from autorubric.criteria import BaseCriterion
+    from autorubric.errors import BudgetError, JudgeError
     from autorubric.llm import LLMConfig
+    from autorubric.prompts import Example, Prompt
+    from autorubric.values import Json, Submission, TokenUsage
+
+CHECK_JUDGE_ID: Final = "check"
+"""Id of a criterion's own check among the judges."""
 
 
 def is_blank(reference: Any) -> bool:

@@ -7,10 +7,8 @@ from typing import Any
 
 from autorubric.criteria import BaseCriterion, find_check
 from autorubric.errors import JudgeError, ReplyError
-from autorubric.judges._base import JudgeReply, JudgeRequest
+from autorubric.judges._base import CHECK_JUDGE_ID, JudgeReply, JudgeRequest
 from autorubric.values import Answer
-
-CHECK_JUDGE_ID = "check"
 
 
 @dataclass(frozen=True, slots=True)

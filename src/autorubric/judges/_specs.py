@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.criteria import code_digest
 from autorubric.errors import ArgumentError
-from autorubric.judges._base import ClosableJudge, DescribedJudge, Judge, ModelAsker, SeatableJudge
-from autorubric.judges._check import CHECK_JUDGE_ID, CheckJudge
-from autorubric.judges._function import FunctionJudge, JudgeFunction
-from autorubric.values import Json
+from autorubric.judges._base import (
+    CHECK_JUDGE_ID,
+    ClosableJudge,
+    DescribedJudge,
+    Judge,
+    ModelAsker,
+    SeatableJudge,
+)
 
 if TYPE_CHECKING:
+    from autorubric.judges._function import JudgeFunction
     from autorubric.llm import LLMConfig
+    from autorubric.values import Json
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
 
@@ -68,6 +74,7 @@ class Seat:
     @property
     def is_offline(self) -> bool:
         """Whether it is known to ask nobody: recorded votes, checks, and the judges that are built in."""
+        from autorubric.judges._check import CheckJudge
         from autorubric.judges._lexical import LexicalJudge
         from autorubric.judges._recorded import RecordedJudge
         from autorubric.judges._supervised import SupervisedJudge
@@ -195,6 +202,8 @@ def _as_judge(who: Any, judge_id: str | None) -> Judge:
     if isinstance(who, Judge) and not isinstance(who, type):
         return who
     if callable(who) and not isinstance(who, type):
+        from autorubric.judges._function import FunctionJudge
+
         name = judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
         return FunctionJudge(function=who, judge_id=name)
     raise ArgumentError(

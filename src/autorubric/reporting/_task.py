@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from autorubric.rubric import Rubric
-from autorubric.types import JudgeVote
 from autorubric.values import Json, Submission
 
-Votes: TypeAlias = Mapping[str, Sequence[JudgeVote]]
+if TYPE_CHECKING:
+    from autorubric.types import JudgeVote
+
+Votes: TypeAlias = "Mapping[str, Sequence[JudgeVote]]"
 """Votes by criterion name."""
 
 

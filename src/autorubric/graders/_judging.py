@@ -1,0 +1,66 @@
+"""All votes on a task: planned, those that are stored taken as they are, the others asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autorubric._events import Listener
+from autorubric.graders._casting import PrefixGate, batches_of, find_checks, known_votes, skipped_votes
+from autorubric.graders._planning import JudgeCall, Planner, VoteKey
+from autorubric.graders._stages import Stages
+from autorubric.reporting import GradingPolicy, GradingTask, Votes
+from autorubric.types import JudgeVote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging(Planner):
+    """How a panel is asked, and in which order.
+
+    Attributes:
+        policy: What the votes are to come to.
+        per_request: Criteria in one request; 0 for all of an item.
+        warm_prefix: Whether one request of each item goes first to each model.
+    """
+
+    policy: GradingPolicy
+    per_request: int
+    warm_prefix: bool
+
+    def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
+        """Every vote to be cast on a task, as `CriterionGrader.plan` says."""
+        for criterion in task.rubric:
+            self.policy.aggregation.aggregator(criterion)
+        return tuple(self.calls(task))
+
+    async def votes(
+        self, task: GradingTask, stored: Votes, listener: Listener | None
+    ) -> dict[str, list[JudgeVote]]:
+        """All votes on the task by criterion name, as `CriterionGrader.judge` says."""
+        calls = self.plan(task)
+        known = self._known(calls, stored)
+        find_checks([call for call in calls if call.key not in known] if known else calls)
+        stages = Stages(
+            task=task,
+            policy=self.policy,
+            per_request=self.per_request,
+            gate=PrefixGate() if self.warm_prefix else None,
+            listener=listener,
+            skipped_before=skipped_votes(stored),
+            known=known,
+        )
+        known = await stages.run(calls)
+        votes: dict[str, list[JudgeVote]] = {criterion.name or "": [] for criterion in task.rubric}
+        for call in calls:
+            votes[call.request.criterion.name or ""].append(known[call.key])
+        return votes
+
+    def requests(self, task: GradingTask, stored: Votes) -> list[list[JudgeCall]]:
+        """The requests that the votes on a task take at most, as `CriterionGrader.requests` says."""
+        calls = self.plan(task)
+        known = self._known(calls, stored)
+        return batches_of([call for call in calls if call.key not in known], self.per_request)
+
+    def _known(self, calls: Sequence[JudgeCall], stored: Votes) -> dict[VoteKey, JudgeVote]:
+        # Where a failure raises, a stored one is worth another try.
+        return known_votes(calls, stored, retry_failed=self.policy.aggregation.on_failure == "raise")
