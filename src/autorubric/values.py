@@ -9,6 +9,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
+from autorubric._frozen import quickly_made
 from autorubric.errors import ArgumentError
 
 _ROLE = re.compile(r"[A-Za-z][\w-]*")
@@ -34,6 +35,7 @@ class CriterionVerdict(StrEnum):
     CANNOT_ASSESS = "CANNOT_ASSESS"
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
     """Tokens used; adds with `+`.
@@ -71,6 +73,7 @@ class TokenUsage:
 _counts_of = attrgetter(*TokenUsage.__slots__)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a criterion read from one reply, from one truth label, or decided from votes.

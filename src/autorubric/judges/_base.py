@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from autorubric._frozen import quickly_made
 from autorubric.errors import ReplyError
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def is_blank(reference: Any) -> bool:
     return reference is None or not str(reference).strip()
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
     """One criterion of one item put to a judge.
@@ -69,6 +71,7 @@ class JudgeRequest:
             object.__setattr__(self, "criterion", facing)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
     """What a judge answers.

@@ -92,11 +92,14 @@ class OpenAITransport:
         return pool.session
 
     async def _post(self, session: _Session, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        aiohttp = _aiohttp()
         try:
             with Deadline(session.deadlines):
-                async with session.http.post(self._url, data=body, allow_redirects=False) as response:
+                # Made here, it need not be found out what the bytes are to be sent as.
+                data = aiohttp.BytesPayload(body)
+                async with session.http.post(self._url, data=data, allow_redirects=False) as response:
                     return response.status, response.headers, await _read_bounded(response)
-        except (_aiohttp().ClientError, OSError, UnicodeError, _TooLargeError) as error:
+        except (aiohttp.ClientError, OSError, UnicodeError, _TooLargeError) as error:
             failure = self._failure_of(error)
         # Lower errors carry the request's headers; out here they are not chained.
         raise failure

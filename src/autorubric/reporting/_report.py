@@ -158,7 +158,7 @@ def _decided_anew(
 def _score(root: RubricGroup, reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy) -> TreeScore:
     entries = {r.name: Entry.of(r.score_value, r.decision) for r in reports}
     scored = score_tree(root, entries, normalize=policy.normalize)
-    if any(report.score_value is not None and not report.decision.assumed for report in reports):
+    if [1 for report in reports if report.score_value is not None and not report.decision.assumed]:
         return scored
     return TreeScore(score=None, raw=None, node_scores=dict.fromkeys(scored.node_scores))
 
@@ -212,9 +212,9 @@ def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: 
 def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[JudgeVote]) -> str:
     """Reasons of the votes that say what was decided, each after its judge where there are several."""
     telling = "abstained" if decision.status == "abstained" else "answered"
-    carrying = [vote for vote in votes if vote.status == telling and vote.reason]
     if len(votes) == 1:
-        return carrying[0].reason if carrying else ""
+        return votes[0].reason if votes[0].status == telling else ""
+    carrying = [vote for vote in votes if vote.status == telling and vote.reason]
     if telling == "answered":
         decided = decision.answer.code if decision.answer else None
         carrying = [vote for vote in carrying if vote.answer == decided] or carrying
@@ -230,7 +230,7 @@ def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | No
 
 def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
     """Why there is no score, and what carries no judgment because of failures or of gates left open."""
-    failed = [report for report in reports if report.status == "failed" or report.decision.assumed]
+    failed = [one for one in reports if one.decision.status == "failed" or one.decision.assumed]
     gates = _open_gates(reports, scored)
     told = []
     if failed:
@@ -251,6 +251,8 @@ def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
 
 
 def _open_gates(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> list[str]:
+    if not scored.open_gates:
+        return []
     statuses = {report.name: report.status for report in reports}
     around = ", and so the rubric," if scored.score is None else ""
     return [

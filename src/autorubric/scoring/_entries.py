@@ -30,10 +30,10 @@ class Entry(NamedTuple):
         A decision on NA that leaves the score says that the criterion does not apply, and so does one that
         a condition left out.
         """
-        left_out = decision is not None and (
-            decision.status == "not_applicable" or bool(decision.answer and decision.answer.na)
-        )
-        return cls(value, seen=value, applies=value is not None or not left_out)
+        if value is not None or decision is None:
+            return cls(value, value)
+        left_out = decision.status == "not_applicable" or bool(decision.answer and decision.answer.na)
+        return cls(value, value, not left_out)
 
 
 def entering_value(

@@ -26,8 +26,7 @@ class OpenGate(NamedTuple):
     group: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeScore:
+class TreeScore(NamedTuple):
     """The scores of a tree before the length penalty.
 
     Attributes:

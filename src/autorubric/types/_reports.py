@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from autorubric._frozen import quickly_made
 from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.types._decision import Decision, DecisionStatus
 from autorubric.types._votes import JudgeVote, position_inconsistent
@@ -31,6 +32,7 @@ class MultiChoiceVerdict:
     aggregated_value: float | None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleCriterionReport:
     """One criterion's decision with the votes behind it; a single judge is a panel of one.

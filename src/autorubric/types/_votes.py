@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from autorubric._frozen import quickly_made
 from autorubric.values import CriterionVerdict, Json, TokenUsage, VoteStatus
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVote:
     """What one judge said of one criterion in one sample, for every kind of criterion.
