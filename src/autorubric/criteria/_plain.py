@@ -235,7 +235,7 @@ class Criterion(BaseCriterion):
         reason, in_words = "", isinstance(given, (dict, Mapping))
         if isinstance(given, (dict, Mapping)):
             reason = str(given.get("reason") or "")
-            if says_yes(given.get("cannot_assess")):
+            if "cannot_assess" in given and says_yes(given["cannot_assess"]):
                 return Answer(code=None, cannot_assess=True, reason=reason)
             key = "verdict" if self.options is None else "label"
             if key not in given:

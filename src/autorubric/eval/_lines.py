@@ -18,11 +18,14 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic_core import CoreConfig, CoreSchema, SchemaValidator, ValidationError
+from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer, SchemaValidator, ValidationError
 from pydantic_core.core_schema import (
     TypedDictField,
     any_schema,
     bool_schema,
+    dataclass_args_schema,
+    dataclass_field,
+    dataclass_schema,
     float_schema,
     int_schema,
     list_schema,
@@ -31,8 +34,10 @@ from pydantic_core.core_schema import (
     str_schema,
     typed_dict_field,
     typed_dict_schema,
+    with_default_schema,
 )
 
+from autorubric._files import compact_json
 from autorubric.eval._items import GradedItem
 from autorubric.values import Json, TokenUsage
 
@@ -129,23 +134,51 @@ def parse_vote(raw: bytes) -> StoredVote:
     Raises:
         ValueError: It is none.
     """
-    kind, lines = _votes()
-    line = _read(lines, raw)
+    lines = _votes()
+    line = _read(lines.reader, raw)
     return StoredVote(
         item_id=line["item"],
         criterion=line["criterion"],
         digest=line["digest"],
-        vote=kind.from_dict(line["vote"]),
+        vote=lines.kind.from_dict(line["vote"]),
     )
 
 
+def line_of_vote(stored: StoredVote) -> bytes:
+    """The line of `votes.jsonl` that holds a vote, without its end; what is as by default is left out."""
+    line = {
+        "item": stored.item_id,
+        "criterion": stored.criterion,
+        "digest": stored.digest,
+        "vote": stored.vote,
+    }
+    try:
+        return _votes().writer.to_json(line, exclude_defaults=True, warnings=False)
+    except ValueError:
+        # Lone surrogates have no UTF-8.
+        return compact_json({**line, "vote": stored.vote.to_dict()})
+
+
+class _VoteLines(NamedTuple):
+    """What reads and writes lines of votes."""
+
+    kind: type[JudgeVote]
+    reader: SchemaValidator
+    writer: SchemaSerializer
+
+
 @cache
-def _votes() -> tuple[type[JudgeVote], SchemaValidator]:
-    """What a vote is, and what its lines hold; made late, since a run is opened without its votes."""
+def _votes() -> _VoteLines:
+    """Made late, since a run is opened without its votes."""
     from autorubric.types import JudgeVote
 
-    vote = typed_dict_field(_schema_of(JudgeVote))
-    return JudgeVote, SchemaValidator(_mapping(item=_TEXT, criterion=_TEXT, digest=_TEXT, vote=vote))
+    key = {"item": _TEXT, "criterion": _TEXT, "digest": _TEXT}
+    read, written = typed_dict_field(_schema_of(JudgeVote)), typed_dict_field(_instance_of(JudgeVote))
+    return _VoteLines(
+        kind=JudgeVote,
+        reader=SchemaValidator(_mapping(**key, vote=read)),
+        writer=SchemaSerializer(typed_dict_schema({**key, "vote": written})),
+    )
 
 
 def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
@@ -190,6 +223,19 @@ def _fields_of(kind: Any) -> dict[str, TypedDictField]:
         one.name: typed_dict_field(_schema_of(hints[one.name]), required=one.default is MISSING)
         for one in fields(kind)
     }
+
+
+def _instance_of(kind: Any) -> CoreSchema:
+    """An instance of a dataclass; fields at their defaults can be told from others."""
+    hints, held = get_type_hints(kind), []
+    for one in fields(kind):
+        within = [each for each in get_args(hints[one.name]) if is_dataclass(each)]
+        schema = nullable_schema(_instance_of(within[0])) if within else _schema_of(hints[one.name])
+        if one.default is not MISSING:
+            schema = with_default_schema(schema, default=one.default)
+        held.append(dataclass_field(one.name, schema))
+    names = [one.name for one in fields(kind)]
+    return dataclass_schema(kind, dataclass_args_schema(kind.__name__, held), names, slots=True)
 
 
 def _mapping(**held: TypedDictField) -> CoreSchema:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from autorubric._files import compact_json, remove_abandoned, write_parts_atomic, write_text_atomic
 from autorubric.errors import FileError, RunError, RunLockedError, RunWriteError
 from autorubric.eval._folder import DATASET, INCOMING, ITEMS, LOCK, MANIFEST, PROMPTS, RUN_FORMAT, VOTES
-from autorubric.eval._lines import Seal, StoredItem, StoredVote
+from autorubric.eval._lines import Seal, StoredItem, StoredVote, line_of_vote
 from autorubric.eval._lock import FileLock
 from autorubric.eval._log import AppendLog
 from autorubric.values import Json
@@ -113,14 +113,17 @@ class RunStore:
 
     def add_vote(self, stored: StoredVote, exchanged: Exchanged | None = None) -> None:
         """Appends a vote and, where they are kept, its prompt and replies."""
-        key = {"item": stored.item_id, "criterion": stored.criterion}
-        line = {**key, "digest": stored.digest, "vote": stored.vote.to_dict()}
-        self._cast.setdefault(stored.item_id, []).append(self._append(VOTES, line))
+        self._cast.setdefault(stored.item_id, []).append(self._append(VOTES, line_of_vote(stored)))
         if exchanged is not None and self.store_prompts:
-            place: dict[str, Json] = {"judge_id": stored.vote.judge_id, "sample": stored.vote.sample}
+            place: dict[str, Json] = {
+                "item": stored.item_id,
+                "criterion": stored.criterion,
+                "judge_id": stored.vote.judge_id,
+                "sample": stored.vote.sample,
+            }
             if stored.vote.order is not None:
                 place["order"] = list(stored.vote.order)
-            self._append(PROMPTS, {**key, **place, **_exchange(exchanged)})
+            self._append(PROMPTS, compact_json(place | _exchange(exchanged)))
 
     def votes_cast(self, item_id: str) -> list[int]:
         """Where the votes stand that were added for an item since it was last finished."""
@@ -134,13 +137,12 @@ class RunStore:
         still_open = self.votes_open if self.votes_open is not None else first[0] if first else votes.size
         seal = Seal(self.lines_of_items, votes.size, votes.crc, still_open)
         self.lines_of_items += 1
-        return self._append(ITEMS, {**item.to_dict(), "seal": seal})
+        return self._append(ITEMS, compact_json({**item.to_dict(), "seal": seal}))
 
-    def _append(self, name: str, content: Mapping[str, Json]) -> int:
-        line = compact_json(content) + b"\n"
+    def _append(self, name: str, line: bytes) -> int:
         if self._failure is not None:
             raise self._failure
-        start = self._log(name).append(line)
+        start = self._log(name).append(line + b"\n")
         self._write_soon()
         return start
 

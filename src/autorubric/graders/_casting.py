@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from autorubric._events import Listener, VoteCast
@@ -124,7 +125,7 @@ async def cast_all(
         if errors:
             raise errors[0]
 
-    await all_or_cancel([run(batch) for batch in batches_of(calls, per_request)])
+    await all_or_cancel([partial(run, batch) for batch in batches_of(calls, per_request)])
     return votes
 
 
@@ -173,8 +174,8 @@ async def _cast_batch(batch: Sequence[JudgeCall]) -> Sequence[Cast | BudgetError
     return await cast_votes(batch[0].seat, [call.request for call in batch])
 
 
-async def all_or_cancel(work: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Awaits all; the first exception cancels the rest, which are awaited before it is raised.
+async def all_or_cancel(work: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+    """Does all at once; the first exception cancels the rest, which are awaited before it is raised.
 
     A `BudgetError` cancels nothing: what is in flight was paid for, and its votes are wanted.
     """
@@ -198,10 +199,12 @@ async def all_or_cancel(work: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 async def _telling(
-    work: Coroutine[Any, Any, None], tasks: Sequence[asyncio.Task[None]], failures: list[BaseException]
+    work: Callable[[], Coroutine[Any, Any, None]],
+    tasks: Sequence[asyncio.Task[None]],
+    failures: list[BaseException],
 ) -> None:
     try:
-        await work
+        await work()
     except BaseException as error:
         failures.append(error)
         if len(failures) == 1 and not isinstance(error, BudgetError):

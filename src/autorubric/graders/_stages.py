@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from autorubric._events import Listener, VoteCast
 from autorubric.aggregation import counts_weights, is_settled, votes_wanted
@@ -81,7 +82,7 @@ class Stages:
         by_criterion = list(_by_criterion(calls).values())
         # Criteria that share requests go through their rounds together.
         groups = [[own] for own in by_criterion] if self.per_request == 1 else [by_criterion]
-        await all_or_cancel([self._until_decided(group) for group in groups])
+        await all_or_cancel([partial(self._until_decided, group) for group in groups])
 
     async def _until_decided(self, criteria: Sequence[Sequence[JudgeCall]]) -> None:
         while wanted := [call for own in criteria for call in self._next(own)]:

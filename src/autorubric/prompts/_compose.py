@@ -74,11 +74,10 @@ def compose(material: Material, question: Question, *, system_prompt: str | None
     """The prompt for one criterion."""
     criterion, shown, examples = question
     shared = shared_of(material)
-    if shown is AS_DECLARED and not examples:
-        block = _BLOCKS.of(criterion)
-    else:
+    block, schema = _DECLARED.of(criterion)
+    if shown is not AS_DECLARED or examples:
         block = _block(criterion, shown, render_examples(examples, shared.tag))
-    return _prompt(shared.prefix, block, _SCHEMAS.of(criterion), system_prompt)
+    return _prompt(shared.prefix, block, schema, system_prompt)
 
 
 def _block(criterion: BaseCriterion, shown: Shown, examples: Sequence[str] = ()) -> str:
@@ -90,8 +89,9 @@ def _schema(criterion: BaseCriterion) -> ReplySchema:
     return ReplySchema(name="evaluation", schema=criterion.wire_schema, strict=criterion.strict)
 
 
-_BLOCKS: Final = Kept[BaseCriterion, str](lambda criterion: _block(criterion, AS_DECLARED))
-_SCHEMAS: Final = Kept[BaseCriterion, ReplySchema](_schema)
+_DECLARED: Final = Kept[BaseCriterion, tuple[str, ReplySchema]](
+    lambda criterion: (_block(criterion, AS_DECLARED), _schema(criterion))
+)
 
 
 def compose_batch(
