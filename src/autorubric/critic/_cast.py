@@ -90,7 +90,7 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
         if error.reply is None:
             error.reply = reply_text(outcome.answer)
         return _failed(seat, request, error, seconds, outcome.exchanged)
-    return Cast(vote=_answered(seat, request, outcome, answer, seconds), exchanged=outcome.exchanged)
+    return Cast(_answered(seat, request, outcome, answer, seconds), outcome.exchanged)
 
 
 def _answered(

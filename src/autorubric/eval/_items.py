@@ -9,6 +9,7 @@ from heapq import merge
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
+from autorubric._frozen import quickly_made
 from autorubric.values import TokenUsage
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class ItemResult:
     error: str | None = None
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedItem:
     """What grading one item came to, without votes and report.

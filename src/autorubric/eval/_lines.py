@@ -38,6 +38,7 @@ from pydantic_core.core_schema import (
 )
 
 from autorubric._files import compact_json
+from autorubric._frozen import quickly_made
 from autorubric.eval._items import GradedItem
 from autorubric.values import Json, TokenUsage
 
@@ -70,6 +71,7 @@ class StoredVote(NamedTuple):
         return (self.item_id, self.criterion, vote.judge_id, vote.sample, vote.order or ())
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem(GradedItem):
     """A finished item as the run folder holds it: what is asked of a run without its votes.
@@ -157,6 +159,20 @@ def line_of_vote(stored: StoredVote) -> bytes:
     except ValueError:
         # Lone surrogates have no UTF-8.
         return compact_json({**line, "vote": stored.vote.to_dict()})
+
+
+def line_of_item(item: StoredItem, seal: Seal) -> bytes:
+    """The line of `items.jsonl` that holds an item, without its end; what is as by default is left out."""
+    try:
+        written = _item_writer().to_json(item, exclude_defaults=True, warnings=False)
+    except ValueError:
+        return compact_json({**item.to_dict(), "seal": seal})
+    return b'%b,"seal":[%d,%d,%d,%d]}' % (written[:-1], *seal)
+
+
+@cache
+def _item_writer() -> SchemaSerializer:
+    return SchemaSerializer(_instance_of(StoredItem))
 
 
 class _VoteLines(NamedTuple):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from autorubric._files import compact_json, remove_abandoned, write_parts_atomic, write_text_atomic
 from autorubric.errors import FileError, RunError, RunLockedError, RunWriteError
 from autorubric.eval._folder import DATASET, INCOMING, ITEMS, LOCK, MANIFEST, PROMPTS, RUN_FORMAT, VOTES
-from autorubric.eval._lines import Seal, StoredItem, StoredVote, line_of_vote
+from autorubric.eval._lines import Seal, StoredItem, StoredVote, line_of_item, line_of_vote
 from autorubric.eval._lock import FileLock
 from autorubric.eval._log import AppendLog
 from autorubric.values import Json
@@ -137,7 +137,7 @@ class RunStore:
         still_open = self.votes_open if self.votes_open is not None else first[0] if first else votes.size
         seal = Seal(self.lines_of_items, votes.size, votes.crc, still_open)
         self.lines_of_items += 1
-        return self._append(ITEMS, compact_json({**item.to_dict(), "seal": seal}))
+        return self._append(ITEMS, line_of_item(item, seal))
 
     def _append(self, name: str, line: bytes) -> int:
         if self._failure is not None:

@@ -116,18 +116,13 @@ class RunWriter:
 
     def vote_cast(self, event: VoteCast) -> None:
         """Stores a vote as it arrives."""
-        digests = self._under_way[event.item_id].digests
-        criterion = digests.rubric.by_name(event.criterion)
-        stored = StoredVote(
-            item_id=event.item_id,
-            criterion=event.criterion,
-            digest=digests.of(criterion, event.vote.judge_id),
-            vote=event.vote,
-        )
-        self._opened.store.add_vote(stored, event.exchanged)
+        item_id, name, vote, exchanged = event
+        digests = self._under_way[item_id].digests
+        digest = digests.of(digests.rubric.by_name(name), vote.judge_id)
+        self._opened.store.add_vote(StoredVote(item_id, name, digest, vote), exchanged)
         self._progress.vote()
-        if event.vote.status == "failed":
-            self._failed_on.add(event.item_id)
+        if vote.status == "failed":
+            self._failed_on.add(item_id)
 
     def finish(self, done: GradedItem) -> None:
         """Stores what grading an item came to."""

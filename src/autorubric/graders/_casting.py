@@ -153,13 +153,8 @@ def batches_of(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
 def _tell(listener: Listener | None, call: JudgeCall, cast: Cast) -> None:
     if listener is None:
         return
-    event = VoteCast(
-        item_id=call.request.item_id,
-        criterion=call.request.criterion.name or "",
-        vote=cast.vote,
-        exchanged=cast.exchanged,
-    )
-    listener.vote_cast(event)
+    request = call.request
+    listener.vote_cast(VoteCast(request.item_id, request.criterion.name or "", cast.vote, cast.exchanged))
 
 
 def _as_of_now(call: JudgeCall, vote: JudgeVote) -> JudgeVote:

@@ -116,7 +116,7 @@ class ModelJudge:
         return self._shared_prompt(_shuffled(keyed, first.seed), requests, first.submission)
 
     def _prompt(self, request: JudgeRequest, shown: Shown, submission: Submission) -> Prompt:
-        question = Question(criterion=request.criterion, shown=shown, examples=request.examples)
+        question = Question(request.criterion, shown, request.examples)
         material = _material(request, submission, shown)
         return compose(material, question, system_prompt=self._system_prompt([request]))
 
@@ -240,13 +240,7 @@ def _show(request: JudgeRequest) -> Shown:
 
 
 def _material(request: JudgeRequest, submission: Submission, shown: Shown) -> Material:
-    return Material(
-        submission=submission,
-        query=request.query,
-        reference=request.reference_submission,
-        guidelines=request.guidelines,
-        order=shown.names,
-    )
+    return Material(submission, request.query, request.reference_submission, request.guidelines, shown.names)
 
 
 def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Shown]]:

@@ -90,7 +90,7 @@ class LLMClient:
 
         Args and raises as in `ask`.
         """
-        return self._converse(Question(messages=tuple(messages), decode=read, schema=schema, sample=sample))
+        return self._converse(Question(tuple(messages), read, schema, sample))
 
     @overload
     async def generate(

@@ -78,13 +78,8 @@ class Route:
 
     def request(self, question: Question[Any]) -> ModelRequest:
         """The request that the question is to this model."""
-        return ModelRequest(
-            model=self.config.model,
-            messages=question.messages,
-            schema=question.schema,
-            sample=question.sample,
-            params=self._params,
-        )
+        messages, _, schema, sample = question
+        return ModelRequest(self.config.model, messages, schema, sample, self._params)
 
     def key(self, request: ModelRequest) -> str:
         """The cache key of a request to this model."""

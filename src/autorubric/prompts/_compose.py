@@ -158,10 +158,5 @@ def _prompt(prefix: str, block: str, schema: ReplySchema, system_prompt: str | N
     if system_prompt:
         # A user's own system prompt stands as it is; that texts are no instructions is said all the same.
         prefix = f"{MATERIAL_RULE}\n\n{prefix}"
-    return Prompt(
-        messages=(
-            _system_message(system_prompt or SYSTEM_PROMPT),
-            Message(role="user", content=prefix + block, cache_prefix=len(prefix)),
-        ),
-        schema=schema,
-    )
+    system = _system_message(system_prompt or SYSTEM_PROMPT)
+    return Prompt((system, Message("user", prefix + block, len(prefix))), schema)

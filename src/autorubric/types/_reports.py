@@ -234,6 +234,7 @@ class EvaluationReport:
         )
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleEvaluationReport(EvaluationReport):
     """What grading one submission by a panel gives.
