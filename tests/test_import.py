@@ -59,7 +59,11 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "package", ["", ".aggregation", ".criteria", ".critic", ".eval", ".reporting", ".types"]
+    "package",
+    [
+        *("", ".aggregation", ".criteria", ".critic", ".dataset", ".eval", ".graders", ".judges", ".llm"),
+        *(".reporting", ".types"),
+    ],
 )
 def test_the_names_that_type_checkers_see_are_those_that_load(package: str) -> None:
     """The type-checking imports of a package and its table list the same names, each from where it is."""
@@ -110,6 +114,29 @@ def test_going_on_with_a_run_loads_only_the_kinds_that_it_needs() -> None:
         *("autorubric._blocks", "autorubric.eval._merge", "autorubric.eval._planned"),
     }
     assert not unwanted & set(loaded)
+
+
+def test_going_on_with_a_finished_run_loads_nothing_that_grades(tmp_path: Path) -> None:
+    """Where nothing is left to do, what plans, asks, combines and keeps budgets is not loaded."""
+    program = f"""
+import json, sys
+from autorubric import Criterion, CriterionGrader, RubricDataset, evaluate_sync
+dataset = RubricDataset(prompt="Why?", rubric=[Criterion(name="a", requirement="is short")])
+dataset.add_item(submission="So.")
+def judge(request):
+    return "MET"
+options = dict(experiments_dir={str(tmp_path)!r}, experiment_name="run", show_progress=False)
+assert evaluate_sync(dataset, CriterionGrader(judges=[judge]), **options).total_items == 1
+print(json.dumps(sorted(sys.modules)))
+"""
+    graded, again = (set(json.loads(_in_a_process(program))) for _ in range(2))
+    unwanted = {
+        *(f"autorubric.graders.{name}" for name in ("_casting", "_judging", "_planning", "_stages")),
+        *("autorubric.critic._cast", "autorubric.aggregation._decide", "autorubric.reporting._report"),
+        *("autorubric.scoring", "autorubric.types._votes"),
+    }
+    assert unwanted <= graded
+    assert not (unwanted | {"autorubric.llm._budget"}) & again
 
 
 def test_a_kind_that_is_not_loaded_keeps_its_tag() -> None:
