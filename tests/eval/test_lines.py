@@ -80,3 +80,11 @@ def test_what_is_as_by_default_is_left_out() -> None:
     assert line["vote"] == {"judge_id": "a", "status": "answered", "answer": "MET"}
     item = json.loads(line_of_item(StoredItem(item_id="i", position=0), Seal(1, 2, 3, 4)))
     assert item == {"item_id": "i", "position": 0, "seal": [1, 2, 3, 4]}
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), 0.1 + 0.2, True, 0, -0.0])
+def test_an_answer_is_what_it_was(number: float) -> None:
+    """What a judge answered is read as that, be it no finite number: never as nothing."""
+    cast = JudgeVote(judge_id="a", status="answered", answer={"rating": number})
+    read = parse_vote(line_of_vote(StoredVote("i", "c", "d", cast))).vote
+    assert repr(read.answer) == repr(cast.answer)

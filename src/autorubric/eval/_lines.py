@@ -92,13 +92,6 @@ class StoredItem(GradedItem):
         """Its fields by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
-    def to_dict(self) -> dict[str, Json]:
-        """The item as a line of `items.jsonl` holds it; what is as by default is left out."""
-        found = {name: value for name, value in self.fields().items() if value != _ITEM_DEFAULTS.get(name)}
-        if self.tokens is not None:
-            found["tokens"] = self.tokens.to_dict()
-        return found
-
 
 class Seal(NamedTuple):
     """What a line of `items.jsonl` says of the folder when it was written; a reader can trust offsets by it.
@@ -154,25 +147,25 @@ def line_of_vote(stored: StoredVote) -> bytes:
         "digest": stored.digest,
         "vote": stored.vote,
     }
-    try:
-        return _votes().writer.to_json(line, exclude_defaults=True, warnings=False)
-    except ValueError:
-        # Lone surrogates have no UTF-8.
-        return compact_json({**line, "vote": stored.vote.to_dict()})
+    return _written(_votes().writer, line)
 
 
 def line_of_item(item: StoredItem, seal: Seal) -> bytes:
     """The line of `items.jsonl` that holds an item, without its end; what is as by default is left out."""
-    try:
-        written = _item_writer().to_json(item, exclude_defaults=True, warnings=False)
-    except ValueError:
-        return compact_json({**item.to_dict(), "seal": seal})
-    return b'%b,"seal":[%d,%d,%d,%d]}' % (written[:-1], *seal)
+    return b'%b,"seal":[%d,%d,%d,%d]}' % (_written(_item_writer(), item)[:-1], *seal)
 
 
 @cache
 def _item_writer() -> SchemaSerializer:
-    return SchemaSerializer(_instance_of(StoredItem))
+    return SchemaSerializer(_instance_of(StoredItem), _WRITING)
+
+
+def _written(writer: SchemaSerializer, content: Any) -> bytes:
+    try:
+        return writer.to_json(content, exclude_defaults=True, warnings=False)
+    except ValueError:
+        # Lone surrogates have no UTF-8.
+        return compact_json(writer.to_python(content, mode="json", exclude_defaults=True, warnings=False))
 
 
 class _VoteLines(NamedTuple):
@@ -193,7 +186,7 @@ def _votes() -> _VoteLines:
     return _VoteLines(
         kind=JudgeVote,
         reader=SchemaValidator(_mapping(**key, vote=read)),
-        writer=SchemaSerializer(typed_dict_schema({**key, "vote": written})),
+        writer=SchemaSerializer(typed_dict_schema({**key, "vote": written}), _WRITING),
     )
 
 
@@ -261,6 +254,8 @@ def _mapping(**held: TypedDictField) -> CoreSchema:
 
 _COUNT: Final = int_schema(ge=0, le=2**62)
 _PLAIN: Final = {bool: bool_schema(), int: _COUNT, float: float_schema(allow_inf_nan=False)}
+# An answer of a judge's own may hold what is no number; it is to be read as that, and not as nothing.
+_WRITING: Final = CoreConfig(ser_json_inf_nan="constants")
 _TEXT: Final = typed_dict_field(str_schema())
 _ITEM_LINES: Final = SchemaValidator(
     _mapping(**_fields_of(StoredItem), seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)))
