@@ -71,11 +71,11 @@ class CostSettled(NamedTuple):
 
     Attributes:
         number: As in `CostAsked`.
-        cost: What it came to in US dollars.
+        cost: What it came to in US dollars; None where it was not sent.
     """
 
     number: int
-    cost: float
+    cost: float | None
 
 
 Asked = SlotAsked | CostAsked
@@ -214,7 +214,7 @@ class Keeper:
             slot.throttled(ended.retry_after)
         await entered.__aexit__(None if ended.is_answered else _NotAnsweredError, None, None)
 
-    async def _settle(self, account: _Account, number: int, cost: float) -> None:
+    async def _settle(self, account: _Account, number: int, cost: float | None) -> None:
         _stop_asking(account, number)
         reserved = account.reserved.pop(number, None)
         if reserved is not None:

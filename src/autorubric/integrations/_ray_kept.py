@@ -201,7 +201,7 @@ class KeptBudget:
             BudgetError: There is no room, and there will be none.
         """
         number = await self._line.ask(
-            lambda number: CostAsked(number, cost), lambda number: CostSettled(number, 0.0)
+            lambda number: CostAsked(number, cost), lambda number: CostSettled(number, None)
         )
         # Which of several that reserved the same is settled first makes no difference.
         self._open.setdefault(cost, []).append(number)
@@ -209,6 +209,6 @@ class KeptBudget:
     async def settle(self, reserved: float, cost: float | None) -> None:
         """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
         numbers = self._open[reserved]
-        self._line.tell(CostSettled(numbers.pop(), cost or 0.0))
+        self._line.tell(CostSettled(numbers.pop(), cost))
         if not numbers:
             del self._open[reserved]
