@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, strategies as st
@@ -59,6 +60,50 @@ def test_a_normalised_score_is_bounded(given_terms: list[Term]) -> None:
     if scored.score is not None:
         assert 0.0 <= scored.score <= 1.0
         assert scored.raw is not None
+
+
+HUGE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(st.builds(Term, values, HUGE, st.booleans()), min_size=1, max_size=8), values)
+def test_weights_near_the_largest_float_score_by_the_same_formula(
+    given_terms: list[Term], cap: float
+) -> None:
+    """Whatever finite weights, the score is that of exact arithmetic; only a raw sum can be refused."""
+    exact = [(Fraction(term.value), Fraction(term.weight), term.bonus) for term in given_terms]
+    divided = [weight for _, weight, bonus in exact if not bonus]
+    scored = score_terms(given_terms)
+    if not any(divided):
+        assert scored.score is None
+        return
+    positive = sum((weight for weight in divided if weight > 0), Fraction(0))
+    scale = positive or sum((abs(weight) for weight in divided), Fraction(0))
+    raw = sum((value * weight for value, weight, _ in exact), Fraction(0))
+    expected = min(
+        1.0, max(0.0, float(max(Fraction(-2), min(Fraction(2), (0 if positive else 1) + raw / scale))))
+    )
+    assert scored.score == pytest.approx(expected, abs=_rounding(given_terms, scale))
+    capped = score_terms(given_terms, cap=cap).score
+    assert capped is not None and scored.score is not None
+    assert capped == min(cap, scored.score)
+
+
+def _rounding(given_terms: list[Term], scale: Fraction) -> float:
+    """What rounding of float sums may add up to where huge terms cancel."""
+    size = sum((Fraction(abs(term.weight)) for term in given_terms), Fraction(0))
+    return float(min(Fraction(1), size / scale * Fraction(1, 10**14)))
+
+
+def test_two_huge_weights_are_scored() -> None:
+    """Two weights of 1e308 count by halves; their raw sum has no float, and asking for it is an error."""
+    both, one = [Term(1.0, 1e308)] * 2, [Term(1.0, 1e308), Term(0.0, 1e308)]
+    assert score_terms(both) == Score(score=1.0, raw=None)
+    assert score_terms(one) == Score(score=0.5, raw=1e308)
+    assert score_terms([Term(0.5, -1e308), Term(1.0, -1e308)]).score == 0.25
+    assert score_terms([Term(1.0, 1e308), Term(1.0, 1e308, bonus=True), Term(0.0, 1e-300)]).score == 1.0
+    assert score_terms(one, normalize=False).score == 1e308
+    with pytest.raises(ArgumentError, match="beyond the largest float"):
+        score_terms(both, normalize=False)
 
 
 @given(terms, st.integers(0, 7), values)

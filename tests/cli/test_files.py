@@ -59,6 +59,39 @@ def test_labels_are_checked_against_another_rubric(cli: Cli, rubric: str, tmp_pa
     assert "did you mean 'capital'" in done.json["faults"][0]["message"]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param("tone", "Tone", id="case"),
+        pytest.param("good tone", "goodtone", id="blank"),
+        pytest.param("tone", "to\u200bne", id="invisible"),
+        pytest.param("tone", "to\ufe0fne", id="variation selector"),
+        pytest.param("tone", "t\u043ene", id="Cyrillic"),
+        pytest.param("TONE", "\u03a4ONE", id="Greek"),
+        pytest.param("tone", "\uff54one", id="full width"),
+        pytest.param("claim 1", "claim l", id="digit"),
+    ],
+)
+def test_names_that_look_alike_get_a_warning(cli: Cli, tmp_path: Path, one: str, other: str) -> None:
+    """The names are given in ASCII, and the file is valid all the same, as a rubric and in a dataset."""
+    rubric = {"criteria": [{"name": name, "requirement": "x"} for name in (one, "grammar", other)]}
+    (tmp_path / "r.json").write_text(json.dumps(rubric), encoding="utf-8")
+    done = cli("validate", "r.json")
+    assert done.code == 0
+    assert f"warning: the names of the criteria {one!a} and {other!a} look alike" in done.err
+    items = {"rubric": rubric, "items": [{"submission": "a"}, {"submission": "b"}]}
+    (tmp_path / "d.json").write_text(json.dumps(items), encoding="utf-8")
+    assert len(cli("validate", "d.json", "--json").json["warnings"]) == 1
+
+
+def test_names_that_do_not_look_alike_get_no_warning(cli: Cli, tmp_path: Path) -> None:
+    """Numbered names, other words and names with accents are told apart."""
+    names = ["claim 1", "claim 2", "fail", "fall", "caf\u00e9", "cafe", "\u0442\u043e\u043d"]
+    rubric = {"criteria": [{"name": name, "requirement": "x"} for name in names]}
+    (tmp_path / "r.json").write_text(json.dumps(rubric), encoding="utf-8")
+    assert cli("validate", "r.json", "--json").json["warnings"] == []
+
+
 def test_a_dataset_taken_for_a_rubric(cli: Cli, dataset: str) -> None:
     """`--as` says what the file is meant to be."""
     assert cli("validate", dataset, "--as", "rubric").code == 2

@@ -12,6 +12,8 @@ from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.errors import FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from autorubric.errors import Fault
 
 CheckedFile = Annotated[
@@ -36,28 +38,34 @@ DatasetRubric = Annotated[
 def validate(
     file: CheckedFile, kind: Kind = None, rubric: DatasetRubric = None, as_json: JsonFlag = False
 ) -> Exit:
-    """Check a rubric or dataset file, and tell all its faults at once with their lines.
+    """Check a rubric or dataset file, and report all its faults with their lines.
 
-    With --json the object has: file, kind, valid, criteria, items, and faults, a list with: path, line,
-    message.
+    Criteria whose names look alike (they differ only by case, blanks, invisible or look-alike characters) get
+    a warning.
+
+    With --json the object has: file, kind, valid, criteria, items; faults, a list with: path, line, message;
+    and warnings, a list of texts.
 
     \b
     Examples:
       autorubric validate rubric.yaml
       autorubric validate essays.jsonl --rubric rubric.yaml
 
-    Exit codes: 0 no fault, 2 faults or faulty command line.
+    Exit codes: 0 no fault, warnings or not; 2 faults or faulty command line.
     """
     found = kind or _kind_of(file, rubric)
     criteria: int | None = None
     items: int | None = None
     faults: tuple[Fault, ...] = ()
+    warnings: list[str] = []
     try:
         if found == "rubric":
-            criteria = len(autorubric.Rubric.from_file(file))
+            read = autorubric.Rubric.from_file(file)
+            criteria, warnings = len(read), _name_warnings([read])
         else:
             dataset = autorubric.RubricDataset.from_file(file, rubric=rubric)
             criteria, items = dataset.num_criteria, len(dataset)
+            warnings = _name_warnings(dataset.rubrics())
     except FileError as error:
         # Faults of another file, as of the rubric beside a dataset, are told of that one.
         if not as_json or error.source != str(file):
@@ -66,11 +74,26 @@ def validate(
     if as_json:
         told = [{"path": one.path, "line": one.line, "message": one.message} for one in faults]
         head = {"file": str(file), "kind": found, "valid": not faults, "criteria": criteria, "items": items}
-        print_json({**head, "faults": told})
+        print_json({**head, "faults": told, "warnings": warnings})
     else:
+        for warning in warnings:
+            notice(f"warning: {warning}")
         holds = f"{criteria} criteria" if items is None else f"{items} items, {criteria} criteria"
         notice(f"{file}: no fault; a {found} with {holds}.")
     return Exit.USAGE if faults else Exit.DONE
+
+
+def _name_warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
+    """One text for each pair of criteria of a rubric whose names look alike; each pair once."""
+    # Late, since only this command looks for them.
+    from autorubric.rubric import similar_names
+
+    names = ([criterion.name or "" for criterion in rubric] for rubric in rubrics)
+    pairs = dict.fromkeys(pair for own in names for pair in similar_names(own))
+    return [
+        f"the names of the criteria {one!a} and {other!a} look alike; rename one of them"
+        for one, other in pairs
+    ]
 
 
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset"]:

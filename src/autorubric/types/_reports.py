@@ -178,7 +178,8 @@ class EvaluationReport:
         score: The score, on [0, 1] where normalised, after the length penalty; None where nothing could
             be judged, and then `error` says why.
         raw_score: Sum of value × weight over what stands in the rubric's root, the value of a group being
-            its score; before gates, normalising and length penalty. None where nothing was judged.
+            its score; before gates, normalising and length penalty. None where nothing was judged, or the sum
+            is beyond the largest float.
         llm_raw_score: The same figure; the name says that no length penalty is in it.
         length_penalty: What was taken off for length.
         node_scores: Normalised scores, before the length penalty, of the rubric (`""`) and of every group in
