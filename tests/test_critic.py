@@ -110,10 +110,11 @@ def test_a_judge_without_a_vote_was_not_asked() -> None:
     assert (vote.status, vote.verdict, vote.latency_seconds) == ("not_asked", None, None)
 
 
-def test_another_exception_is_a_bug_and_goes_on() -> None:
-    """Only a judge's errors become votes."""
-    with pytest.raises(ZeroDivisionError):
-        cast(binary(), ZeroDivisionError())
+def test_any_exception_of_a_judge_is_a_failed_vote() -> None:
+    """The vote names the judge and the exception."""
+    vote = cast(binary(), ZeroDivisionError("by zero")).vote
+    assert (vote.status, vote.unreadable) == ("failed", False)
+    assert "raised ZeroDivisionError: by zero" in (vote.error or "")
 
 
 @dataclass

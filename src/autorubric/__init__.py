@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         Fault as Fault,
         FileError as FileError,
         ItemFailedError as ItemFailedError,
+        JudgeCodeError as JudgeCodeError,
         JudgeError as JudgeError,
         MissingDependencyError as MissingDependencyError,
         ModelNotFoundError as ModelNotFoundError,
@@ -378,10 +379,10 @@ _NAMES = {
     ),
     "errors": (
         "ArgumentError", "AuthenticationError", "AutorubricError", "BudgetError", "ContextLengthError",
-        "DatasetError", "Fault", "FileError", "ItemFailedError", "JudgeError", "MissingDependencyError",
-        "ModelNotFoundError", "NotJudgedError", "ProviderConnectionError", "ProviderError",
-        "ProviderTimeoutError", "RateLimitError", "ReplyError", "RequestRefusedError", "RubricError",
-        "RunError", "RunFormatError", "RunLockedError", "RunMismatchError", "RunWriteError",
+        "DatasetError", "Fault", "FileError", "ItemFailedError", "JudgeCodeError", "JudgeError",
+        "MissingDependencyError", "ModelNotFoundError", "NotJudgedError", "ProviderConnectionError",
+        "ProviderError", "ProviderTimeoutError", "RateLimitError", "ReplyError", "RequestRefusedError",
+        "RubricError", "RunError", "RunFormatError", "RunLockedError", "RunMismatchError", "RunWriteError",
         "SchemaRefusedError", "ServerError", "TransientError",
     ),
     "eval": (

@@ -8,6 +8,7 @@ AutorubricError
 │   └── DatasetError                   … a dataset or an item in it
 ├── JudgeError                         a judge could not answer
 │   ├── ReplyError (ValueError)        … it answered, and the answer cannot be read
+│   ├── JudgeCodeError                 … its own code has a programming error
 │   ├── NotJudgedError                 … so that a text that was to be tested has no full score
 │   └── ProviderError                  … a model provider sent no usable reply
 │       ├── AuthenticationError        the key is missing or refused
@@ -122,6 +123,18 @@ class ReplyError(JudgeError, ValueError):
 
     def __init__(self, message: str, *, reply: str | None = None) -> None:
         self.reply = reply
+        super().__init__(message)
+
+
+class JudgeCodeError(JudgeError):
+    """A judge's own code has a programming error: it raised an `AttributeError`, a `TypeError` or the like.
+
+    Attributes:
+        place: File and line that raised it; empty where unknown.
+    """
+
+    def __init__(self, message: str, *, place: str = "") -> None:
+        self.place = place
         super().__init__(message)
 
 

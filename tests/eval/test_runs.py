@@ -378,17 +378,15 @@ def test_fail_fast_ends_the_run_with_the_item_named(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "votes.jsonl").exists()
 
 
-def test_a_bug_in_a_judge_object_is_not_swallowed(tmp_path: Path) -> None:
-    """An exception that is no JudgeError propagates; the run folder stays usable."""
+def test_a_bug_in_a_grader_is_not_swallowed(tmp_path: Path) -> None:
+    """An exception that is not the library's propagates; the run folder stays usable."""
 
-    class Broken:
-        judge_id = "broken"
-
-        async def ask(self, request: object) -> object:
+    class Broken(CriterionGrader):
+        def aggregate(self, *_: object, **__: object) -> Any:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run(tmp_path, Broken())
+        run(tmp_path, None, grader=Broken(judges=[CountingJudge()]))
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["status"] == "failed"
 

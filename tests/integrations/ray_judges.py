@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autorubric import JudgeReply, LLMConfig
+from autorubric import CriterionGrader, JudgeReply, LLMConfig
 from autorubric.judges import JudgeRequest
 from autorubric.llm._openai import OpenAITransport
 from autorubric.rate_limit import Limits, limiter_for
+from autorubric.reporting import GradingTask, Votes
+from autorubric.types import EnsembleEvaluationReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,6 @@ class WatchedJudge:
         deadly: The item on which its process is killed.
         deaths: How often it is, at most.
         seconds: How long an answer takes.
-        broken: The item on which it raises what is no error of a judge.
         at_a_time: How many questions it answers at a time, over all processes; None for no limit.
     """
 
@@ -34,7 +35,6 @@ class WatchedJudge:
     deadly: str = ""
     deaths: int = 1
     seconds: float = 0.0
-    broken: str = ""
     at_a_time: int | None = None
 
     def describe(self) -> dict[str, str]:
@@ -48,8 +48,6 @@ class WatchedJudge:
         name = request.criterion.name or ""
         with self.notes.open("a", encoding="utf-8") as file:
             file.write(f"{os.getpid()} {request.item_id} {name}\n")
-        if request.item_id == self.broken:
-            raise ZeroDivisionError("a bug")
         if request.item_id == self.deadly and self._may_die():
             # So that what came before it has been told.
             await asyncio.sleep(0.1)
@@ -69,6 +67,15 @@ class WatchedJudge:
         """Process, item and criterion of everything that was asked."""
         lines = self.notes.read_text(encoding="utf-8").splitlines()
         return [(pid, item, name) for pid, item, name in (line.split(" ") for line in lines)]
+
+
+class BrokenGrader(CriterionGrader):
+    """Has a bug: it raises on item `i20`, once that item has its votes."""
+
+    def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
+        if task.item_id == "i20":
+            raise ZeroDivisionError("a bug")
+        return super().aggregate(task, votes)
 
 
 class GivenTransport(OpenAITransport):

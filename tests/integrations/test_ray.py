@@ -23,7 +23,7 @@ from autorubric.judges import ModelJudge, RecordedJudge
 from autorubric.llm import LLMClient
 from tests.eval.runs import TEXTS, run, small_dataset
 from tests.faults.runs import config, dataset
-from tests.integrations.ray_judges import GivenTransport, WatchedJudge
+from tests.integrations.ray_judges import BrokenGrader, GivenTransport, WatchedJudge
 from tests.servers.fixtures import OpenAIServer
 
 ray = pytest.importorskip("ray")
@@ -224,10 +224,10 @@ def test_the_death_of_what_keeps_the_limits_says_how_to_go_on() -> None:
 
 
 def test_a_bug_in_a_worker_ends_the_run_as_it_does_locally(tmp_path: Path) -> None:
-    """The exception is the judge's own; what was judged stays, and the run can be gone on with."""
-    broken = WatchedJudge(notes=tmp_path / "asked", broken="i20")
+    """The exception is the grader's own; what was judged stays, and the run can be resumed."""
+    broken = BrokenGrader(judges=[WatchedJudge(notes=tmp_path / "asked")])
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        run(tmp_path, broken, items(24), executor="ray", max_concurrent_items=2)
+        run(tmp_path, None, items(24), grader=broken, executor="ray", max_concurrent_items=2)
     done = run(tmp_path, WatchedJudge(notes=tmp_path / "asked"), items(24))
     assert done.successful_items == 24
     assert set(stored_votes(done).values()) == {1}

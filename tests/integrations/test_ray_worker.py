@@ -65,17 +65,17 @@ def test_a_worker_tells_votes_and_items_as_they_come() -> None:
 def test_a_bug_comes_after_what_finished_beside_it() -> None:
     """First the parcel, then the exception."""
 
-    class Broken(CountingJudge):
+    class Broken(CriterionGrader):
         other_is_told = asyncio.Event()
 
-        async def ask(self, request: Any) -> Any:
-            if request.item_id == "i1":
+        async def judge(self, task: Any, **options: Any) -> Any:
+            if task.item_id == "i1":
                 await self.other_is_told.wait()
                 raise ZeroDivisionError("a bug")
-            return await super().ask(request)
+            return await super().judge(task, **options)
 
     async def test() -> None:
-        worker = Worker("w", CriterionGrader(judges=[Broken()]), Handle(Keeper(None, None)), None, True)
+        worker = Worker("w", Broken(judges=[CountingJudge()]), Handle(Keeper(None, None)), None, True)
         batch = work(2)
         done: list[str] = []
         while not done:

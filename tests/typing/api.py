@@ -453,6 +453,8 @@ def errors(error: ar.AutorubricError) -> str | None:
     if isinstance(error, ar.ReplyError | ar.NotJudgedError | ar.AuthenticationError | ar.ModelNotFoundError):
         judge: ar.JudgeError = error
         assert_type(judge.replies, tuple[str, ...])
+    if isinstance(error, ar.JudgeCodeError):
+        assert_type(error.place, str)
     if isinstance(error, ar.RunMismatchError):
         assert_type(error.differences, tuple[str, ...])
     runs: tuple[type[ar.RunError], ...] = (ar.RunLockedError, ar.RunFormatError, ar.RunWriteError)

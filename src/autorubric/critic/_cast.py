@@ -10,11 +10,21 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from autorubric._events import Exchanged
-from autorubric._sync import NoStrayCancellation
-from autorubric.errors import BudgetError, JudgeError, ReplyError
-from autorubric.judges import BatchJudge, JudgeReply, JudgeRequest, Seat, shared_error
+from autorubric._logs import logger_of
+from autorubric.errors import BudgetError, JudgeCodeError, JudgeError, ReplyError
+from autorubric.judges import (
+    BatchJudge,
+    JudgeReply,
+    JudgeRequest,
+    Seat,
+    ask_judge,
+    ask_judge_many,
+    shared_error,
+)
 from autorubric.types import JudgeVote
 from autorubric.values import Answer, CriterionVerdict
+
+_log = logger_of(__name__)
 
 Clock = Callable[[], float]
 """Seconds from any fixed point on; `time.perf_counter` by default."""
@@ -41,8 +51,7 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
     try:
         if (misfit := request.criterion.misfit(request.submission)) is not None:
             raise JudgeError(misfit)
-        with NoStrayCancellation(f"judge {seat.judge_id!r}"):
-            outcome = await seat.judge.ask(request)
+        outcome = await ask_judge(seat.judge, request, judge_id=seat.judge_id)
     except JudgeError as error:
         outcome = error
     return _cast(seat, request, outcome, clock() - started)
@@ -60,8 +69,7 @@ async def cast_votes(
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
-        with NoStrayCancellation(f"judge {seat.judge_id!r}"):
-            outcomes = await seat.judge.ask_many(requests)
+        outcomes = await ask_judge_many(seat.judge, requests, judge_id=seat.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
     seconds = clock() - started
@@ -159,6 +167,7 @@ def _failed(
     seconds: float,
     exchanged: Exchanged | None = None,
 ) -> Cast:
+    _log_once(seat, error)
     vote = JudgeVote(
         judge_id=seat.judge_id,
         sample=request.sample,
@@ -173,6 +182,13 @@ def _failed(
         latency_seconds=seconds,
     )
     return Cast(vote=vote, exchanged=exchanged or _exchanged(error), error=error)
+
+
+def _log_once(seat: Seat, error: JudgeError) -> None:
+    """Log the traceback of a programming error in a judge, once for each place where it is raised."""
+    if isinstance(error, JudgeCodeError) and error.place not in seat.logged:
+        seat.logged.add(error.place)
+        _log.error("%s", error, exc_info=error.__cause__ or error)
 
 
 def _exchanged(error: JudgeError) -> Exchanged | None:

@@ -23,6 +23,7 @@ from autorubric.judges import (
     JudgeRequest,
     ModelAsker,
     ask_fitting,
+    ask_judge,
     asked_of,
 )
 from autorubric.llm import Exchange, LLMClient, LLMConfig, Message
@@ -283,7 +284,7 @@ class _Judge:
         return [outcome for outcome in outcomes if isinstance(outcome, JudgeReply)]
 
     async def _one(self, request: JudgeRequest) -> JudgeReply:
-        reply = await self.judge.ask(request)
+        reply = await ask_judge(self.judge, request, judge_id=self.judge.judge_id)
         if not reply.asked:
             return reply
         answer = read_answer(request, reply)

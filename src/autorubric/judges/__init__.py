@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         shared_error,
     )
     from autorubric.judges._check import CheckJudge
+    from autorubric.judges._failures import ask_judge, ask_judge_many
     from autorubric.judges._fitting import ask_fitting, demand_text
     from autorubric.judges._function import FunctionJudge
     from autorubric.judges._lexical import LexicalJudge
@@ -50,6 +51,8 @@ __all__ = [
     "SeatableJudge",
     "SupervisedJudge",
     "ask_fitting",
+    "ask_judge",
+    "ask_judge_many",
     "asked_of",
     "demand_text",
     "is_blank",
@@ -79,6 +82,8 @@ _HOMES = {
     "SeatableJudge": "_base",
     "SupervisedJudge": "_supervised",
     "ask_fitting": "_fitting",
+    "ask_judge": "_failures",
+    "ask_judge_many": "_failures",
     "asked_of": "_model",
     "demand_text": "_fitting",
     "is_blank": "_base",

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from autorubric.criteria import code_digest, qualified_name
 from autorubric.errors import BudgetError, JudgeError
 from autorubric.judges._base import JudgeReply, JudgeRequest
+from autorubric.judges._failures import failure_of, reply_of
 
 JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
 """Takes a `JudgeRequest`; returns (or awaits to) a `JudgeReply` or a bare answer."""
@@ -32,7 +33,8 @@ class FunctionJudge:
         """The function's answer.
 
         Raises:
-            JudgeError: The function raised it, or anything else; then the message names the exception.
+            JudgeError: The function raised it, or any other exception, which the message names; a
+                `JudgeCodeError` for a programming error.
         """
         try:
             if inspect.iscoroutinefunction(self.function):
@@ -45,15 +47,15 @@ class FunctionJudge:
             raise
         # The function is its author's code, not ours: whatever it raises is that judge's failure.
         except Exception as error:
-            raise JudgeError(f"judge {self.judge_id!r} raised {type(error).__name__}: {error}") from error
-        return answer if isinstance(answer, JudgeReply) else JudgeReply(answer=answer)
+            raise failure_of(self.judge_id, error) from error
+        return reply_of(answer)
 
     def _call(self, request: JudgeRequest) -> Any:
         try:
             return self.function(request)
         # No future can carry this one out of a thread: whoever awaits it would wait for ever.
         except StopIteration as error:
-            raise JudgeError(f"judge {self.judge_id!r} raised StopIteration: {error}") from error
+            raise failure_of(self.judge_id, error) from error
 
     def describe(self) -> dict[str, str]:
         """The function's module and qualified name, and a digest of its code."""

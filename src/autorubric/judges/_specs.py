@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from autorubric.criteria import code_digest
@@ -58,6 +58,7 @@ class Seat:
         weight: Its weight.
         samples: Votes asked for per criterion.
         config: The model's configuration, where a model answers.
+        logged: Places of the programming errors whose traceback is in the log.
     """
 
     judge: Judge
@@ -65,6 +66,7 @@ class Seat:
     weight: float
     samples: int
     config: LLMConfig | None = None
+    logged: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:

@@ -1,0 +1,79 @@
+"""What a judge's own code returns or raises, as a reply or as the judge's failure."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from autorubric._sync import NoStrayCancellation
+from autorubric.errors import ArgumentError, BudgetError, JudgeCodeError, JudgeError, MissingDependencyError
+from autorubric.judges._base import BatchJudge, Judge, JudgeReply, JudgeRequest
+
+_PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError, NotImplementedError)
+
+
+async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
+    """Return the judge's reply; anything else that it returns is taken as its answer, None as an abstention.
+
+    Args:
+        judge: The judge.
+        request: What is asked.
+        judge_id: What the panel calls it.
+
+    Raises:
+        JudgeError: The judge raised it, or any other exception; the message names judge and exception.
+        ArgumentError: A check is not registered.
+        BudgetError: The run may spend no more.
+        MissingDependencyError: The judge needs a package that is not installed.
+    """
+    return reply_of(await _answered(judge.ask, request, judge_id))
+
+
+async def ask_judge_many(
+    judge: BatchJudge, requests: Sequence[JudgeRequest], *, judge_id: str
+) -> list[JudgeReply | JudgeError | BudgetError]:
+    """Return the judge's replies in the order of the requests, each as `ask_judge` says.
+
+    Raises:
+        JudgeError: As in `ask_judge`; or there is not one reply for each request.
+        ArgumentError: As in `ask_judge`, and so are the next two.
+        BudgetError: The run may spend no more.
+        MissingDependencyError: The judge needs a package that is not installed.
+    """
+    found = await _answered(judge.ask_many, requests, judge_id)
+    if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(requests):
+        count = len(found) if isinstance(found, Sequence) and not isinstance(found, str) else repr(found)
+        raise JudgeError(f"judge {judge_id!r} returned {count} replies to {len(requests)} requests")
+    return [one if isinstance(one, JudgeError | BudgetError) else reply_of(one) for one in found]
+
+
+def reply_of(returned: Any) -> JudgeReply:
+    """Return what a judge returned as a reply."""
+    return returned if isinstance(returned, JudgeReply) else JudgeReply(answer=returned)
+
+
+def failure_of(judge_id: str, error: Exception) -> JudgeError:
+    """Return the judge's failure for an exception that its own code raised; a `JudgeCodeError` for a bug."""
+    message = f"judge {judge_id!r} raised {type(error).__name__}: {error}"
+    if not isinstance(error, _PROGRAMMING_ERRORS):
+        return JudgeError(message)
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = "".join(f"{Path(frame.filename).name} line {frame.lineno}" for frame in last)
+    return JudgeCodeError(
+        f"{message} (a programming error{place and ' in '}{place}; the traceback is in the log)", place=place
+    )
+
+
+async def _answered(ask: Any, asked: Any, judge_id: str) -> Any:
+    try:
+        with NoStrayCancellation(f"judge {judge_id!r}"):
+            outcome = ask(asked)
+            return await outcome if inspect.isawaitable(outcome) else outcome
+    except (JudgeError, ArgumentError, BudgetError, MissingDependencyError):
+        raise
+    # A judge may be its user's code, and one item that it cannot judge is no reason to lose the others.
+    except Exception as error:
+        raise failure_of(judge_id, error) from error
