@@ -58,8 +58,8 @@ def test_scores_are_bars_and_issues_stand_under_their_criterion(
     out = cli(*CALL, "--config", config, "--provider", "gpt4").out
     assert "#" * 9 + "-" in out and "#" * 7 + "-" * 3 in out
     assert "\x1b" not in out and max(map(len, out.splitlines())) <= int(columns)
-    assert out.index("Issues: correctness") < out.index("high") < out.index("Issues: completeness")
     assert out.index("Issues: completeness") < out.index("critical") < out.index("low ")
+    assert out.index("low ") < out.index("Issues: correctness") < out.index("high")
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,19 @@ def test_a_criterion_without_a_score_has_no_bar(cli: Cli, config: str, openai_se
     out = cli(*CALL, "--config", config, "--provider", "gpt4").out
     row = next(line for line in out.splitlines() if line.startswith("completeness"))
     assert "not assessed" in row and "#" not in row and "--" not in row
+
+
+def test_reasons_are_told_the_worst_criterion_first(
+    cli: Cli, config: str, openai_server: OpenAIServer
+) -> None:
+    """Each criterion has its reason, the lowest score first; what was left out of the reply is told last."""
+    reply = {**REPLY, "issues": [ISSUE, {**ISSUE, "criterion": "wit"}]}
+    openai_server.script({"do": "answer", "payload": reply}, model="m1")
+    out = cli(*CALL, "--config", config, "--provider", "gpt4").out
+    rows = [line.split()[0] for line in out.splitlines() if "#" in line]
+    assert rows == ["completeness", "correctness"]
+    assert out.index("- completeness: One case.") < out.index("- correctness: It adds up.")
+    assert out.index("Left out of the reply") < out.index("criterion 'wit' was not asked for")
 
 
 def test_json_is_the_answer_of_the_tool(cli: Cli, config: str) -> None:
@@ -159,7 +172,10 @@ def test_what_could_not_be_judged_is_three(cli: Cli, config: str, openai_server:
         (("--max-issues", "99"), "max_issues"),
         (("--scale", "letter", "--fail-under", "8"), "give one of A, B, C, D, F"),
         (("--scale", "pass-fail", "--fail-under", "fail"), "give pass"),
-        (("--fail-under", "nan"), "give a finite number"),
+        (("--fail-under", "nan"), "give a number from 0 to 10"),
+        (("--fail-under", "11"), "give a number from 0 to 10"),
+        (("--fail-under", "-1"), "give a number from 0 to 10"),
+        (("--scale", "0-100", "--fail-under", "100.5"), "give a number from 0 to 100"),
         (("--config", "none.yaml"), "none.yaml"),
         (("--workspace-root", "none"), "is no folder"),
         (("--timeout", "0"), "--timeout 0"),

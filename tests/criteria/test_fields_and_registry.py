@@ -151,7 +151,8 @@ def test_a_bare_value_answers_a_kind_with_one_measure() -> None:
     """A function or a label may give the value alone; with two measures it must name them."""
     assert Warmth(name="w").read(4).value == 0.5
     assert Findings(name="f").read([1, 2]).code == [1, 2]
-    with pytest.raises(ReplyError, match="4 is no object with form, content, explanation"):
+    assert Warmth(name="w").read({next(iter(Warmth(name="w").eval_fields)): 4}).value == 0.5
+    with pytest.raises(ReplyError, match="4 is not an object with form, content, explanation"):
         TwoMarks(name="m").read(4)
 
 

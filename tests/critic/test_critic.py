@@ -156,7 +156,6 @@ async def test_batch_aforward():
         ({"rating": 10, "explanation": "x"}, "rating"),
         ({"rating": "many", "explanation": "x"}, "rating"),
         ({"explanation": "x"}, "rating: Field required"),
-        ({"rating": 4}, "explanation: Field required"),
         ({"cannot_assess": True, "reason": "no basis"}, "cannot judge: no basis"),
     ],
     ids=str,
@@ -165,6 +164,12 @@ def test_unreadable_replies(reply, said):
     """Bad JSON, broken bounds, missing fields and an abstention are a ReplyError that says so."""
     with pytest.raises(ReplyError, match=re.escape(said)):
         Critic(Scripted([reply]), HELPFUL)("x")
+
+
+def test_a_value_without_its_explanation_is_read():
+    """An object with the value alone is read as the bare value is."""
+    assert Critic(Scripted([{"rating": 4}]), HELPFUL)("x").rating == 4
+    assert Critic(Scripted(['{"rating": 4}']), HELPFUL)("x").explanation == ""
 
 
 def test_a_reply_error_carries_the_reply():

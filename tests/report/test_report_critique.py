@@ -16,9 +16,9 @@ CRITIQUE = CritiqueResponse.model_validate(
         "overall_score": 6.4,
         "scoring_scale": "0-10",
         "criteria_scores": [
-            {"criterion": "correctness", "score": 8.0, "label": "Good"},
-            {"criterion": "security", "score": 4.8, "label": "Poor"},
-            {"criterion": "performance", "score": None, "label": None},
+            {"criterion": "performance", "score": None, "label": None, "explanation": "No figures."},
+            {"criterion": "correctness", "score": 8.0, "label": "Good", "explanation": "It adds up."},
+            {"criterion": "security", "score": 4.8, "label": "Poor", "explanation": f"Open. {HOSTILE}"},
         ],
         "issues": [
             {"criterion": "security", "severity": "low", "description": "A log holds an address."},
@@ -32,16 +32,20 @@ CRITIQUE = CritiqueResponse.model_validate(
         ],
         "summary": "Right in the main, and open to injection.",
         "suggestions": ["Use parameters.", "Add a test."],
+        "notes": ["score left out: criterion 'wit' was not asked for"],
     }
 )
 
 
-def test_issues_stand_under_their_criterion_the_gravest_first() -> None:
-    """Criteria in their order; issues by severity; what was not assessed has no bar and says so."""
+def test_issues_are_under_their_criterion_the_gravest_first() -> None:
+    """The worst criterion first; issues by severity; what was not assessed is last and has no bar."""
     html = str(critique_section(CRITIQUE))
     places = [
         html.index(words)
-        for words in ("correctness", "security", "A query", "A log", "Could not be assessed")
+        for words in (
+            *(">security<", "Open. ", "A query", "A log", ">correctness<", "It adds up."),
+            *("Could not be assessed", "No figures.", "was not asked for", "Use parameters.</li>"),
+        )
     ]
     assert places == sorted(places)
     assert html.count("bar-fill") == 3

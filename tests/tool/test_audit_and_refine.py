@@ -159,9 +159,38 @@ def test_refining_refuses_what_cannot_work(faulty: dict[str, Any]) -> None:
 
 
 def test_a_revision_is_a_text() -> None:
-    """What is no text is refused."""
-    with pytest.raises(ArgumentError, match="it is to give the next content"):
-        refine_until_sync("a", lambda *_: 5, ["wit"], providers={"gpt4": by_length})  # type: ignore[arg-type]
+    """A revision that is no text ends it; the rounds that are paid for are given back."""
+    script = iter(["a!!", 5])
+    done = refine_until_sync("a!", lambda *_: next(script), ["wit"], providers={"gpt4": by_length})  # type: ignore[arg-type]
+    assert (done.stopped, [one.score for one in done.rounds], done.content) == ("failed", [1, 2], "a!!")
+    assert done.error == "revise gave int; it is to give the next content, a text"
+
+
+def test_a_revision_that_raises_keeps_the_rounds() -> None:
+    """What `revise` raises after paid critiques is reported with them, and not instead of them."""
+
+    async def revise(content: str, response: CritiqueResponse) -> str:
+        if content.count("!") == 3:
+            raise ConnectionError("the model is gone")
+        return content + "!"
+
+    done = refine_until_sync("a!", revise, ["wit"], max_rounds=9, providers={"gpt4": by_length})
+    assert (done.stopped, [one.score for one in done.rounds]) == ("failed", [1, 2, 3])
+    assert done.error == "revise raised ConnectionError: the model is gone"
+    assert (done.content, done.response.overall_score) == ("a!!!", 3)
+
+
+def test_a_later_critique_that_fails_keeps_the_rounds() -> None:
+    """The best of the rounds before is given back, with the error of the critique that failed."""
+
+    def critic(prompt: Prompt) -> Any:
+        if "a!!" in prompt.content:
+            raise ValueError("down")
+        return scored(wit=5)
+
+    done = refine_until_sync("a", longer, ["wit"], providers={"gpt4": critic})
+    assert (done.stopped, [one.score for one in done.rounds]) == ("failed", [5, None])
+    assert done.content == "a" and "down" in str(done.error)
 
 
 @pytest.mark.parametrize(("asks", "max_calls", "rounds"), [(False, 2, 3), (True, 2, 2), (True, 1, 1)])

@@ -33,6 +33,7 @@ SUCCEEDED, FAILED, *CALLS = (
     json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 )
 EXAMPLES: list[dict[str, Any]] = [call["arguments"] for call in CALLS]
+TWICE = {"criterion": "Correctness", "score": 2}
 SUCCESS = {
     "ok", "provider", "overall_score", "scoring_scale", "criteria_scores", "issues", "summary",
     "suggestions", "evaluation_time_ms",
@@ -53,10 +54,7 @@ def test_the_published_records_are_answers() -> None:
 
 def test_a_critic_that_finds_it_gives_the_published_record() -> None:
     """All but the provider, the time and the overall score, which is the mean of the parts."""
-    scores = [
-        {"criterion": one["criterion"], "explanation": "So.", "score": one["score"]}
-        for one in SUCCEEDED["criteria_scores"]
-    ]
+    scores = [{"criterion": one["criterion"], "score": one["score"]} for one in SUCCEEDED["criteria_scores"]]
     found = {name: SUCCEEDED[name] for name in ("issues", "summary", "suggestions")}
     answer = ask(REQUEST, {"criteria_scores": scores, **found}).to_dict()
     own = {"provider": "gpt4", "overall_score": 8, "evaluation_time_ms": answer["evaluation_time_ms"]}
@@ -84,8 +82,8 @@ def test_the_answer_has_the_keys_of_its_description() -> None:
     answer = ask(REQUEST, REPLY).to_dict()
     assert set(answer) == SUCCESS
     assert answer["criteria_scores"] == [
-        {"criterion": "correctness", "score": 9, "label": "Excellent"},
-        {"criterion": "completeness", "score": 7, "label": "Good"},
+        {"criterion": "correctness", "score": 9, "label": "Excellent", "explanation": "It adds up."},
+        {"criterion": "completeness", "score": 7, "label": "Good", "explanation": "One case."},
     ]
     assert answer["issues"] == [ISSUE]
     assert (answer["overall_score"], answer["scoring_scale"]) == (8, "0-10")
@@ -193,11 +191,8 @@ def test_what_could_not_be_assessed_has_no_number() -> None:
         (scored(correctness=9), "criteria_scores has no 'completeness'"),
         (scored(correctness=11, completeness=1), "less than or equal to 10"),
         (scored(correctness="x", completeness=1), "correctness"),
-        (scored(correctness=1, completeness=1, wit=1), "'wit' is unknown"),
-        ({**REPLY, "issues": [{**ISSUE, "severity": "grave"}]}, "severity is one of"),
-        ({**REPLY, "issues": [{**ISSUE, "criterion": "wit"}]}, "'wit' is no criterion"),
-        ({**REPLY, "issues": [{**ISSUE, "description": ""}]}, "no description"),
-        ({**REPLY, "issues": "none"}, "give a list"),
+        ({"criteria_scores": [*REPLY["criteria_scores"], TWICE]}, "two different answers for 'correctness'"),
+        ({"criteria_scores": "9"}, "give a list"),
         ({"criteria_scores": [5]}, "entry 1"),
     ],
 )
@@ -206,6 +201,102 @@ def test_an_unreadable_reply_is_no_score(reply: dict[str, Any], told: str) -> No
     answer = ask(REQUEST, reply)
     assert not answer.ok and answer.overall_score is None
     assert told in str(answer.error)
+
+
+@pytest.mark.parametrize(
+    ("issue", "note"),
+    [
+        ({**ISSUE, "severity": "grave"}, "severity 'grave' is not one of low, medium, high, critical"),
+        ({**ISSUE, "severity": 3}, "severity 3 is not one of"),
+        ({**ISSUE, "criterion": "wit"}, "criterion 'wit' was not asked for"),
+        ({**ISSUE, "criterion": None}, "criterion None was not asked for"),
+        ({**ISSUE, "description": ""}, "it has no description"),
+        ("It is slow.", "'It is slow.' is not an object"),
+    ],
+)
+def test_an_ambiguous_issue_is_left_out_with_a_note(issue: Any, note: str) -> None:
+    """The scores and the other issues of the critique stay, and a note says what was left out and why."""
+    answer = ask(REQUEST, {**REPLY, "issues": [ISSUE, issue]})
+    assert answer.ok and answer.overall_score == 8
+    assert answer.to_dict()["issues"] == [ISSUE]
+    assert len(answer.notes) == 1 and answer.notes[0].startswith("issue 2") and note in answer.notes[0]
+    assert answer.to_dict()["notes"] == list(answer.notes)
+    jsonschema.validate(answer.to_dict(), output_schema())
+
+
+def test_whatever_else_is_left_out_has_a_note() -> None:
+    """A list that is none, a suggestion that is no text and a score that nobody asked for void nothing."""
+    reply = {
+        **REPLY,
+        "criteria_scores": [*REPLY["criteria_scores"], {"criterion": "wit", "score": 1}],
+        "issues": "none",
+        "suggestions": ["Test it", {"do": "more"}],
+    }
+    answer = ask(REQUEST, reply)
+    assert (answer.overall_score, answer.suggestions) == (8, ("Test it",))
+    assert answer.notes == (
+        "score left out: criterion 'wit' was not asked for",
+        "issues left out: 'none' is not a list",
+        "suggestion 2 left out: {'do': 'more'} is not a text",
+    )
+    many = ask(REQUEST, {**REPLY, "issues": ["?"] * 1000})
+    assert len(many.notes) == 21 and many.notes[-1] == "and 980 more"
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        ({"severity": "major"}, {"severity": "high"}),
+        ({"severity": " Minor"}, {"severity": "low"}),
+        ({"severity": "moderate"}, {"severity": "medium"}),
+        ({"severity": "Blocker"}, {"severity": "critical"}),
+        ({"criterion": "Completeness"}, {}),
+        ({"criterion": " **completeness** "}, {}),
+        ({"location": 45}, {"location": "line 45"}),
+    ],
+)
+def test_an_unambiguous_issue_is_normalised(change: dict[str, Any], read: dict[str, Any]) -> None:
+    """Common words for a severity, and spellings of a criterion, are read as what they mean."""
+    answer = ask(REQUEST, {**REPLY, "issues": [{**ISSUE, **change}]})
+    assert answer.to_dict()["issues"] == [{**ISSUE, **read}]
+    assert answer.notes == () and "notes" not in answer.to_dict()
+
+
+def test_unambiguous_scores_are_read() -> None:
+    """Names that differ in case, entries without their list, and the one criterion without its name."""
+    for reply in (
+        scored(Correctness=9, COMPLETENESS=7),
+        {"correctness": 9, "Completeness": {"score": 7}},
+        {"criteria_scores": [*scored(correctness=9, completeness=7)["criteria_scores"]] * 2},
+    ):
+        assert ask(REQUEST, reply).overall_score == 8
+    one = {**REQUEST, "criteria": ["style"]}
+    for reply in ({"score": 7}, {"criteria_scores": [{"score": 7}]}, {"style": 7, "summary": "So."}):
+        assert ask(one, reply).overall_score == 7
+    issue = {key: value for key, value in ISSUE.items() if key != "criterion"}
+    assert ask(one, {"score": 7, "issues": issue}).issues[0].criterion == "style"
+
+
+def test_names_that_look_alike_are_found_by_their_exact_spelling_alone() -> None:
+    """Where two criteria differ in punctuation alone, a third spelling means neither of them."""
+    request = {**REQUEST, "criteria": ["error handling", "error_handling"]}
+    reply = {**scored(**{"error handling": 9, "error_handling": 7}), "issues": []}
+    reply["issues"] = [{**ISSUE, "criterion": name} for name in ("error_handling", "Error Handling")]
+    answer = ask(request, reply)
+    assert [one.criterion for one in answer.issues] == ["error_handling"] and len(answer.notes) == 1
+
+
+def test_explanations_are_kept_with_their_scores() -> None:
+    """Every mode but `score_only` says why a criterion has its score, or has none."""
+    unassessed = {"criterion": "completeness", "score": None, "explanation": "The context is missing."}
+    reply = {**REPLY, "criteria_scores": [REPLY["criteria_scores"][0], unassessed]}
+    for mode in ("detailed", "summary"):
+        answer = ask({**REQUEST, "evaluation_mode": mode}, reply)
+        told = [one.explanation for one in answer.criteria_scores]
+        assert told == ["It adds up.", "The context is missing."]
+    bare = ask({**REQUEST, "evaluation_mode": "score_only"}, reply)
+    assert [one.explanation for one in bare.criteria_scores] == [None, None]
+    assert "explanation" not in bare.to_dict()["criteria_scores"][0]
 
 
 def test_replies_may_come_in_other_clothes() -> None:

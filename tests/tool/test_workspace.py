@@ -150,6 +150,25 @@ LEADING_OUT = [
     "\\u002fetc\\u002fpasswd",
     "\\n/etc/passwd",
     "up/secret.txt",
+    "&#46;&#46;/secret.txt",
+    "..&#47;..&#x2F;secret",
+    "..&#x0000000000002f;secret",
+    "..&sol;secret.txt",
+    "&period;&period;&sol;secret.txt",
+    "&amp;#46;&amp;#46;/secret.txt",
+    "&#x2f;etc&#x2f;passwd",
+    "file&colon;///etc/passwd",
+    "..%26sol;secret.txt",
+    "．．／secret.txt",
+    "／etc／passwd",
+    "～／.ssh/id_rsa",
+    "..\u2215..\u2044secret",
+    "\u2024\u2024/secret.txt",
+    "\u2025/secret.txt",
+    "..\\uff0fsecret",
+    "..%uff0fsecret",
+    "Ｃ：＼Windows＼win.ini",
+    "＼＼server＼share",
 ]
 
 
@@ -186,12 +205,20 @@ def test_a_folder_of_the_system_is_found_behind_anything(workspace: Workspace, g
         "//cdn.example.com/a/b.js", "text/html", "2024/01/02", "git@github.com:o/r.git",
         "#/definitions/Foo", "import '@/components/Button'",
         "/\\d+/g", "/^foo$/i", "s/a/b/", "`${base}/users/list`", "{id}/posts/x", "src/**/test/foo/*.py",
+        "第３章／说明.md", "和／或", "１／２", "和／或／和", "&lt;/p&gt;", "&nbsp;/&nbsp;",
+        "A &amp; B/a&period;md", "½", "R&D/x.py", "&#47", "&#x110000;/x", "&#55296;x",
         "HEAD~/x", '{"a": "one\\nsrc/a.py"}', "文档/报告/a.md", "$PWD/src/a.py", "src/../src/a.py",
     ],
 )  # fmt: skip
 def test_what_is_no_path_outside_is_not_told(workspace: Workspace, harmless: str) -> None:
     """Addresses, fractions, elements, comments, globs, expressions and paths inside are none."""
     assert workspace.named_outside(f"x = {harmless} ") == []
+
+
+@pytest.mark.parametrize("location", ["第３章／说明.md：３", "src／a.py:3", "Tom &amp; Jerry/a&period;md"])
+def test_a_location_inside_stays_as_it_is_written(workspace: Workspace, location: str) -> None:
+    """Full-width forms and character references of a path inside are left as they are."""
+    assert workspace.confined(location) == location
 
 
 def test_a_path_inside_is_not_told(tmp_path: Path) -> None:
@@ -220,6 +247,7 @@ def test_a_path_behind_many_others_is_told(workspace: Workspace) -> None:
 
 PIECES = [
     "a@", ":1", "/a", "../", "a/", "-", "~/", "+/", "$A/", "%2f", "%252f", "\\", "\\n/", "</a", "a://",
+    "&#4", "&#0", "&a", "&amp;", "&#46;&#47;", "．／", "\u0301\u0327",
     "//a.b", "a:\\", "${", "up/x ", "src/a/../", "https://", "file:", "见/a", "\\\\ab\\",
 ]  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from autorubric.tool import CritiqueResponse
 
 _LETTERS: Final = ("A", "B", "C", "D", "F")
+_MOST: Final = {"0-10": 10, "0-100": 100}
+"""The highest score of each scale of numbers."""
 _BAR: Final = 10
 """Characters of a full bar."""
 
@@ -113,7 +115,9 @@ def critique_text(  # noqa: PLR0913
     """Critique a file by criteria: scores, issues, suggestions.
 
     With --json the object is the answer of the tool `critique.evaluate`: ok, provider, overall_score,
-    scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms; or ok and error.
+    scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms, and notes where
+    something of the reply was left out; or ok and error. Tables show the criterion with the lowest score
+    first.
 
     A faulty request is such an answer too. --fail-under takes a value of the scale: 8 with 0-10, 80 with
     0-100, B with letter, pass with pass-fail.
@@ -191,9 +195,10 @@ def _least(given: str | None, scale: str) -> float | None:
         return _rank("pass")
     if scale not in ("letter", "pass-fail"):
         with contextlib.suppress(ValueError):
-            if math.isfinite(number := float(given)):
+            if 0 <= (number := float(given)) <= _MOST.get(scale, math.inf):
                 return number
-    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, "a finite number")
+    numbers = f"a number from 0 to {_MOST[scale]}" if scale in _MOST else "a value of the scale"
+    wanted = {"letter": f"one of {', '.join(_LETTERS)}", "pass-fail": "pass"}.get(scale, numbers)
     raise ArgumentError(f"--fail-under {given!r}: with --scale {scale} give {wanted}")
 
 
@@ -238,12 +243,18 @@ def _blocks(response: CritiqueResponse) -> list[Block]:
     ]
     if response.summary:
         blocks.append(TextBlock(text=response.summary))
+    if reasons := [f"{one.name}: {one.explanation}" for one in groups if one.explanation]:
+        blocks.append(TextBlock(text=_listed(reasons), title="Reasons"))
     blocks += [_issues_block(one) for one in groups if one.issues]
+    if response.notes:
+        blocks.append(TextBlock(text=_listed(response.notes), title="Left out of the reply"))
     if response.suggestions:
-        blocks.append(
-            TextBlock(text="\n".join(f"- {one}" for one in response.suggestions), title="Suggestions")
-        )
+        blocks.append(TextBlock(text=_listed(response.suggestions), title="Suggestions"))
     return blocks
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {one}" for one in texts)
 
 
 def _bar(share: float | None) -> str:

@@ -229,12 +229,15 @@ class BaseCriterion(Declaration):
         return {name: fields[name] for name in measuring} if measuring else dict(fields)
 
     def _validated(self, given: Json) -> BaseModel:
+        measuring = self._measuring_fields()
         if not isinstance(given, Mapping):
-            measuring = self._measuring_fields()
             if len(measuring) != 1:
                 wanted = ", ".join(self.eval_fields)
-                raise ReplyError(f"{self._called}: {shortened(given)} is no object with {wanted}")
-            given = {**self._blank_texts(), measuring[0]: given}
+                raise ReplyError(f"{self._called}: {shortened(given)} is not an object with {wanted}")
+            given = {measuring[0]: given}
+        if measuring:
+            # The value decides; an explanation may be left out, as it is where the value comes alone.
+            given = {**self._blank_texts(), **given}
         try:
             fields = self.eval_fields
             return self.evaluation_schema.model_validate(

@@ -44,7 +44,7 @@ class CritiqueView(Protocol):
 
     @property
     def criteria_scores(self) -> Sequence[Any]:
-        """`criterion`, `score` and `label` of each criterion."""
+        """`criterion`, `score`, `label` and `explanation` of each criterion."""
         ...
 
     @property
@@ -63,6 +63,11 @@ class CritiqueView(Protocol):
         ...
 
     @property
+    def notes(self) -> Sequence[str]:
+        """What was left out of the critic's reply, and why."""
+        ...
+
+    @property
     def error(self) -> str | None:
         """What went wrong."""
         ...
@@ -77,6 +82,7 @@ class CritiqueGroup:
         score: Its score in words, as `8 / 10`; None where it could not be assessed.
         label: The score in a word; None likewise.
         share: The part of a bar that the score fills, on [0, 1]; None likewise.
+        explanation: Why it has this score, or none; None where the critic gave no reason.
         issues: What counts against it, the gravest first.
     """
 
@@ -84,11 +90,15 @@ class CritiqueGroup:
     score: str | None
     label: str | None
     share: float | None
+    explanation: str | None
     issues: tuple[Any, ...]
 
 
 def critique_groups(response: CritiqueView) -> list[CritiqueGroup]:
-    """The criteria in the order asked, and after them those that only an issue names."""
+    """The criteria from the worst score to the best; equal scores in the order asked, those without one last.
+
+    A criterion that only an issue names follows those.
+    """
     scores = {one.criterion: one for one in response.criteria_scores}
     names = dict.fromkeys([*scores, *(one.criterion for one in response.issues)])
     groups = []
@@ -102,10 +112,11 @@ def critique_groups(response: CritiqueView) -> list[CritiqueGroup]:
                 score=score_in_words(score, response.scoring_scale),
                 label=found.label if found is not None else None,
                 share=score_share(score, response.scoring_scale),
+                explanation=found.explanation if found is not None else None,
                 issues=tuple(sorted(issues, key=lambda one: _SEVERITIES.index(one.severity))),
             )
         )
-    return groups
+    return sorted(groups, key=lambda one: 2.0 if one.share is None else one.share)
 
 
 def score_in_words(score: Any, scale: str) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from autorubric._sync import run_sync
 from autorubric.critic import Prompt
@@ -22,18 +22,23 @@ from autorubric.errors import (
 from autorubric.graders import CriterionGrader
 from autorubric.judges import FunctionJudge, Judge
 from autorubric.tool._audit import AuditError, Trace, append_line, audit_line
+from autorubric.tool._issues import most_severe
 from autorubric.tool._judge import CritiqueJudge, is_cancelled, stoppable
 from autorubric.tool._providers import Provider, Providers, ProviderTable, provider_table
-from autorubric.tool._request import RequestLike, read_request
+from autorubric.tool._request import CritiqueRequest, RequestLike, read_request
 from autorubric.tool._response import CriterionScore, CritiqueResponse
 from autorubric.tool._scales import label_of, shown
-from autorubric.tool._sheet import Findings, most_severe
+from autorubric.tool._sheet import Findings
 from autorubric.tool._task import Task, confined, task_of
 from autorubric.tool._turns import in_turn, unavailable
 from autorubric.types import CriterionReport, EnsembleEvaluationReport
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
 """Hears how far a call is: steps done, steps in all, and what is being done."""
+
+
+_MOST_NOTES: Final = 20
+"""Notes on a reply that are reported one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,10 +303,7 @@ def _response(
         "provider": provider.name,
         "overall_score": shown(report.score, scale),
         "scoring_scale": scale,
-        "criteria_scores": tuple(
-            CriterionScore(criterion=one.name, score=shown(_good(one), scale), label=label_of(_good(one)))
-            for one in report.report
-        ),
+        "criteria_scores": tuple(_score(one, request) for one in report.report),
     }
     if request.evaluation_mode == "detailed":
         kept = most_severe(findings.issues, request.max_issues)
@@ -313,7 +315,26 @@ def _response(
     fields["evaluation_time_ms"] = round((time.perf_counter() - started) * 1000)
     if failed:
         fields["fallback_from"] = failed
+    if findings.notes:
+        fields["notes"] = _first_notes(findings.notes)
     return CritiqueResponse.model_validate(fields)
+
+
+def _score(report: CriterionReport, request: CritiqueRequest) -> CriterionScore:
+    good = _good(report)
+    fields: dict[str, object] = {
+        "criterion": report.name,
+        "score": shown(good, request.scoring_scale),
+        "label": label_of(good),
+    }
+    if request.evaluation_mode != "score_only" and report.final_reason:
+        fields["explanation"] = report.final_reason
+    return CriterionScore.model_validate(fields)
+
+
+def _first_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    more = len(notes) - _MOST_NOTES
+    return (*notes[:_MOST_NOTES], *([f"and {more} more"] if more > 0 else []))
 
 
 def _good(report: CriterionReport) -> float | None:

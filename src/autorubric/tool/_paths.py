@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import sys
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 from urllib.parse import unquote
@@ -68,8 +70,26 @@ _HOMES: Final = frozenset(
 _DRIVE: Final = re.compile(r"(?:^|[^A-Za-z0-9])[A-Za-z]:$")
 _SHARE: Final = re.compile(r"(?:\\\\|\\{4})[\w.-]{2,255}\\{1,2}[\w$.-]+")
 _FILE_HOST: Final = re.compile(r"\A//[^\\/]+(?=/)")
-_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-7][0-9a-fA-F])|([nrtbf\"'\\/]))")
+_ESCAPE: Final = re.compile(r"[\\%]u([0-9a-fA-F]{4})|\\(?:x([0-7][0-9a-fA-F])|([nrtbf\"'\\/]))")
 _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
+_ENTITY: Final = re.compile(
+    r"&(?:#0*([0-9]{1,7})(?![0-9]);?|#x0*([0-9a-f]{1,6})(?![0-9a-f]);?|([a-z][a-z0-9]{1,31};))", re.IGNORECASE
+)
+# Not by Unicode normalisation, whose time grows with the square of a run of combining characters.
+_LOOK_ALIKES: Final = str.maketrans(
+    {
+        **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
+        **dict.fromkeys("\u2215\u2044\u29f8", "/"),
+        **dict.fromkeys("\u2216\u29f5\u29f9\ufe68", "\\"),
+        "\u2024": ".",
+        "\u2025": "..",
+        "\ufe52": ".",
+        "\ufe55": ":",
+        "\ufe6a": "%",
+        "\u223c": "~",
+    }
+)
+"""Full-width forms, and other characters that look like those of a path."""
 _ROUNDS: Final = 3
 
 
@@ -89,21 +109,45 @@ class NamedPath(NamedTuple):
 
 def named_paths(text: str) -> Iterator[NamedPath]:
     """What in a text seems to name a path; in time that grows as the text does."""
-    for view in _views(text):
+    for view in views(text):
         plain = _NOT_A_PATH.sub(" ", view)
         for token in _TOKEN.finditer(plain):
             before = plain[max(0, token.start() - _LONGEST_VARIABLE) : token.start()]
             yield from _read(before, token[1], token[2][:LONGEST_PATH])
 
 
-def _views(text: str) -> Iterator[str]:
-    """The text, and what it is without percent encoding and escapes, also where these stand in each other."""
+def views(text: str) -> Iterator[str]:
+    """The text as it is, then with one layer after another of its encodings resolved.
+
+    Resolved are percent encoding, backslash escapes, HTML character references, and full-width and
+    look-alike characters; up to three layers.
+    """
     yield text
     for _ in range(_ROUNDS):
-        text, before = _ESCAPE.sub(_unescaped, unquote(text) if "%" in text else text), text
+        before = text
+        for resolve in (_characters_resolved, _escapes_resolved):
+            if (resolved := resolve(text)) != text:
+                yield (text := resolved)
         if text == before:
             return
-        yield text
+
+
+def _characters_resolved(text: str) -> str:
+    if not text.isascii():
+        text = text.translate(_LOOK_ALIKES)
+    return _ENTITY.sub(_character, text) if "&" in text else text
+
+
+def _escapes_resolved(text: str) -> str:
+    return _ESCAPE.sub(_unescaped, unquote(text) if "%" in text else text)
+
+
+def _character(found: re.Match[str]) -> str:
+    """The characters of a reference; the reference itself where it has none."""
+    if found[3]:
+        return html.unescape(found[0])
+    code = int(found[1]) if found[1] else int(found[2], 16)
+    return chr(code) if 0 < code <= sys.maxunicode and not 0xD800 <= code < 0xE000 else found[0]
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -59,12 +59,14 @@ class Refinement:
     Attributes:
         rounds: Every content with its critique, in order.
         stopped: Why it ended: the score was reached, the rounds were used up, the revision changed nothing
-            or came back to an earlier content, a critique failed or had no score, or a limit on requests left
-            no room for one.
+            or came back to an earlier content, a critique or a revision failed or a critique had no score, or
+            a limit on requests left no room for one.
+        error: The error of the critique or the revision that failed; None where none did.
     """
 
     rounds: tuple[RefineRound, ...]
     stopped: Stopped
+    error: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -116,16 +118,16 @@ async def refine_until(  # noqa: PLR0913 - the public contract
         **arguments: Further arguments of the request, as `context`, and of `critique_evaluate`, as `timeout`.
 
     Raises:
-        ArgumentError: `max_rounds`, `min_score` or a limit cannot work, or `revise` gave no text. What
-            `revise` raises is the caller's.
+        ArgumentError: `max_rounds`, `min_score` or a limit cannot work. What `revise` raises is reported in
+            `error`, with the rounds before it.
     """
     _check(max_rounds, min_score)
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
     options = {name: arguments.pop(name) for name in _OPTIONS if name in arguments}
     rounds: list[RefineRound] = []
 
-    async def go_on(content: str) -> Stopped:
-        """Critiques and revises in turns, and says why it ended."""
+    async def take_turns(content: str) -> Stopped:
+        """Critiques and revises in turns, and returns why it ended."""
         while True:
             request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
             response = await critique_evaluate(request, providers=providers, **options)
@@ -143,13 +145,16 @@ async def refine_until(  # noqa: PLR0913 - the public contract
 
     with spending_within(limit) if limit.is_set else nullcontext():
         try:
-            stopped = await go_on(content)
+            stopped = await take_turns(content)
+        except _RevisionFailedError as failed:
+            return Refinement(rounds=tuple(rounds), stopped="failed", error=str(failed))
         except BudgetError:
             # Of what `revise` itself asks; a limit of somebody else's is not ours to tell.
             if limit.reached is None:
                 raise
             stopped = limit.reached
-    return Refinement(rounds=tuple(rounds), stopped=stopped)
+    error = rounds[-1].response.error if stopped == "failed" else None
+    return Refinement(rounds=tuple(rounds), stopped=stopped, error=error)
 
 
 def refine_until_sync(  # noqa: PLR0913 - the public contract
@@ -191,9 +196,21 @@ def _check(max_rounds: int, min_score: float) -> None:
         raise ArgumentError(f"min_score {min_score!r}: give a number from 0 to 10")
 
 
+class _RevisionFailedError(Exception):
+    pass
+
+
 async def _revised(revise: Revise, made: RefineRound) -> str:
-    given = revise(made.content, made.response)
-    revised = await given if inspect.isawaitable(given) else given
+    try:
+        given = revise(made.content, made.response)
+        revised = await given if inspect.isawaitable(given) else given
+    except BudgetError:
+        raise
+    # The rounds before it are paid for; an error of the caller's function must not lose them.
+    except Exception as error:
+        raise _RevisionFailedError(f"revise raised {type(error).__name__}: {error}") from error
     if not isinstance(revised, str):
-        raise ArgumentError(f"revise gave {type(revised).__name__}; it is to give the next content, a text")
+        raise _RevisionFailedError(
+            f"revise gave {type(revised).__name__}; it is to give the next content, a text"
+        )
     return revised

@@ -23,13 +23,15 @@ Score: TypeAlias = int | float | str | None
 
 
 class CriterionScore(BaseModel):
-    """The score of one criterion.
+    """The score of one criterion. Its JSON has the keys that it was made with.
 
     Attributes:
         criterion: Its name.
         score: Its score on the scale asked for, of a penalty how far the content is free of it; None where it
             could not be assessed.
         label: The score in a word; None likewise.
+        explanation: Why it has this score, or none, in the critic's words; None where the critic gave no
+            reason, and in `score_only` mode.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +39,11 @@ class CriterionScore(BaseModel):
     criterion: str
     score: Score
     label: Label | None
+    explanation: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _only_what_was_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _set_fields(self, handler)
 
 
 class Issue(BaseModel):
@@ -74,6 +81,7 @@ class CritiqueResponse(BaseModel):
         suggestions: What to do next; in `detailed` mode.
         evaluation_time_ms: Milliseconds that it took.
         fallback_from: Providers that were chosen before and failed, each with why; where there were any.
+        notes: What was left out of the critic's reply, and why; where there was anything.
         error: What went wrong; in an error.
         dry_run: Whether nothing was asked; in a dry run.
         criteria: Names of what would be evaluated; in a dry run.
@@ -92,6 +100,7 @@ class CritiqueResponse(BaseModel):
     suggestions: tuple[str, ...] = ()
     evaluation_time_ms: int = 0
     fallback_from: Mapping[str, str] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     error: str | None = None
     dry_run: bool = False
     criteria: tuple[str, ...] = ()
@@ -99,8 +108,7 @@ class CritiqueResponse(BaseModel):
 
     @model_serializer(mode="wrap")
     def _only_what_was_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        dumped: dict[str, Any] = handler(self)
-        return {name: value for name, value in dumped.items() if name in self.model_fields_set}
+        return _set_fields(self, handler)
 
     @classmethod
     def failed(cls, error: str) -> CritiqueResponse:
@@ -123,6 +131,11 @@ class CritiqueResponse(BaseModel):
                 parts.append(_counted(count, name, f"{name}s"))
         open_ones = sum(one.score is None for one in self.criteria_scores)
         return " · ".join([*parts, *([f"{open_ones} not assessed"] if open_ones else [])])
+
+
+def _set_fields(made: BaseModel, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    dumped: dict[str, Any] = handler(made)
+    return {name: value for name, value in dumped.items() if name in made.model_fields_set}
 
 
 def _counted(count: int, one: str, several: str) -> str:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, get_args
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from autorubric._files import shortened
-from autorubric.criteria import BaseCriterion, Shown, TextField, object_schema
+from autorubric.criteria import BaseCriterion, Shown, object_schema
 from autorubric.errors import ReplyError
+from autorubric.tool._issues import SEVERITIES, Names, plain_text, read_issues, read_suggestions
 from autorubric.tool._request import EvaluationMode
-from autorubric.tool._response import Issue, Severity
+from autorubric.tool._response import Issue
 from autorubric.tool._texts import instruction_text
 from autorubric.values import Answer, Json, Level
 
-_SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
-_LONGEST_LOCATION: Final = 500
 _TEXT: Final = {"type": "string"}
+_BESIDE: Final = frozenset({"issues", "summary", "suggestions"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,14 @@ class Findings:
         issues: What is wrong, in the reply's order.
         summary: The critique in a sentence or two.
         suggestions: What to do next.
+        notes: What was left out of the reply, and why.
     """
 
     answers: Mapping[str, Answer]
     issues: tuple[Issue, ...] = ()
     summary: str = ""
     suggestions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class _Entry(BaseModel):
@@ -66,6 +68,10 @@ class CritiqueSheet(BaseCriterion):
     def names(self) -> tuple[str, ...]:
         """The names of the criteria."""
         return tuple(part.name or "" for part in self.parts)
+
+    @cached_property
+    def _known(self) -> Names:
+        return Names(self.names)
 
     @cached_property
     def evaluation_schema(self) -> type[BaseModel]:
@@ -104,7 +110,7 @@ class CritiqueSheet(BaseCriterion):
             return {"summary": _TEXT}
         issue = {
             "criterion": {**_TEXT, "enum": list(self.names)},
-            "severity": {**_TEXT, "enum": list(_SEVERITIES)},
+            "severity": {**_TEXT, "enum": list(SEVERITIES)},
             **dict.fromkeys(("location", "description", "suggestion"), _TEXT),
         }
         return {
@@ -138,106 +144,72 @@ class CritiqueSheet(BaseCriterion):
         """What a reply says.
 
         Raises:
-            ReplyError: A criterion has no readable answer, or an issue is none; all faults are named.
+            ReplyError: A criterion has no readable answer, or two that differ; all faults are named.
         """
         if not isinstance(payload, Mapping):
             raise ReplyError(f"{shortened(payload)} is no critique; give one object")
         faults: list[str] = []
-        answers = dict(self._answers(payload.get("criteria_scores"), faults))
+        notes: list[str] = []
+        answers = self._answers(self._scores(payload), faults, notes)
         faults += [f"criteria_scores has no {name!r}" for name in self.names if name not in answers]
-        detailed = self.mode == "detailed"
-        issues = tuple(self._issues(payload.get("issues"), faults)) if detailed else ()
-        told = _text(payload.get("summary")) if self.mode != "score_only" else ""
-        suggestions = tuple(_texts(payload.get("suggestions"), faults)) if detailed else ()
         if faults:
             raise ReplyError("; ".join(dict.fromkeys(faults)))
-        return Findings(answers=answers, issues=issues, summary=told, suggestions=suggestions)
+        detailed = self.mode == "detailed"
+        return Findings(
+            answers=answers,
+            issues=read_issues(payload.get("issues"), self._known, notes) if detailed else (),
+            summary=plain_text(payload.get("summary")) if self.mode != "score_only" else "",
+            suggestions=read_suggestions(payload.get("suggestions"), notes) if detailed else (),
+            notes=tuple(notes),
+        )
 
-    def _answers(self, given: Json, faults: list[str]) -> Iterator[tuple[str, Answer]]:
-        seen: set[str] = set()
-        for name, entry in _entries(given, faults):
-            if name not in self.names or name in seen:
-                faults.append(f"criteria_scores: {shortened(name)} is unknown or repeated")
+    def _scores(self, payload: Mapping[str, Json]) -> Json:
+        """The scores of a reply, also where they are not under `criteria_scores` and yet unambiguous."""
+        if "criteria_scores" in payload:
+            return payload["criteria_scores"]
+        rest = {key: value for key, value in payload.items() if key not in _BESIDE}
+        if named := {key: value for key, value in rest.items() if self._known.find(key)}:
+            return named
+        return {self.names[0]: rest} if rest and len(self.names) == 1 else None
+
+    def _answers(self, given: Json, faults: list[str], notes: list[str]) -> dict[str, Answer]:
+        found: dict[str, Answer] = {}
+        for named, entry in self._entries(given, faults):
+            name = self._known.find(named)
+            if name is None:
+                notes.append(f"score left out: criterion {shortened(named)} was not asked for")
                 continue
-            seen.add(name)
             try:
-                yield name, _read_part(self.parts[self.names.index(name)], entry)
+                answer = _read_part(self.parts[self.names.index(name)], entry)
             except ReplyError as error:
                 faults.append(str(error))
-                yield name, Answer(code=None, cannot_assess=True)
+                answer = Answer(code=None, cannot_assess=True)
+            if found.setdefault(name, answer).code != answer.code:
+                faults.append(f"criteria_scores has two different answers for {name!r}; give one")
+        return found
 
-    def _issues(self, given: Json, faults: list[str]) -> Iterator[Issue]:
-        for number, entry in enumerate(_listed(given, "issues", faults), 1):
-            if not isinstance(entry, Mapping):
-                faults.append(f"issue {number} is {shortened(entry)}; give an object")
-                continue
-            severity = str(entry.get("severity", "")).strip().lower()
-            description = _text(entry.get("description"))
-            if entry.get("criterion") not in self.names:
-                named = shortened(entry.get("criterion"))
-                faults.append(f"issue {number}: {named} is no criterion; allowed: {', '.join(self.names)}")
-            elif severity not in _SEVERITIES:
-                faults.append(f"issue {number}: severity is one of {', '.join(_SEVERITIES)}")
-            elif not description:
-                faults.append(f"issue {number} has no description")
+    def _entries(self, given: Json, faults: list[str]) -> Iterator[tuple[str, Json]]:
+        """Names with what was answered, from a list of entries or a mapping of names."""
+        if isinstance(given, Mapping):
+            yield from ((str(name), entry) for name, entry in given.items())
+            return
+        if given is None:
+            return
+        if not isinstance(given, list | tuple):
+            faults.append(f"criteria_scores is {shortened(given)}; give a list")
+            return
+        for number, entry in enumerate(given, 1):
+            if isinstance(entry, Mapping) and "criterion" in entry:
+                yield str(entry["criterion"]), {k: v for k, v in entry.items() if k != "criterion"}
+            elif isinstance(entry, Mapping) and len(self.names) == len(given) == 1:
+                yield self.names[0], entry
             else:
-                yield Issue(
-                    criterion=entry["criterion"],
-                    severity=severity,
-                    location=_text(entry.get("location"))[:_LONGEST_LOCATION] or None,
-                    description=description,
-                    suggestion=_text(entry.get("suggestion")) or None,
-                )
-
-
-def most_severe(issues: Sequence[Issue], most: int) -> tuple[Issue, ...]:
-    """The issues without those that are too many for one criterion, the least severe first to go."""
-    ranked = sorted(range(len(issues)), key=lambda at: -_SEVERITIES.index(issues[at].severity))
-    kept: set[int] = set()
-    counts: dict[str, int] = {}
-    for at in ranked:
-        name = issues[at].criterion
-        if counts.get(name, 0) < most:
-            counts[name] = counts.get(name, 0) + 1
-            kept.add(at)
-    return tuple(issue for at, issue in enumerate(issues) if at in kept)
-
-
-def _entries(given: Json, faults: list[str]) -> Iterator[tuple[str, Json]]:
-    """Names with what was answered, from a list of entries or a mapping of names."""
-    if isinstance(given, Mapping):
-        yield from ((str(name), entry) for name, entry in given.items())
-        return
-    for number, entry in enumerate(_listed(given, "criteria_scores", faults), 1):
-        if isinstance(entry, Mapping) and "criterion" in entry:
-            yield str(entry["criterion"]), {k: v for k, v in entry.items() if k != "criterion"}
-        else:
-            faults.append(f'criteria_scores: entry {number} is no object with a "criterion"')
+                faults.append(f'criteria_scores: entry {number} is no object with a "criterion"')
 
 
 def _read_part(part: BaseCriterion, entry: Json) -> Answer:
     if entry is None:
         return Answer(code=None, cannot_assess=True)
-    if not isinstance(entry, Mapping):
-        return part.read(entry)
-    if "score" in entry and entry["score"] is None:
-        return Answer(code=None, cannot_assess=True, reason=_text(entry.get("explanation")))
-    texts = {name: "" for name, field in part.eval_fields.items() if isinstance(field, TextField)}
-    return part.read({**texts, **entry})
-
-
-def _listed(given: Json, name: str, faults: list[str]) -> Sequence[Json]:
-    if given is None:
-        return ()
-    if isinstance(given, list | tuple):
-        return given
-    faults.append(f"{name} is {shortened(given)}; give a list")
-    return ()
-
-
-def _texts(given: Json, faults: list[str]) -> list[str]:
-    return [text for text in map(_text, _listed(given, "suggestions", faults)) if text]
-
-
-def _text(given: Json) -> str:
-    return given.strip() if isinstance(given, str) else ""
+    if isinstance(entry, Mapping) and "score" in entry and entry["score"] is None:
+        return Answer(code=None, cannot_assess=True, reason=plain_text(entry.get("explanation")))
+    return part.read(entry)

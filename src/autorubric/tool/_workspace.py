@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError
-from autorubric.tool._paths import LONGEST_PATH, SYSTEM_FOLDERS, UNKNOWN, named_paths
+from autorubric.tool._paths import LONGEST_PATH, SYSTEM_FOLDERS, UNKNOWN, named_paths, views
 
 OUTSIDE: Final = "outside workspace_root"
 """What stands in the place of a location outside the workspace."""
@@ -114,12 +114,15 @@ class Workspace:
             return None
         # What the web calls a path is none of the workspace's.
         local = self._without_root(_URL.sub(" ", location).strip())
+        inside = all(self._words_are_inside(_URL.sub(" ", view).strip()) for view in views(local))
+        inside = inside and next(self._outside(local, unknown=True), None) is None
+        return location if inside else OUTSIDE
+
+    def _words_are_inside(self, local: str) -> bool:
         tokens = _TOKEN.findall(local)
         words = [local, *tokens, *(part for token in tokens for part in token.split(":"))]
         # What begins with a slash is looked for in the whole, where more is known of it.
-        inside = all(self._word_is_inside(word) for word in words if word[:1] not in ("", "/", "\\"))
-        inside = inside and next(self._outside(local, unknown=True), None) is None
-        return location if inside else OUTSIDE
+        return all(self._word_is_inside(word) for word in words if word[:1] not in ("", "/", "\\"))
 
     def _word_is_inside(self, word: str) -> bool:
         # Without the lines that follow it, and with them: a file may be called so.

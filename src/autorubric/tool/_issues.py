@@ -1,0 +1,144 @@
+"""Issues and suggestions of a reply: what is unambiguous is normalised, the rest is left out with a note."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, get_args
+
+from autorubric._files import shortened
+from autorubric.tool._response import Issue, Severity
+from autorubric.values import Json
+
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+"""Severities from the mildest to the gravest."""
+
+_SYNONYMS: Final[Mapping[str, Severity]] = {
+    **{one: one for one in SEVERITIES},
+    **dict.fromkeys(("minor", "trivial", "cosmetic"), "low"),
+    "moderate": "medium",
+    **dict.fromkeys(("major", "severe", "serious"), "high"),
+    **dict.fromkeys(("blocker", "fatal"), "critical"),
+}
+_LONGEST_LOCATION: Final = 500
+_NOT_IN_NAMES: Final = re.compile(r"[\W_]+")
+
+
+class Names:
+    """The names of a request's criteria, found by spellings that differ in case, blanks or punctuation alone.
+
+    Args:
+        names: The names.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._by_key: dict[str, str | None] = {}
+        for name in self.names:
+            key = _key(name)
+            self._by_key[key] = None if key in self._by_key else name
+
+    def find(self, given: Json) -> str | None:
+        """The name that a spelling means; None where it means none, or could mean several."""
+        if not isinstance(given, str):
+            return None
+        return given if given in self.names else self._by_key.get(_key(given))
+
+
+def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...]:
+    """Return the issues of a reply in its order.
+
+    Args:
+        given: The reply's `issues`.
+        names: The criteria asked for.
+        notes: Receives a note for each issue that is left out.
+    """
+    if isinstance(given, Mapping):
+        given = [given]
+    return tuple(_issues(_listed(given, "issues", notes), names, notes))
+
+
+def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
+    """Return the suggestions of a reply; `notes` receives a note for each that is left out."""
+    texts = []
+    for number, one in enumerate(
+        _listed([given] if isinstance(given, str) else given, "suggestions", notes), 1
+    ):
+        if isinstance(one, str):
+            texts.append(one.strip())
+        else:
+            notes.append(f"suggestion {number} left out: {shortened(one)} is not a text")
+    return tuple(filter(None, texts))
+
+
+def plain_text(given: Json) -> str:
+    """A text without the blanks around it; empty for anything else."""
+    return given.strip() if isinstance(given, str) else ""
+
+
+def most_severe(issues: Sequence[Issue], most: int) -> tuple[Issue, ...]:
+    """The issues without those that are too many for one criterion, the least severe first to go."""
+    ranked = sorted(range(len(issues)), key=lambda at: -SEVERITIES.index(issues[at].severity))
+    kept: set[int] = set()
+    counts: dict[str, int] = {}
+    for at in ranked:
+        name = issues[at].criterion
+        if counts.get(name, 0) < most:
+            counts[name] = counts.get(name, 0) + 1
+            kept.add(at)
+    return tuple(issue for at, issue in enumerate(issues) if at in kept)
+
+
+def _issues(entries: Sequence[Json], names: Names, notes: list[str]) -> Iterator[Issue]:
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, Mapping):
+            notes.append(f"issue {number} left out: {shortened(entry)} is not an object")
+            continue
+        description = plain_text(entry.get("description"))
+        severity = _SYNONYMS.get(plain_text(entry.get("severity")).casefold())
+        name = _criterion(entry, names)
+        if not description:
+            notes.append(f"issue {number} left out: it has no description")
+        elif name is None:
+            named = shortened(entry.get("criterion"))
+            notes.append(f"issue {number} left out: criterion {named} was not asked for: {description}")
+        elif severity is None:
+            found = shortened(entry.get("severity"))
+            allowed = ", ".join(SEVERITIES)
+            notes.append(
+                f"issue {number} ({name}) left out: severity {found} is not one of {allowed}: {description}"
+            )
+        else:
+            yield Issue(
+                criterion=name,
+                severity=severity,
+                location=_location(entry.get("location")),
+                description=description,
+                suggestion=plain_text(entry.get("suggestion")) or None,
+            )
+
+
+def _criterion(entry: Mapping[str, Json], names: Names) -> str | None:
+    if entry.get("criterion") is None and len(names.names) == 1:
+        return names.names[0]
+    return names.find(entry.get("criterion"))
+
+
+def _location(given: Json) -> str | None:
+    """Where an issue is; a bare number is a line."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return f"line {given}"
+    return plain_text(given)[:_LONGEST_LOCATION] or None
+
+
+def _listed(given: Json, name: str, notes: list[str]) -> Sequence[Json]:
+    if given is None:
+        return ()
+    if isinstance(given, list | tuple):
+        return given
+    notes.append(f"{name} left out: {shortened(given)} is not a list")
+    return ()
+
+
+def _key(name: str) -> str:
+    return _NOT_IN_NAMES.sub("", name).casefold()
