@@ -137,10 +137,11 @@ SESSIONS = pytest.mark.parametrize("session_over", [over_stdio, over_http], ids=
 
 
 def line(result: CallToolResult) -> str:
-    """The text of a result."""
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
+    """The summary line of a result, whose other text is its structured content as JSON."""
+    summary, data = result.content
+    assert isinstance(summary, TextContent) and isinstance(data, TextContent)
+    assert json.loads(data.text) == result.structuredContent
+    return summary.text
 
 
 async def cancelled(
@@ -185,6 +186,8 @@ async def test_a_session(session_over: Any, folder: Path, openai_server: OpenAIS
         assert not done.isError
         assert line(done) == "✓ 8/10 · 1 issue · 2 suggestions"
         assert done.structuredContent["overall_score"] == 8
+        shown = "".join(one.text for one in done.content if isinstance(one, TextContent))
+        assert str(REPLY["issues"][0]["description"]) in shown and "It adds up." in shown
         jsonschema.validate(done.structuredContent, critique.outputSchema)
         # Signs of life stand between the steps; on a busy machine there may be some.
         assert [one[:2] for one in heard if one[0] == int(one[0])] == [(1, 3), (2, 3), (3, 3)]
@@ -524,6 +527,50 @@ def test_a_web_page_gets_nothing(folder: Path) -> None:
         for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
             refused = httpx.post(url, headers={**accept, **headers}, json=body, **PATIENT)
             assert refused.status_code in (403, 421)
+
+
+MALFORMED = [
+    (b"", -32700),
+    (b"{", -32700),
+    (b'{"id": NaN}', -32700),
+    (b"\xff{}", -32700),
+    (b'{"jsonrpc": "2.0", "id": 3, "method": "\\ud800"}', -32700),
+    (b"[" * 100_000, -32700),
+    (b"1" * 5_000, -32700),
+    (b'{"id": 1, "id": 2}', -32700),
+    (b"5", -32600),
+    (b"[]", -32600),
+    (b'{"jsonrpc": "2.0", "id": null, "method": "tools/list"}', -32600),
+    (b'{"jsonrpc": "2.0", "id": 1.5, "method": "tools/list"}', -32600),
+    (b'{"jsonrpc": "2.0", "id": true, "method": "tools/list"}', -32600),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": 5}', -32602),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": "x"}', -32602),
+]
+
+
+def test_a_malformed_body_is_refused(folder: Path) -> None:
+    """A body that is no message gets a 400 with a JSON-RPC error, and the server logs no traceback."""
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    command = [sys.executable, "-c", MAIN, "mcp", "--http", "--port", "0", "--config", "providers.json"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment(), stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stderr is not None
+        try:
+            url = process.stderr.readline().split()[-1]
+            for body, code in MALFORMED:
+                refused = httpx.post(url, headers=headers, content=body, **PATIENT)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (400, code), body[:60]
+
+            client = {"name": "test", "version": "1"}
+            params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+            first = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params}
+            answer = httpx.post(url, headers=headers, json=first, **PATIENT)
+            assert answer.status_code == 200 and '"id":7,' in answer.text
+        finally:
+            process.terminate()
+            _, logged = process.communicate(timeout=120)
+    assert "Traceback" not in logged and "Error" not in logged
 
 
 @pytest.mark.parametrize("host", ["127.0.0.2", "::1", "localhost"])

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hmac
 import ipaddress
+import json
 import math
 import os
 import socket
@@ -26,11 +27,13 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from autorubric._files import parse_structured
 from autorubric._version import VERSION
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, FileError
 from autorubric.integrations._mcp_calls import ToolServer
 from autorubric.integrations._mcp_tools import TOOLS, ServedTool
 from autorubric.tool import Progress
@@ -123,8 +126,10 @@ async def _called(
         told = types.TextContent(type="text", text=f"no tool {params.name!r}; there are {', '.join(_TOOLS)}")
         return types.CallToolResult(content=[told], isError=True)
     outcome = await tool.call(tools, params.arguments or {}, on_progress)
+    # The protocol asks for the JSON as text too: a client may show a model nothing but text.
+    texts = (outcome.line, json.dumps(outcome.content, ensure_ascii=False))
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=outcome.line)],
+        content=[types.TextContent(type="text", text=text) for text in texts],
         structuredContent=dict(outcome.content),
         isError=not outcome.ok,
     )
@@ -256,10 +261,55 @@ def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
         elif token is not None and not _has_token(scope, token):
             headers = {"WWW-Authenticate": "Bearer"}
             await PlainTextResponse("Unauthorized", status_code=401, headers=headers)(scope, receive, send)
+        elif scope["method"] == "POST":
+            await _post(app, scope, receive, send)
         else:
             await app(scope, receive, send)
 
     return check
+
+
+async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Has the application handle a request whose body can be a JSON-RPC message; refuses any other.
+
+    The SDK fails on some bodies with an exception of its own and takes others for what they are not.
+    """
+    try:
+        body = await Request(scope, receive).body()
+    except ClientDisconnect:
+        return
+    fault = _body_fault(body)
+    if fault is not None:
+        code, message = fault
+        error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+        await JSONResponse(error, status_code=400)(scope, receive, send)
+        return
+    is_read = False
+
+    async def replay() -> Message:
+        nonlocal is_read
+        if is_read:
+            return await receive()
+        is_read = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    await app(scope, replay, send)
+
+
+def _body_fault(body: bytes) -> tuple[int, str] | None:
+    """The JSON-RPC error code and the message for a body that cannot be a message; None where it can."""
+    try:
+        message = parse_structured(body.decode("utf-8"), "json").data
+    except UnicodeDecodeError as error:
+        return types.PARSE_ERROR, f"Parse error: the body is not UTF-8: {error.reason} at byte {error.start}"
+    except FileError as error:
+        return types.PARSE_ERROR, f"Parse error: {error.faults[0].message}"
+    if not isinstance(message, dict):
+        return types.INVALID_REQUEST, "Invalid request: the body is not a JSON object"
+    key = message.get("id", 0)
+    if isinstance(key, bool) or not isinstance(key, str | int):
+        return types.INVALID_REQUEST, "Invalid request: the id is neither a string nor an integer"
+    return None
 
 
 def _has_token(scope: Scope, token: str) -> bool:

@@ -79,7 +79,7 @@ class GradeArguments(_Arguments):
     @field_validator("text", "query", "reference")
     @classmethod
     def _check_size(cls, text: str | None) -> str | None:
-        if text is not None and len(text.encode("utf-8")) > MOST_BYTES:
+        if text is not None and len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
             raise ValueError("it exceeds the maximum size (500KB)")
         return text
 
