@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +16,13 @@ from autorubric import (
     QuantitativeCriteria,
     Rubric,
     RubricThreshold,
+    Strategy,
 )
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.strategy import SampledEvaluation
 from autorubric.values import TokenUsage
 from tests.doubles import in_loop
-from tests.strategy.drafts import run
+from tests.strategy.drafts import from_list, run
 from tests.strategy.judges import LOST, SampleJudge, TextJudge
 
 
@@ -85,7 +88,7 @@ async def test_without_a_cost_the_winner_is_verified_again() -> None:
     criteria = QualitativeCriteria("Good?", SampleJudge([True, True, True, False]), 2, 1, 2)
     result = await run(["a"], verify=criteria, reevaluate=2)
     assert result.reevaluation is not None
-    assert (result.winner, result.reevaluation.verified, result.reevaluated_cost) == ("a", False, None)
+    assert (result.winner, result.reevaluation.verified, result.reevaluated_cost) == (None, False, None)
     bare = await run(["a"], reevaluate=2)
     assert bare.reevaluation is not None
     assert bare.reevaluation.error == "the strategy has neither cost nor verify"
@@ -151,14 +154,49 @@ async def test_a_rubric_judged_in_part_stands_behind_one_judged_whole() -> None:
 
 @in_loop
 async def test_verify_and_cost_are_both_asked_anew() -> None:
-    """A winner that passed by luck is told, beside what it costs on fresh votes."""
+    """A candidate that passed by luck is reported, with what it costs on fresh votes, and is no winner."""
     verify = QualitativeCriteria("Good?", SampleJudge(["yes", "no", "no"]))
     cost = QuantitativeCriteria("Long?", SampleJudge([1, 7, 9]))
     result = await run(["a"], verify=verify, cost=cost, reevaluate=2)
     again = result.reevaluation
     assert again is not None
-    assert (result.winner, again.verified, again.cost, again.error) == ("a", False, 8.0, None)
+    assert (result.winner, again.verified, again.cost, again.error) == (None, False, 8.0, None)
+    assert (result.winner_number, result.cost, again.candidate) == (None, None, 0)
+    assert result.candidates[again.candidate].verified
     assert [one.value for one in again.evaluations if isinstance(one, SampledEvaluation)] == [False, 8.0]
+
+
+@in_loop
+async def test_a_winner_that_cannot_be_verified_again_stays() -> None:
+    """Where too few of the fresh votes count, nothing speaks against the winner; the error says so."""
+    verify = QualitativeCriteria("Good?", SampleJudge(["yes", LOST, LOST]))
+    result = await run(["a"], verify=verify, reevaluate=2)
+    assert result.reevaluation is not None
+    assert (result.winner, result.reevaluation.verified) == ("a", None) and result.reevaluation.error
+
+
+@in_loop
+async def test_a_result_is_json_data() -> None:
+    """Winner, candidates with their votes, hints and errors, the reevaluation and the spending are in it."""
+    verify = QualitativeCriteria("Good?", lambda asked: "yes" if asked.submission.text == "b" else "no")
+    rubric = Rubric([Criterion(name="true", requirement="It is true.")])
+    cost = RubricThreshold(rubric, CriterionGrader(judges=[lambda _: "MET"]), 0.5)
+    strategy = Strategy(verify, cost, max_iterations=1, num_candidates=2)
+    drafts = from_list([{"text": "a", "at": Path("x")}, "b"])
+    result = await strategy.run(drafts, "Write.", reevaluate=1, max_calls=9)
+    data = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert (data["winner"], data["winner_number"], data["cost"]) == ("b", 1, 0.0)
+    first, second = data["candidates"]
+    assert first["content"] == {"text": "a", "at": "x"} and first["verified"] is False
+    assert first["hints"][0]["criterion"] == "Good?"
+    assert second["verification"][0]["votes"][0]["value"] == 1.0
+    assert second["costing"][0]["reports"][0]["score"] == 1.0
+    assert (data["reevaluation"]["verified"], data["reevaluation"]["candidate"]) == (True, 1)
+    assert data["spending"] == {"calls": 0, "cost": 0.0, "reached": None} and data["stopped"] is None
+    assert set(data) == {
+        *("winner", "winner_number", "cost", "iterations", "fallback_used", "candidates"),
+        *("reevaluation", "stopped", "spending", "usage", "spent"),
+    }
 
 
 @in_loop

@@ -89,5 +89,5 @@ def test_a_sync_function_may_ask_criteria() -> None:
     strategy = Strategy(lambda code: eager.verify_sync(code), num_candidates=1)
     result = strategy.run_sync(lambda prompt: prompt, "p", reevaluate=1)
     assert result.reevaluation is not None
-    assert (result.winner, result.reevaluation.verified) == ("p", False)
+    assert (result.winner, result.reevaluation.verified) == (None, False)
     assert judge.asked[-1].sample == 2

@@ -366,6 +366,7 @@ async def strategies(grader: ar.Grader) -> None:
     assert_type(await strategy.run(iter(["A text."]), "Write."), ar.StrategyResult)
     assert_type(result.stopped, Literal["max_calls", "max_cost"] | None)
     assert_type(result, ar.StrategyResult)
+    assert_type(result.to_dict(), dict[str, Json])
     assert_type(result.candidates, tuple[ar.StrategyCandidate, ...])
     assert_type(ar.extract_code("```python\n1\n```"), str)
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from autorubric.graders import spend
 from autorubric.strategy._hints import Hint
 from autorubric.types import JudgeVote
-from autorubric.values import TokenUsage
+from autorubric.values import Json, TokenUsage
 
 T = TypeVar("T", bool, float)
 
@@ -60,6 +60,17 @@ class SampledEvaluation(Generic[T]):
     def cost(self) -> float | None:
         """US dollars of the samples whose cost is known; None where none is."""
         return spend(self.votes)[1]
+
+    def to_dict(self) -> dict[str, Json]:
+        """The record as JSON data."""
+        return {
+            "expression": self.expression,
+            "value": self.value,
+            "samples": list(self.samples),
+            "fallback_used": self.fallback_used,
+            "needed": self.needed,
+            "votes": [vote.to_dict() for vote in self.votes],
+        }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
         """What the candidate failed in; empty for a score, for one that passed, and for one not judged."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from autorubric.strategy._hints import Hint
-from autorubric.values import TokenUsage
+from autorubric.values import Json, TokenUsage
 
 
 class Evaluation(Protocol):
@@ -37,6 +37,10 @@ class Evaluation(Protocol):
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
         """What a candidate failed in; empty where it did not."""
+        ...
+
+    def to_dict(self) -> dict[str, Json]:
+        """The record as JSON data."""
         ...
 
 

@@ -1,15 +1,18 @@
-"""What a strategy came to: the winner, and everything that was tried."""
+"""The result of a strategy: the winner, and everything that was tried."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from autorubric.llm import Spending, SpendingLimitName
 from autorubric.strategy._hints import Hint
 from autorubric.strategy._ledger import Evaluation
-from autorubric.values import TokenUsage
+from autorubric.values import Json, TokenUsage
 
 Stage = Literal["generate", "verify", "cost"]
 """Where a candidate may fail."""
@@ -73,38 +76,71 @@ class StrategyCandidate:
         """Whether some evaluation's value stands for votes that did not come."""
         return any(one.fallback_used for one in (*self.verification, *self.costing))
 
+    def to_dict(self) -> dict[str, Json]:
+        """The candidate as JSON data."""
+        return {
+            "number": self.number,
+            "iteration": self.iteration,
+            "prompt": _json(self.prompt),
+            "content": _json(self.content),
+            "verified": self.verified,
+            "cost": self.cost,
+            "cost_fallback_used": self.cost_fallback_used,
+            "fallback_used": self.fallback_used,
+            "verification": [one.to_dict() for one in self.verification],
+            "costing": [one.to_dict() for one in self.costing],
+            "hints": [asdict(hint) for hint in self.hints],
+            "errors": [asdict(error) for error in self.errors],
+            "generation_usage": self.generation_usage.to_dict() if self.generation_usage else None,
+            "generation_spent": self.generation_spent,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluation:
-    """The winner judged again, on votes that had no part in choosing it.
+    """The best candidate judged again, on votes that had no part in choosing it.
 
     Attributes:
+        candidate: The candidate's number.
         votes: Fresh votes of each evaluation.
-        cost: By these votes; None where nothing gives a cost, or it cannot be told (`error` says why).
-        verified: Whether the winner passes by these votes; None where nothing verifies, or it cannot be told.
+        cost: By these votes; None where nothing gives a cost, or it is unknown (`error` says why).
+        verified: Whether the candidate passes by these votes; None where nothing verifies, or it is unknown.
         evaluations: The evaluations behind it, those of the verification first.
         error: What went wrong; None where nothing did.
     """
 
+    candidate: int
     votes: int
     cost: float | None = None
     verified: bool | None = None
     evaluations: tuple[Evaluation, ...] = ()
     error: str | None = None
 
+    def to_dict(self) -> dict[str, Json]:
+        """The reevaluation as JSON data."""
+        return {
+            "candidate": self.candidate,
+            "votes": self.votes,
+            "cost": self.cost,
+            "verified": self.verified,
+            "evaluations": [one.to_dict() for one in self.evaluations],
+            "error": self.error,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyResult:
-    """What a strategy came to.
+    """The result of a strategy.
 
     Attributes:
-        winner: The candidate chosen, as the generator gave it; None where none passed.
+        winner: The candidate chosen, as the generator gave it; None where none passed, or where the best one
+            did not pass again when it was reevaluated.
         cost: Its cost when it was chosen; None where nothing gives a cost. The least of several is lower than
             it would be on other votes.
         iterations: Rounds run.
         candidates: Every candidate of every round, in order.
         winner_number: The winner's number among them; None where none passed.
-        reevaluation: The winner judged again; None where not asked for, or there is no winner.
+        reevaluation: The best candidate judged again; None where not asked for, or no candidate passed.
         spending: Requests sent to models and what they cost, those that a limit cut off included, and the
             limit that left something out; None where there is no limit.
     """
@@ -129,7 +165,7 @@ class StrategyResult:
 
     @property
     def reevaluated_cost(self) -> float | None:
-        """The winner's cost on fresh votes; None where not asked for, or it cannot be told."""
+        """The best candidate's cost on fresh votes; None where not asked for, or it is unknown."""
         return None if self.reevaluation is None else self.reevaluation.cost
 
     @property
@@ -156,9 +192,40 @@ class StrategyResult:
         known = [one for one in (*made, *(e.cost for e in self._evaluations())) if one is not None]
         return sum(known) if known else None
 
+    def to_dict(self) -> dict[str, Json]:
+        """The result as JSON data; what is no JSON in candidates is given by its `str`."""
+        return {
+            "winner": _json(self.winner),
+            "winner_number": self.winner_number,
+            "cost": self.cost,
+            "iterations": self.iterations,
+            "fallback_used": self.fallback_used,
+            "candidates": [one.to_dict() for one in self.candidates],
+            "reevaluation": None if self.reevaluation is None else self.reevaluation.to_dict(),
+            "stopped": self.stopped,
+            "spending": None if self.spending is None else self.spending._asdict(),
+            "usage": self.usage.to_dict() if self.usage else None,
+            "spent": self.spent,
+        }
+
     def _evaluations(self) -> Iterator[Evaluation]:
         for candidate in self.candidates:
             yield from candidate.verification
             yield from candidate.costing
         if self.reevaluation is not None:
             yield from self.reevaluation.evaluations
+
+
+def _json(value: Any) -> Json:
+    """A value of the caller's as JSON data; anything that is none by its `str`."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping):
+        return {str(key): _json(held) for key, held in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [_json(held) for held in value]
+    return str(value)

@@ -16,7 +16,7 @@ from autorubric.strategy._hints import Hint
 from autorubric.strategy._ledger import current_ledger
 from autorubric.strategy._sampling import context_text, submission_of
 from autorubric.types import EnsembleCriterionReport, EnsembleEvaluationReport
-from autorubric.values import TokenUsage
+from autorubric.values import Json, TokenUsage
 
 _ROUNDING: Final = 1e-9
 
@@ -62,6 +62,16 @@ class RubricEvaluation:
         """US dollars of the votes whose cost is known; None where none is."""
         known = [report.completion_cost for report in self.reports if report.completion_cost is not None]
         return sum(known) if known else None
+
+    def to_dict(self) -> dict[str, Json]:
+        """The record as JSON data."""
+        return {
+            "score": self.score,
+            "min_score": self.min_score,
+            "value": self.value,
+            "fallback_used": self.fallback_used,
+            "reports": [report.to_dict() for report in self.reports],
+        }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
         """The score, and the criteria that cost some of it; empty where the score is reached."""

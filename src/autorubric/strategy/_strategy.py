@@ -85,7 +85,8 @@ class Strategy:
             prompt: What is wanted. After a failed round a text has the hints at its end.
             context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
             reevaluate: Fresh votes, with sample indices of their own, on which the criteria of `verify` and
-                of `cost` judge the winner again; a rubric is graded so often. 0 for none.
+                of `cost` judge the winner again; a rubric is graded so often. 0 for none. A candidate that
+                `verify` does not pass on these is not the winner, and the result has none.
             max_calls: Most requests that are sent to models, re-asked and retried ones included. One that
                 there is no room for is not sent: its candidate has an error, the others are finished, the
                 winner is chosen of those, no further round and no reevaluation begins, and the result says
@@ -109,10 +110,15 @@ class Strategy:
                 return result
             reached = limits.reached(result)
             if reached is not None:
-                again = Reevaluation(votes=reevaluate, error=limits.told(reached))
+                again = Reevaluation(
+                    candidate=result.winner_number, votes=reevaluate, error=limits.told(reached)
+                )
             else:
-                again = await self._again(result.winner, context, reevaluate)
-        return replace(result, reevaluation=again, spending=limits.spending(reached))
+                again = await self._again(result.candidates[result.winner_number], context, reevaluate)
+        result = replace(result, reevaluation=again, spending=limits.spending(reached))
+        if again.verified is False:
+            return replace(result, winner=None, cost=None, winner_number=None)
+        return result
 
     def run_sync(
         self,
@@ -214,19 +220,22 @@ class Strategy:
     def _hints_of(self, made: Sequence[StrategyCandidate]) -> tuple[Hint, ...]:
         return () if self.hints == "none" else tuple(hint for one in made for hint in one.hints)
 
-    async def _again(self, winner: Any, context: Any, votes: int) -> Reevaluation:
+    async def _again(self, best: StrategyCandidate, context: Any, votes: int) -> Reevaluation:
         if self._verify is None and self._cost is None:
-            return Reevaluation(votes=votes, error="the strategy has neither cost nor verify")
+            told = "the strategy has neither cost nor verify"
+            return Reevaluation(candidate=best.number, votes=votes, error=told)
         checked, costed = await asyncio.gather(
-            _fresh(self._verify, winner, context, votes), _fresh(self._cost, winner, context, votes)
+            _fresh(self._verify, best.content, context, votes),
+            _fresh(self._cost, best.content, context, votes),
         )
-        told = [fault for fault in (_fault(checked), _fault(costed)) if fault is not None]
+        faults = [fault for fault in (_fault(checked), _fault(costed)) if fault is not None]
         return Reevaluation(
+            candidate=best.number,
             votes=votes,
             verified=_trusted(checked),
             cost=_trusted(costed),
             evaluations=(*checked.evaluations, *costed.evaluations),
-            error="; ".join(dict.fromkeys(told)) or None,
+            error="; ".join(dict.fromkeys(faults)) or None,
         )
 
 
