@@ -362,6 +362,7 @@ if TYPE_CHECKING:
         ScaleType as ScaleType,
         Submission as Submission,
         TokenUsage as TokenUsage,
+        VerdictCounts as VerdictCounts,
     )
 
 _NAMES = {
@@ -442,7 +443,8 @@ _NAMES = {
         "EnsembleCriterionReport", "EnsembleEvaluationReport", "EvaluationReport", "JudgeVote",
         "LengthPenalty", "MultiChoiceJudgeVote", "MultiChoiceVerdict", "PenaltyType", "RubricGroup",
     ),
-    "values": ("Answer", "CriterionVerdict", "Level", "ScaleType", "Submission", "TokenUsage"),
+    "values": ("Answer", "CriterionVerdict", "Level", "ScaleType", "Submission", "TokenUsage",
+               "VerdictCounts"),
     "critique": (
         "TeacherPrompt", "TeacherReply", "generate_critiques", "generate_critiques_async",
         "load_critique_prompt_template", "load_critique_schema", "refine", "refine_async", "resolve_evidence",

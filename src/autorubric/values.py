@@ -75,6 +75,68 @@ _counts_of = attrgetter(*TokenUsage.__slots__)
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictCounts:
+    """Verdicts by outcome, one verdict per item, criterion, judge and sample; adds with `+`.
+
+    `asked` is always `answered + abstained + lost + assumed`. Votes that were skipped because they could no
+    longer matter are not counted.
+
+    Attributes:
+        asked: Verdicts that judges were asked for.
+        answered: Verdicts with an answer.
+        abstained: Verdicts of CANNOT_ASSESS or NA.
+        lost: Verdicts without a usable reply, which count nowhere: the judge failed, or its reply could not
+            be read and is excluded.
+        assumed: Verdicts whose reply could not be read and which count as the conservative answer.
+        lost_cause: Error of the first lost verdict; None where none was lost.
+        assumed_cause: Error of the first assumed verdict; None where none was assumed.
+    """
+
+    asked: int = 0
+    answered: int = 0
+    abstained: int = 0
+    lost: int = 0
+    assumed: int = 0
+    lost_cause: str | None = None
+    assumed_cause: str | None = None
+
+    @property
+    def missing_share(self) -> float | None:
+        """Share of the verdicts that were lost or assumed, on [0, 1]; None where none was asked for."""
+        return (self.lost + self.assumed) / self.asked if self.asked else None
+
+    def __add__(self, other: VerdictCounts) -> VerdictCounts:
+        if not isinstance(other, VerdictCounts):
+            return NotImplemented
+        return VerdictCounts(
+            asked=self.asked + other.asked,
+            answered=self.answered + other.answered,
+            abstained=self.abstained + other.abstained,
+            lost=self.lost + other.lost,
+            assumed=self.assumed + other.assumed,
+            lost_cause=self.lost_cause or other.lost_cause,
+            assumed_cause=self.assumed_cause or other.assumed_cause,
+        )
+
+    def to_dict(self) -> dict[str, Json]:
+        """The counts and causes as JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def messages(self) -> list[str]:
+        """One line for each kind of missing verdict, with its first cause; empty where none is missing."""
+        found = []
+        if self.lost:
+            found.append(f"{self.lost} of {self.asked} verdicts were lost; first cause: {self.lost_cause}")
+        if self.assumed:
+            found.append(
+                f"{self.assumed} of {self.asked} verdicts were assumed: the reply could not be read and "
+                f"counts as the conservative answer; first cause: {self.assumed_cause}"
+            )
+        return found
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a criterion read from one reply, from one truth label, or decided from votes.
 

@@ -159,6 +159,7 @@ async def grading(grader: ar.Grader) -> None:
     assert_type(report.report, list[ar.EnsembleCriterionReport])
     assert_type(report.judge_scores, dict[str, float | None])
     assert_type(report.token_usage, ar.TokenUsage | None)
+    assert_type(report.verdicts, ar.VerdictCounts)
     base: ar.EvaluationReport = report
     criterion: ar.CriterionReport = base.report[0]
     assert_type(criterion.decision, ar.Decision)

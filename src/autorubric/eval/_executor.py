@@ -153,7 +153,13 @@ async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> Grad
     except BudgetError:
         raise
     except AutorubricError as failure:
-        outcome = {"error": f"{type(failure).__name__}: {failure}", "raised": True}
+        return GradedItem.of_error(
+            work.task,
+            work.position,
+            f"{type(failure).__name__}: {failure}",
+            votes_cast=heard.votes,
+            duration_seconds=time.perf_counter() - clock,
+        )
     return GradedItem(
         item_id=work.task.item_id,
         position=work.position,

@@ -10,10 +10,11 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
 from autorubric._frozen import quickly_made
-from autorubric.values import TokenUsage
+from autorubric.values import TokenUsage, VerdictCounts
 
 if TYPE_CHECKING:
     from autorubric.dataset import DataItem
+    from autorubric.reporting import GradingTask
     from autorubric.types import EnsembleEvaluationReport
 
 _CHUNK: Final = 1 << 14
@@ -50,13 +51,14 @@ class GradedItem:
         error: Why there is no score; None where there is one.
         raised: Whether grading raised, so that there is no report.
         partial: What could not be judged, where there is a score all the same.
-        lost: Whether a vote failed for want of a reply.
+        lost: Whether a vote failed without a reply, so that it is worth asking again.
         votes_cast: Votes cast now, beside those that were stored.
         duration_seconds: Seconds that grading took.
         length_penalty: What was taken off for length.
         tokens: Tokens of its votes; None where none was counted.
         cost: US dollars of those of its votes whose cost is known; None where none is.
         calls_saved: Votes that were not asked for, since they could no longer matter.
+        verdicts: Its verdicts by outcome; None in lines of versions that did not count them.
     """
 
     item_id: str
@@ -72,6 +74,45 @@ class GradedItem:
     tokens: TokenUsage | None = None
     cost: float | None = None
     calls_saved: int = 0
+    verdicts: VerdictCounts | None = None
+
+    @classmethod
+    def of_error(
+        cls,
+        task: GradingTask,
+        position: int,
+        error: str,
+        *,
+        votes_cast: int = 0,
+        duration_seconds: float = 0.0,
+    ) -> GradedItem:
+        """An item whose grading raised: one verdict per criterion counts as lost."""
+        n_criteria = len(task.rubric.names)
+        return cls(
+            item_id=task.item_id,
+            position=position,
+            error=error,
+            raised=True,
+            votes_cast=votes_cast,
+            duration_seconds=duration_seconds,
+            verdicts=VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=error),
+        )
+
+    @property
+    def partly_scored(self) -> bool:
+        """Whether the item has a score although a verdict behind it was lost."""
+        return is_partly_scored(self.score, self.verdicts, self.partial)
+
+
+def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partial: str | None) -> bool:
+    """Whether an item has a score although a verdict behind it was lost.
+
+    Args:
+        score: Its score.
+        verdicts: Its verdicts by outcome; where they were not counted, `partial` decides.
+        partial: What could not be judged.
+    """
+    return score is not None and (verdicts.lost > 0 if verdicts is not None else partial is not None)
 
 
 @dataclass(kw_only=True)
@@ -82,18 +123,24 @@ class Tally:
         scores: Sum of the scores.
         scored: Items with a score.
         failed: Items without.
+        partly_scored: Items with a score although a verdict behind it was lost.
         tokens: Tokens; None where none was counted.
         cost: US dollars of what has a known cost; None where nothing has.
         calls_saved: Votes that were not asked for, since they could no longer matter.
         durations: Seconds that each item took.
+        verdicts: Verdicts by outcome, of the items that have counts.
+        uncounted: Items without counts of verdicts, written by earlier versions.
     """
 
     scores: float = 0.0
     scored: int = 0
     failed: int = 0
+    partly_scored: int = 0
     tokens: TokenUsage | None = None
     cost: float | None = None
     calls_saved: int = 0
+    verdicts: VerdictCounts = field(default_factory=VerdictCounts)
+    uncounted: int = 0
     durations: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, item: Mapping[str, Any]) -> None:
@@ -109,6 +156,12 @@ class Tally:
             self.cost = cost + (self.cost or 0.0)
         self.calls_saved += item["calls_saved"]
         self.durations.append(item["duration_seconds"])
+        counts = item["verdicts"]
+        if counts is None:
+            self.uncounted += 1
+        else:
+            self.verdicts = self.verdicts + counts
+        self.partly_scored += is_partly_scored(score, counts, item["partial"])
 
     @property
     def mean_score(self) -> float | None:
@@ -123,11 +176,12 @@ def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
         "score": report.score,
         "error": report.error if report.score is None else None,
         "partial": report.error if report.score is not None else None,
-        "lost": any(vote.lost for vote in votes),
+        "lost": any(vote.without_reply for vote in votes),
         "length_penalty": report.length_penalty,
         "tokens": report.token_usage,
         "cost": report.completion_cost,
         "calls_saved": report.calls_saved,
+        "verdicts": report.verdicts,
     }
 
 

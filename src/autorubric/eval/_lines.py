@@ -40,7 +40,7 @@ from pydantic_core.core_schema import (
 from autorubric._files import compact_json
 from autorubric._frozen import quickly_made
 from autorubric.eval._items import GradedItem
-from autorubric.values import Json, TokenUsage
+from autorubric.values import Json, TokenUsage, VerdictCounts
 
 if TYPE_CHECKING:
     from autorubric.types import JudgeVote
@@ -120,6 +120,8 @@ def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
     item["votes"] = tuple(item["votes"])
     if item["tokens"] is not None:
         item["tokens"] = TokenUsage(**item["tokens"])
+    if item["verdicts"] is not None:
+        item["verdicts"] = VerdictCounts(**item["verdicts"])
     return item, seal
 
 

@@ -98,7 +98,7 @@ def reopen(
         timing_stats=EvalTimingStats.of(results.tally.durations, (ended - started).total_seconds()),
         started_at=started,
         completed_at=ended,
-        notices=(*index.notices, *results.notices, *unfinished, *missing),
+        notices=(*index.notices, *results.notices, *results.messages(), *unfinished, *missing),
     )
 
 

@@ -12,7 +12,7 @@ from autorubric.dataset import RubricDataset
 from autorubric.eval._items import EvalTimingStats, ItemResult
 from autorubric.eval._reopen import StoredRun, reopen
 from autorubric.eval._results import StoredResults, View
-from autorubric.values import TokenUsage
+from autorubric.values import TokenUsage, VerdictCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +69,26 @@ class EvalResult:
     def failed_items(self) -> int:
         """Items without a score."""
         return self.item_results.tally.failed
+
+    @property
+    def partly_scored_items(self) -> int:
+        """Items with a score although a verdict behind it was lost."""
+        return self.item_results.tally.partly_scored
+
+    @property
+    def verdicts(self) -> VerdictCounts:
+        """Verdicts asked for, answered, abstained, lost and assumed, with the first cause of each loss."""
+        return self.item_results.verdicts
+
+    @property
+    def n_verdicts_lost(self) -> int:
+        """Verdicts without a usable reply, which count nowhere."""
+        return self.verdicts.lost
+
+    @property
+    def n_verdicts_assumed(self) -> int:
+        """Verdicts whose reply could not be read and which count as the conservative answer."""
+        return self.verdicts.assumed
 
     @property
     def errors(self) -> list[tuple[int, str]]:
@@ -211,13 +231,20 @@ class EvalResult:
         from autorubric._blocks import ScalarBlock, TextBlock
 
         cost, usage = self.total_completion_cost, self.total_token_usage
+        verdicts = self.verdicts
         figures = ScalarBlock(
             title=f"Run {self.experiment_name}",
             figures=(
                 ("items", self.total_items),
                 ("with a score", self.successful_items),
+                ("partly scored", self.partly_scored_items),
                 ("without a score", self.failed_items),
                 ("mean score", self.item_results.tally.mean_score),
+                ("verdicts asked for", verdicts.asked),
+                ("verdicts answered", verdicts.answered),
+                ("verdicts abstained", verdicts.abstained),
+                ("verdicts lost", verdicts.lost),
+                ("verdicts assumed", verdicts.assumed),
                 ("tokens", usage.total_tokens if usage else None),
                 ("cost in US dollars", cost),
                 *((("votes left out", self.calls_saved),) if self.calls_saved else ()),

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from autorubric.dataset import RubricDataset
 from autorubric.eval._index import RunIndex
-from autorubric.eval._items import ItemResult, Tally, outcome_of
+from autorubric.eval._items import GradedItem, ItemResult, Tally, outcome_of
 from autorubric.eval._lines import StoredItem
 from autorubric.eval._notices import Notices
 from autorubric.eval._standing import StandingVotes, grading_task
 from autorubric.reporting import GradingTask, Votes
+from autorubric.values import VerdictCounts
 
 if TYPE_CHECKING:
     from autorubric.types import EnsembleEvaluationReport
@@ -130,6 +131,30 @@ class StoredResults(View[ItemResult]):
         for line in self.lines():
             tally.add(line.fields())
         return tally
+
+    @cached_property
+    def verdicts(self) -> VerdictCounts:
+        """Verdicts of all items by outcome; those of items without counts are read from the stored votes."""
+        counts = self.tally.verdicts
+        if not self.tally.uncounted:
+            return counts
+        for line in [line for line in self.lines() if line.verdicts is None]:
+            counts += self._counts_of(line)
+        return counts
+
+    def _counts_of(self, line: StoredItem) -> VerdictCounts:
+        if not line.raised:
+            return self._report(line.position, line, Notices())[0].verdicts
+        task = grading_task(self._dataset, line.position)
+        return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
+
+    def messages(self) -> list[str]:
+        """What to report of lost and assumed verdicts, without reading any vote."""
+        tally = self.tally
+        if not tally.uncounted:
+            return tally.verdicts.messages()
+        n_items = sum(line.lost or line.raised or line.partial is not None for line in self.lines())
+        return [f"verdicts were lost or assumed on {n_items} items"] if n_items else []
 
     def scores(self) -> list[float | None]:
         """The score of each item, in the dataset's order."""

@@ -160,7 +160,7 @@ class EvalRunner:
             completed_at=completed_at,
             experiment_name=opened.name,
             experiment_dir=opened.store.path,
-            notices=tuple(opened.notices),
+            notices=(*opened.notices, *results.messages()),
             stopped=stopped,
         )
 
@@ -169,10 +169,12 @@ class EvalRunner:
         return StoredResults(opened.index, opened.dataset, opened.standing, build, unfinished=False)
 
     def _maybe_fail_fast(self, opened: OpenRun, done: GradedItem) -> None:
-        if done.error is not None and self.config.fail_fast:
-            raise ItemFailedError(
-                f"item {done.item_id!r} failed: {done.error}. {self._how_to_resume(opened)}"
-            )
+        if not self.config.fail_fast or (done.error is None and not done.partly_scored):
+            return
+        what = f"failed: {done.error}"
+        if done.error is None and done.verdicts is not None:
+            what = f"is partly scored: {'; '.join(done.verdicts.messages())}"
+        raise ItemFailedError(f"item {done.item_id!r} {what}. {self._how_to_resume(opened)}")
 
     def _stopped(self, opened: OpenRun, status: str) -> None:
         opened.manifest.update(status=status, completed_at=datetime.now(UTC).isoformat())

@@ -127,7 +127,7 @@ class _Piece:
             return self.work
         stored = {name: list(votes) for name, votes in self.work.stored.items()}
         for event in self.told:
-            if not event.vote.lost:
+            if not event.vote.without_reply:
                 stored.setdefault(event.criterion, []).append(event.vote)
         return replace(self.work, stored=stored)
 
@@ -304,12 +304,11 @@ class _Crew:
 
 
 def _given_up(piece: _Piece) -> GradedItem:
-    return GradedItem(
-        item_id=piece.work.task.item_id,
-        position=piece.work.position,
+    return GradedItem.of_error(
+        piece.work.task,
+        piece.work.position,
+        f"RunError: {piece.deaths} worker processes died while they graded it",
         votes_cast=len(piece.told),
-        error=f"RunError: {piece.deaths} worker processes died while they graded it",
-        raised=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -27,7 +28,7 @@ from autorubric.types import (
     JudgeVote,
     RubricGroup,
 )
-from autorubric.values import TokenUsage
+from autorubric.values import TokenUsage, VerdictCounts
 
 
 def build_report(
@@ -60,6 +61,7 @@ def build_report(
         token_usage=usage,
         completion_cost=cost,
         error=_what_failed(reports, scored),
+        verdicts=_count_verdicts(reports, policy),
         judge_scores=_judge_scores(task.rubric.root, reports, policy, penalty, scored),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
@@ -71,6 +73,29 @@ def _facing_report(
     facing = criterion.facing(task.submission)
     report = criterion_report(facing, votes, policy)
     return report if facing is criterion else replace(report, criterion=criterion)
+
+
+def _count_verdicts(reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy) -> VerdictCounts:
+    outcomes: Counter[str] = Counter()
+    causes: dict[str, str] = {}
+    assumes = policy.aggregation.on_failure == "conservative"
+    for report in reports:
+        for vote in report.votes:
+            if vote.status != "failed":
+                outcomes[vote.status] += 1
+                continue
+            kind = "assumed" if assumes and vote.unreadable and report.criterion.measures else "lost"
+            outcomes[kind] += 1
+            causes.setdefault(kind, f"{vote.judge_id}: {vote.error}")
+    return VerdictCounts(
+        asked=outcomes.total() - outcomes["not_asked"],
+        answered=outcomes["answered"],
+        abstained=outcomes["abstained"],
+        lost=outcomes["lost"],
+        assumed=outcomes["assumed"],
+        lost_cause=causes.get("lost"),
+        assumed_cause=causes.get("assumed"),
+    )
 
 
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:

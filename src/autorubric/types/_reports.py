@@ -10,7 +10,7 @@ from autorubric._frozen import quickly_made
 from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.types._decision import Decision, DecisionStatus
 from autorubric.types._votes import JudgeVote, position_inconsistent
-from autorubric.values import CriterionVerdict, Json, TokenUsage
+from autorubric.values import CriterionVerdict, Json, TokenUsage, VerdictCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,12 @@ class EnsembleCriterionReport:
 
     @property
     def status(self) -> DecisionStatus:
-        """What became of the criterion."""
-        return self.decision.status
+        """Outcome of the criterion.
+
+        `failed` also where the answer is an assumed one: no vote has an answer, and unreadable replies count
+        as the conservative answer (see `decision`).
+        """
+        return "failed" if self.decision.assumed else self.decision.status
 
     @property
     def tie(self) -> bool:
@@ -189,6 +193,7 @@ class EvaluationReport:
         token_usage: Tokens of all votes; None where none was counted.
         completion_cost: US dollars of all votes whose cost is known; None where none is.
         error: What could not be judged, and why; None where everything was.
+        verdicts: How many verdicts were asked for, answered, abstained, lost and assumed.
     """
 
     score: float | None
@@ -201,6 +206,7 @@ class EvaluationReport:
     token_usage: TokenUsage | None = None
     completion_cost: float | None = None
     error: str | None = None
+    verdicts: VerdictCounts = field(default_factory=VerdictCounts)
 
     @property
     def escalated(self) -> tuple[str, ...]:
@@ -220,6 +226,7 @@ class EvaluationReport:
         shallow = {name: getattr(self, name) for name in self.__dataclass_fields__}
         shallow["report"] = [criterion.to_dict() for criterion in self.report]
         shallow["token_usage"] = asdict(self.token_usage) if self.token_usage else None
+        shallow["verdicts"] = self.verdicts.to_dict()
         return shallow
 
     @classmethod
@@ -231,6 +238,7 @@ class EvaluationReport:
                 **given,
                 "report": [EnsembleCriterionReport.from_dict(entry) for entry in given["report"]],
                 "token_usage": TokenUsage(**usage) if usage else None,
+                "verdicts": VerdictCounts(**given.get("verdicts") or {}),
             }
         )
 

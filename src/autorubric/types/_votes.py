@@ -64,8 +64,8 @@ class JudgeVote:
     skipped: bool = False
 
     @property
-    def lost(self) -> bool:
-        """Whether it failed for want of a reply, so that it is worth asking again."""
+    def without_reply(self) -> bool:
+        """Whether it failed without a reply, so that it is worth asking again."""
         return self.status == "failed" and not self.unreadable
 
     def to_dict(self) -> dict[str, Json]:
