@@ -104,6 +104,14 @@ def test_figures_are_those_of_the_metrics(reports: Reports, kinds: dict[str, Any
     told = kinds["data"]
     assert told["overview"]["kappa"]["v"] == pytest.approx(wanted.macro.kappa.value, abs=1e-5)
     assert told["overview"]["kappa"]["lo"] == pytest.approx(wanted.macro.kappa.low, abs=1e-5)
+    for key, rate in (("tpr", wanted.macro.recall), ("tnr", wanted.macro.specificity)):
+        assert told["overview"][key]["v"] == pytest.approx(rate.value, abs=1e-5)
+        assert told["overview"][key]["lo"] == pytest.approx(rate.low, abs=1e-5)
+    binary = {one["name"]: one for one in told["criteria"] if "tnr" in one}
+    for name, one in binary.items():
+        assert one["tnr"]["v"] == pytest.approx(wanted.per_criterion[name].specificity.value, abs=1e-5)
+        assert one["tpr"]["v"] == pytest.approx(wanted.per_criterion[name].recall.value, abs=1e-5)
+    assert binary and len(binary) < len(told["criteria"])
     means = {one.name: one.mean for one in analysed.criteria}
     for one in told["criteria"]:
         agreed = wanted.per_criterion.get(one["name"])

@@ -177,7 +177,8 @@ class EvalResult:
         `csv`, `parquet` and `jsonl` hold `scores_table`, or `votes_table` if `table="votes"`. In CSV, which
         spreadsheets open, texts that would be formulas are marked (see `spreadsheet_safe`); answers that
         are no texts are JSON there and in Parquet. `markdown` is a page with the figures, the criteria and
-        the items; `junit` a test suite with an item a case, an error where it has no score.
+        the items; `junit` a test suite with an item a case, an error where it has no score, and, if items are
+        labelled, sensitivity and specificity as properties.
 
         Args:
             format: The format.

@@ -36,6 +36,7 @@ from autorubric.metrics._criterion_results import (
 )
 from autorubric.metrics._errors import mae_estimate, rmse_estimate
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._intervals import wilson
 from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._ranks import Ranked, rank_pairs, rank_table
 from autorubric.metrics._resampling import Array
@@ -173,6 +174,7 @@ def _confusion(given: OnCriterion, table: Array) -> ConfusionMatrix:
 def _binary(given: OnCriterion) -> CriterionMetrics:
     table = given.table
     noted, met = Noted(), 1
+    cells = shares.one_against_rest(table, met)
     n = int(table.sum())
     none: Reason | None = "no_pairs" if not n else None
     kappa = noted.take("kappa", kappa_of(table), undefined_reason(table))
@@ -183,9 +185,12 @@ def _binary(given: OnCriterion) -> CriterionMetrics:
         ),
         precision=noted.take("precision", shares.precision_of(table, met), none or "no_positive_in_pred"),
         recall=noted.take("recall", shares.recall_of(table, met), none or "no_positive_in_truth"),
+        sensitivity=noted.take("sensitivity", shares.recall_of(table, met), none or "no_positive_in_truth"),
+        sensitivity_ci=_wilson(cells.tp, cells.tp + cells.fn, given.options),
         specificity=noted.take(
             "specificity", shares.specificity_of(table, met), none or "no_negative_in_truth"
         ),
+        specificity_ci=_wilson(cells.tn, cells.tn + cells.fp, given.options),
         f1=noted.take("f1", shares.f1_of(table, met), none or "no_positive"),
         kappa=kappa,
         kappa_interpretation=interpret_kappa(kappa),
@@ -195,6 +200,15 @@ def _binary(given: OnCriterion) -> CriterionMetrics:
         confusion_matrix=_confusion(given, table),
         fleiss_kappa=given.fleiss_kappa,
         **_coverage(given, n, noted),
+    )
+
+
+def _wilson(hits: Array, n: Array, options: IntervalOptions) -> ConfidenceInterval | None:
+    found = wilson(int(hits), int(n), confidence_level=options.confidence_level)
+    if found.low is None or found.high is None:
+        return None
+    return ConfidenceInterval(
+        lower=found.low, upper=found.high, confidence=options.confidence_level, method="Wilson"
     )
 
 

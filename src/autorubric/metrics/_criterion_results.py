@@ -114,7 +114,10 @@ class CriterionMetrics(CriterionCoverage):
         balanced_accuracy: Mean of recall and specificity.
         precision: Share of right ones among those judged MET.
         recall: Share found of those that are MET.
-        specificity: Share found of those that are UNMET.
+        sensitivity: True positive rate (TPR), another name of recall.
+        sensitivity_ci: Its score interval (Wilson); None where it is undefined.
+        specificity: True negative rate (TNR): share found of those that are UNMET.
+        specificity_ci: Its score interval (Wilson); None where it is undefined.
         f1: Harmonic mean of precision and recall.
         kappa: Cohen's kappa.
         kappa_interpretation: Its size in the words of Landis and Koch (1977).
@@ -129,7 +132,10 @@ class CriterionMetrics(CriterionCoverage):
     balanced_accuracy: float | None
     precision: float | None
     recall: float | None
+    sensitivity: float | None
+    sensitivity_ci: ConfidenceInterval | None
     specificity: float | None
+    specificity_ci: ConfidenceInterval | None
     f1: float | None
     kappa: float | None
     kappa_interpretation: str

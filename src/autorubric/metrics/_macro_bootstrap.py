@@ -22,9 +22,9 @@ from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._shares import accuracy_of, divide
 from autorubric.metrics._smoothed_means import (
     PseudoPairs,
-    accuracy_parts,
     kappa_ends,
     share_ends,
+    share_parts,
 )
 
 _CHUNK_CELLS = 2_000_000
@@ -182,7 +182,7 @@ def _accuracy_ends(
     for at, (size, start) in enumerate(zip(layout.sizes, layout.starts, strict=False)):
         table = mine[:, start : start + size * size].reshape(-1, size, size)
         hits[:, at], pairs[:, at] = np.trace(table, axis1=-2, axis2=-1), table.sum((-1, -2))
-    se, weights = accuracy_parts(hits, pairs)
+    se, weights = share_parts(hits, pairs)
     ends = share_ends(value, se, weights, resampling.confidence_level)
     return _ends(ends, "logit-t over items", resampling)
 

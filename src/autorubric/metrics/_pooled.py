@@ -20,7 +20,9 @@ from autorubric.metrics._results import PooledMetrics
 from autorubric.metrics._votes_table import MeasuredCriterion
 
 _CATEGORICAL = ("binary", "nominal", "ordinal")
-_MET = 1
+MET = 1
+"""Position of MET among the categories of a binary criterion."""
+_OF_ONE_CLASS = ("precision", "recall", "sensitivity", "specificity", "f1")
 
 
 def pooled_figures(
@@ -104,16 +106,24 @@ def _of_scale(
     table = np.sum([tables[place] for place in places], axis=0)
     noted = Noted()
     none = table.sum() == 0
-    one_class: dict[str, float | None] = dict.fromkeys(("precision", "recall", "f1"))
+    one_class: dict[str, float | None] = dict.fromkeys(_OF_ONE_CLASS)
     if criterion.level == "binary":
         one_class = {
             "precision": noted.take(
-                "precision", shares.precision_of(table, _MET), "no_pairs" if none else "no_positive_in_pred"
+                "precision", shares.precision_of(table, MET), "no_pairs" if none else "no_positive_in_pred"
             ),
             "recall": noted.take(
-                "recall", shares.recall_of(table, _MET), "no_pairs" if none else "no_positive_in_truth"
+                "recall", shares.recall_of(table, MET), "no_pairs" if none else "no_positive_in_truth"
             ),
-            "f1": noted.take("f1", shares.f1_of(table, _MET), "no_pairs" if none else "no_positive"),
+            "sensitivity": noted.take(
+                "sensitivity", shares.recall_of(table, MET), "no_pairs" if none else "no_positive_in_truth"
+            ),
+            "specificity": noted.take(
+                "specificity",
+                shares.specificity_of(table, MET),
+                "no_pairs" if none else "no_negative_in_truth",
+            ),
+            "f1": noted.take("f1", shares.f1_of(table, MET), "no_pairs" if none else "no_positive"),
         }
     else:
         for name in one_class:
@@ -142,7 +152,7 @@ def _of_scale(
 
 def _without_scale(cells: Cells, linear: Estimate) -> PooledMetrics:
     noted = Noted()
-    for name in ("precision", "recall", "f1", "balanced_accuracy", "kappa", "weighted_kappa", "mcc"):
+    for name in (*_OF_ONE_CLASS, "balanced_accuracy", "kappa", "weighted_kappa", "mcc"):
         noted.refuse(name, "not_comparable")
     return PooledMetrics(
         n=0,

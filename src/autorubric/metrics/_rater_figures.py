@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autorubric.metrics._bias import bias_of
+from autorubric.metrics._bias import ConfidenceInterval, bias_of
 from autorubric.metrics._cells import Cells, Column, Modes
 from autorubric.metrics._chance import kappa_of
 from autorubric.metrics._columns import NumberPairs
@@ -30,10 +30,11 @@ from autorubric.metrics._criterion_results import (
 from autorubric.metrics._errors import mae_estimate, rmse_estimate
 from autorubric.metrics._item_scores import TRUTH, Rater
 from autorubric.metrics._options import IntervalOptions
-from autorubric.metrics._pooled import pooled_figures
+from autorubric.metrics._pooled import MET, pooled_figures
 from autorubric.metrics._ranks import rank_pairs
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._results import NaStats
+from autorubric.metrics._smoothed_means import mean_share_ends
 from autorubric.metrics._votes_table import (
     ABSENT,
     ABSTAINED,
@@ -96,6 +97,7 @@ def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dic
     together, by_scale = pooled_figures(cells, column, tables, context.modes)
     fields = {
         **macro,
+        **_true_rate_intervals(context, column),
         "defined": defined,
         "per_criterion": per_criterion,
         "pooled": together,
@@ -160,6 +162,8 @@ def _macro(
         "criterion_balanced_accuracy": (categorical, lambda one: one.balanced_accuracy),
         "criterion_precision": (binary, lambda one: one.precision),
         "criterion_recall": (binary, lambda one: one.recall),
+        "criterion_sensitivity": (binary, lambda one: one.sensitivity),
+        "criterion_specificity": (binary, lambda one: one.specificity),
         "criterion_f1": (binary, lambda one: one.f1),
         "mean_kappa": (categorical, _kappa),
     }
@@ -170,6 +174,27 @@ def _macro(
         macro[name] = noted.take(name, float(np.mean(values)) if values else np.nan, "no_criterion_defined")
         defined[name] = (len(values), len(criteria))
     return macro, defined
+
+
+def _true_rate_intervals(context: RunContext, column: Column) -> dict[str, ConfidenceInterval | None]:
+    """Intervals of the mean over binary criteria of sensitivity and of specificity, by field."""
+    cells = context.cells
+    level = context.options.confidence_level
+    binary = np.zeros(len(cells.criteria), dtype=bool)
+    binary[[at for at, one in enumerate(cells.criteria) if one.level == "binary"]] = True
+    criterion = np.repeat(np.arange(len(cells.spans)), [span.stop - span.start for span in cells.spans])
+    pairs = (cells.truth.code >= 0) & (column.code >= 0) & binary[criterion]
+    found: dict[str, ConfidenceInterval | None] = {}
+    for name, positive in (("sensitivity", True), ("specificity", False)):
+        mine = pairs & ((cells.truth.code == MET) == positive)
+        hit = ((column.code[mine] == MET) == positive).astype(float)
+        low, high, _ = mean_share_ends(cells.item[mine], criterion[mine], hit, level)
+        found[f"criterion_{name}_ci"] = (
+            None
+            if low is None or high is None
+            else ConfidenceInterval(lower=low, upper=high, confidence=level, method="logit-t over items")
+        )
+    return found
 
 
 def _scores(context: RunContext, rater: Rater, noted: Noted) -> dict[str, Any]:

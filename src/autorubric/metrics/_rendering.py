@@ -22,16 +22,21 @@ _MACRO = (
     ("accuracy", "criterion_accuracy"),
     ("balanced accuracy", "criterion_balanced_accuracy"),
     ("precision", "criterion_precision"),
-    ("recall", "criterion_recall"),
+    ("sensitivity (recall, TPR)", "criterion_sensitivity"),
+    ("specificity (TNR)", "criterion_specificity"),
     ("F1", "criterion_f1"),
     ("kappa", "mean_kappa"),
 )
+
+TRUE_RATES_TITLE = "Sensitivity and specificity, MET being the positive class"
+TRUE_RATES_COLUMNS = ("criterion", "TPR", "its interval", "MET", "TNR", "interval of TNR", "UNMET")
 
 _POOLED = (
     ("accuracy", "accuracy"),
     ("balanced accuracy", "balanced_accuracy"),
     ("precision", "precision"),
-    ("recall", "recall"),
+    ("sensitivity (recall, TPR)", "sensitivity"),
+    ("specificity (TNR)", "specificity"),
     ("F1", "f1"),
     ("kappa", "kappa"),
     ("weighted kappa", "weighted_kappa"),
@@ -51,6 +56,8 @@ def metric_blocks(
         _score_block(panel),
         _criteria_table(panel.per_criterion),
     ]
+    if any(isinstance(one, CriterionMetrics) for one in panel.per_criterion):
+        blocks.append(_true_rates_table(panel.per_criterion))
     if judges:
         blocks.append(_judges_table(judges))
     categorical = [
@@ -86,10 +93,13 @@ def _overview(panel: RaterMetrics, n_items: int) -> ScalarBlock:
 
 
 def _macro_table(panel: RaterMetrics) -> TableBlock:
-    intervals = {} if panel.bootstrap is None else {
-        "criterion_accuracy": panel.bootstrap.accuracy_ci,
-        "mean_kappa": panel.bootstrap.kappa_ci,
-    }  # fmt: skip
+    intervals = {
+        "criterion_sensitivity": panel.criterion_sensitivity_ci,
+        "criterion_specificity": panel.criterion_specificity_ci,
+    }
+    if panel.bootstrap is not None:
+        intervals["criterion_accuracy"] = panel.bootstrap.accuracy_ci
+        intervals["mean_kappa"] = panel.bootstrap.kappa_ci
     rows: list[tuple[Cell, ...]] = []
     for words, name in _MACRO:
         done, of = panel.defined[name]
@@ -146,6 +156,16 @@ def _criteria_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
         columns=("criterion", "level", "n", "coverage", "accuracy", "kappa", "F1", "RMSE"),
         rows=tuple(rows),
     )
+
+
+def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = []
+    for one in per_criterion:
+        if isinstance(one, CriterionMetrics):
+            met, unmet = one.support_true, one.n_samples - one.support_true
+            tpr, tnr = _ends(one.sensitivity_ci), _ends(one.specificity_ci)
+            rows.append((one.name, one.sensitivity, tpr, met, one.specificity, tnr, unmet))
+    return TableBlock(title=TRUE_RATES_TITLE, columns=TRUE_RATES_COLUMNS, rows=tuple(rows))
 
 
 def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
@@ -209,6 +229,8 @@ def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list
                 "balanced_accuracy": rater.criterion_balanced_accuracy,
                 "precision": rater.criterion_precision,
                 "recall": rater.criterion_recall,
+                "sensitivity": rater.criterion_sensitivity,
+                "specificity": rater.criterion_specificity,
                 "f1": rater.criterion_f1,
                 "kappa": rater.mean_kappa,
             }
@@ -228,7 +250,10 @@ def _row(who: str, one: AnyCriterionMetrics) -> dict[str, Any]:
         "failure_rate": one.failure_rate,
     }
     if isinstance(one, CriterionMetrics):
-        names = ("accuracy", "balanced_accuracy", "precision", "recall", "f1", "kappa", "mcc")
+        names = (
+            "accuracy", "balanced_accuracy", "precision", "recall", "sensitivity", "specificity", "f1",
+            "kappa", "mcc",
+        )  # fmt: skip
         return row | {name: getattr(one, name) for name in names}
     if isinstance(one, IntervalCriterionMetrics):
         correlations = {name: getattr(one, name).coefficient for name in ("pearson", "spearman", "kendall")}

@@ -24,6 +24,8 @@ class PooledMetrics:
         accuracy: Share of right answers.
         precision: Of MET among binary cells.
         recall: Of MET among binary cells.
+        sensitivity: True positive rate (TPR), another name of recall.
+        specificity: True negative rate (TNR): of UNMET among binary cells.
         f1: Of MET among binary cells.
         balanced_accuracy: Mean recall over the true classes.
         kappa: Cohen's kappa, unweighted.
@@ -39,6 +41,8 @@ class PooledMetrics:
     accuracy: float | None = None
     precision: float | None = None
     recall: float | None = None
+    sensitivity: float | None = None
+    specificity: float | None = None
     f1: float | None = None
     balanced_accuracy: float | None = None
     kappa: float | None = None
@@ -107,15 +111,19 @@ class RaterMetrics:
     """The figures of one rater, a panel or a judge, against the truth.
 
     Macro figures are means over criteria; `defined` says over how many of how many. `criterion_accuracy` and
-    `criterion_balanced_accuracy` take exact agreement on every categorical criterion, precision, recall and
-    F1 the binary ones, and `mean_kappa` the kappa of binary and nominal criteria and the weighted kappa of
-    ordinal ones.
+    `criterion_balanced_accuracy` take exact agreement on every categorical criterion, precision, recall,
+    sensitivity, specificity and F1 the binary ones, and `mean_kappa` the kappa of binary and nominal criteria
+    and the weighted kappa of ordinal ones.
 
     Attributes:
         criterion_accuracy: Mean accuracy.
         criterion_balanced_accuracy: Mean balanced accuracy.
         criterion_precision: Mean precision.
         criterion_recall: Mean recall.
+        criterion_sensitivity: Mean sensitivity (TPR), another name of `criterion_recall`.
+        criterion_sensitivity_ci: Its interval over items (logit-t); None where there are too few.
+        criterion_specificity: Mean specificity (TNR).
+        criterion_specificity_ci: Its interval over items (logit-t); None where there are too few.
         criterion_f1: Mean F1.
         mean_kappa: Mean kappa.
         defined: (criteria on which a macro figure is defined, criteria that could have it), by name.
@@ -141,6 +149,10 @@ class RaterMetrics:
     criterion_balanced_accuracy: float | None
     criterion_precision: float | None
     criterion_recall: float | None
+    criterion_sensitivity: float | None
+    criterion_sensitivity_ci: ConfidenceInterval | None
+    criterion_specificity: float | None
+    criterion_specificity_ci: ConfidenceInterval | None
     criterion_f1: float | None
     mean_kappa: float | None
     defined: Mapping[str, tuple[int, int]]

@@ -11,6 +11,7 @@ from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._intervals import Ends, logit_t_ends, normal_quantile, t_quantile
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._rounding import is_rounding
+from autorubric.metrics._scales import Codes
 from autorubric.metrics._votes_table import MeasuredCriterion
 
 _NOTHING = Ends(None, None, None)
@@ -94,12 +95,12 @@ def share_ends(value: float, se: float, weights: Array, confidence_level: float)
     return Ends(low, high, se)
 
 
-def accuracy_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
-    """Standard error over items of the mean over criteria of the accuracy, and each item's part in it.
+def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
+    """Standard error over items of the mean over criteria of a share, and each item's part in it.
 
     Args:
         hits: Right answers of each item on each criterion, shape `(n_items, n_criteria)`.
-        pairs: Answers, likewise.
+        pairs: Answers that the share is of, same shape.
     """
     n = pairs.sum(0)
     there = n > 0
@@ -110,3 +111,24 @@ def accuracy_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
     size = int(np.count_nonzero(weights))
     se = math.sqrt(float((effects**2).sum()) * size / (size - 1)) if size > 1 else 0.0
     return se, weights
+
+
+def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level: float) -> Ends:
+    """Ends of the mean over criteria of a share, from one row per cell; see `share_parts` and `share_ends`.
+
+    Args:
+        item: Item of each cell that the share is of, shape `(n_cells,)`.
+        criterion: Its criterion, same shape.
+        hit: 1 where the cell is a hit, else 0, same shape.
+        confidence_level: Level.
+    """
+    if not len(item):
+        return _NOTHING
+    n = np.bincount(criterion)
+    share = np.bincount(criterion, hit) / np.maximum(n, 1)
+    n_criteria = np.count_nonzero(n)
+    weights = np.bincount(item, 1 / n[criterion]) / n_criteria
+    effects = np.bincount(item, (hit - share[criterion]) / n[criterion]) / n_criteria
+    size = int(np.count_nonzero(weights))
+    se = math.sqrt(float((effects**2).sum()) * size / (size - 1)) if size > 1 else 0.0
+    return share_ends(float(share[n > 0].mean()), se, weights, confidence_level)

@@ -124,6 +124,9 @@ def overview(run: ReadRun, found: Findings) -> dict[str, Any]:
         "accuracy": figure(usual.accuracy),
         "kappa": figure(usual.kappa),
         "pearson": figure(usual.pearson),
+        "tpr": figure(usual.recall),
+        "tnr": figure(usual.specificity),
+        "n_binary": usual.defined["specificity"][1],
         "n_labelled": found.judges.n_items,
         "coverage": number(panel.coverage),
     }
@@ -192,6 +195,8 @@ def _criterion(
         told["figures"] = {key: figure(one) for key, one in agreed.figures().items()}
         told["kappa"] = figure(agreed.weighted_kappa if measured.level == "ordinal" else agreed.kappa)
         told["accuracy"] = figure(agreed.accuracy)
+        if measured.level == "binary":
+            told |= {"tpr": figure(agreed.recall), "tnr": figure(agreed.specificity)}
         told["n"] = agreed.n
         if agreed.table and any(map(any, agreed.table)):
             outcomes = run.table.outcomes.get(at)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
 from autorubric.eval._export._run import ExportedRun, item_id_of
 from autorubric.eval._export._scores import answer_in_words
 from autorubric.eval._items import ItemResult
 from autorubric.types import EnsembleEvaluationReport
+
+if TYPE_CHECKING:
+    from autorubric.metrics import ConfidenceInterval, MetricsResult
 
 # What XML 1.0 cannot hold, escaped or not.
 _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -20,18 +23,22 @@ def junit_of(run: ExportedRun, fail_under: float | None) -> bytes:
     """The XML of a test suite with an item a case.
 
     An item without a score is an error, never a failure: it was not judged. One with a score below
-    `fail_under` is a failure that lists its criteria.
+    `fail_under` is a failure that lists its criteria. Where items are labelled, the properties of the suite
+    hold sensitivity and specificity.
     """
     name = _legal(run.experiment_name)
     suite = ElementTree.Element("testsuite", name=name, timestamp=run.started_at.isoformat())
-    counts, seconds = {"tests": 0, "failures": 0, "errors": 0}, 0.0
+    counts, seconds, labelled = {"tests": 0, "failures": 0, "errors": 0}, 0.0, False
     for result in run.item_results:
+        labelled = labelled or result.item.ground_truth is not None or bool(result.item.ratings)
         case = _case(result, name, fail_under)
         counts["tests"] += 1
         counts["errors"] += case.find("error") is not None
         counts["failures"] += case.find("failure") is not None
         seconds += result.duration_seconds
         suite.append(case)
+    if labelled and (figures := list(_true_rates(run.compute_metrics()))):
+        suite.insert(0, _properties_of(figures))
     told = {key: str(count) for key, count in counts.items()} | {"time": f"{seconds:.3f}"}
     suite.attrib.update(told)
     root = ElementTree.Element("testsuites", told)
@@ -51,9 +58,7 @@ def _case(result: ItemResult, suite: str, fail_under: float | None) -> ElementTr
     report = result.report
     score = None if report is None else report.score
     if report is not None:
-        properties = ElementTree.SubElement(case, "properties")
-        for key, text in _properties(report):
-            ElementTree.SubElement(properties, "property", name=_legal(key), value=_legal(text))
+        case.append(_properties_of(_properties(report)))
     if score is None:
         fault = ElementTree.SubElement(case, "error", message=_legal(result.error or "no score"))
         fault.text = _criteria(report)
@@ -62,6 +67,40 @@ def _case(result: ItemResult, suite: str, fail_under: float | None) -> ElementTr
         fault = ElementTree.SubElement(case, "failure", message=message)
         fault.text = _criteria(report)
     return case
+
+
+def _properties_of(pairs: Iterable[tuple[str, str]]) -> ElementTree.Element:
+    properties = ElementTree.Element("properties")
+    for key, text in pairs:
+        ElementTree.SubElement(properties, "property", name=_legal(key), value=_legal(text))
+    return properties
+
+
+def _true_rates(found: MetricsResult) -> Iterator[tuple[str, str]]:
+    """Sensitivity and specificity with the ends of their intervals, named as gates of `metrics` are."""
+    if not found.n_binary_criteria:
+        return
+    overall = {
+        "tpr": (found.criterion_sensitivity, found.criterion_sensitivity_ci),
+        "tnr": (found.criterion_specificity, found.criterion_specificity_ci),
+    }
+    for figure, (value, ends) in overall.items():
+        yield from _share(figure, "", value, ends, "no_criterion_defined")
+    for one in found.per_criterion:
+        # Only binary criteria have them, and only their figures have these names.
+        for figure, name in (("tpr", "sensitivity"), ("tnr", "specificity")):
+            if hasattr(one, name):
+                ends = getattr(one, f"{name}_ci")
+                yield from _share(figure, f"@{one.name}", getattr(one, name), ends, one.reasons.get(name))
+
+
+def _share(
+    figure: str, where: str, value: float | None, ends: ConfidenceInterval | None, reason: str | None
+) -> Iterator[tuple[str, str]]:
+    yield f"{figure}{where}", f"undefined ({reason})" if value is None else f"{value:.6g}"
+    if ends is not None:
+        yield f"{figure}.low{where}", f"{ends.lower:.6g}"
+        yield f"{figure}.high{where}", f"{ends.upper:.6g}"
 
 
 def _properties(report: EnsembleEvaluationReport) -> Iterator[tuple[str, str]]:

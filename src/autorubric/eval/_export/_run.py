@@ -12,6 +12,8 @@ from autorubric.eval._items import ItemResult
 if TYPE_CHECKING:
     import pandas as pd
 
+    from autorubric.metrics import MetricsResult
+
 
 class ExportedRun(Protocol):
     """A run, as an export sees it."""
@@ -33,6 +35,10 @@ class ExportedRun(Protocol):
 
     def votes_table(self) -> pd.DataFrame:
         """One row a vote, a decision and a label."""
+        ...
+
+    def compute_metrics(self) -> MetricsResult:
+        """The figures against the labels of the run's dataset."""
         ...
 
     def blocks(self) -> list[Block]:

@@ -15,18 +15,20 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._warnings import FEW_OF_A_CLASS
 
 _MET = 1
-_OF_ONE_CLASS: dict[str, Callable[[Array, int], Array]] = {
+OF_ONE_CLASS: dict[str, Callable[[Array, int], Array]] = {
     "precision": shares.precision_of,
     "recall": shares.recall_of,
+    "specificity": shares.specificity_of,
     "f1": shares.f1_of,
 }
+"""Figures of MET on binary criteria."""
 
 
 def places_with(layout: Layout, figure: str) -> list[int]:
     """Positions of the criteria that could have a figure, as `by_criterion` orders them."""
     if figure == "pearson":
         return list(layout.numeric)
-    groups = [one for one in layout.groups if figure not in _OF_ONE_CLASS or one.level == "binary"]
+    groups = [one for one in layout.groups if figure not in OF_ONE_CLASS or one.level == "binary"]
     return [place for group in groups for place in group.places]
 
 
@@ -43,7 +45,7 @@ def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
             else kappa_of(tables, group.weights if group.level == "ordinal" else None)
         )
         if group.level == "binary":
-            for name, of in _OF_ONE_CLASS.items():
+            for name, of in OF_ONE_CLASS.items():
                 found[name].append(of(tables, _MET))
     if layout.numeric:
         found["pearson"].append(pearson_of(layout.moments(sums)))
@@ -101,7 +103,7 @@ def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
         table = np.sum([layout.tables(sums, group).sum(-3) for group in groups], axis=0)
         found["balanced_accuracy"] = shares.balanced_accuracy_of(table)
         if groups[0].level == "binary":
-            found |= {name: of(table, _MET) for name, of in _OF_ONE_CLASS.items()}
+            found |= {name: of(table, _MET) for name, of in OF_ONE_CLASS.items()}
     return np.stack([found[name] for name in HEADLINES], axis=-1)
 
 
@@ -138,7 +140,7 @@ def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> A
         within = _stratified(tables, group.weights, without_itself=False)
         found["kappa"] = np.choose(chance, [mixed, others, within])
     if group.level == "binary":
-        found |= {name: of(table, _MET) for name, of in _OF_ONE_CLASS.items()}
+        found |= {name: of(table, _MET) for name, of in OF_ONE_CLASS.items()}
     return np.stack([found[name] for name in HEADLINES], axis=-1)
 
 
@@ -171,7 +173,7 @@ def item_parts(
     found = [
         _denominators(layout.tables(sums, group), figure)
         for group in groups
-        if figure not in _OF_ONE_CLASS or group.level == "binary"
+        if figure not in OF_ONE_CLASS or group.level == "binary"
     ]
     if pooled is not None and found:
         found = [np.sum([one.sum(1, keepdims=True) for one in found], axis=0)]
@@ -192,10 +194,24 @@ def _denominators(tables: Array, figure: str) -> Array:
             return np.asarray(tables[..., :, _MET].sum(-1)[..., None])
         case "recall":
             return np.asarray(tables[..., _MET, :].sum(-1)[..., None])
+        case "specificity":
+            return np.asarray((tables.sum((-1, -2)) - tables[..., _MET, :].sum(-1))[..., None])
         case "f1":
             return np.asarray((tables.sum((-1, -2)) - tables[..., 0, 0])[..., None])
         case _:
             return np.asarray(tables.sum((-1, -2))[..., None])
+
+
+def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
+    """Numerator and denominator of a share in each table, shape `(…)`."""
+    cells = shares.one_against_rest(tables, _MET)
+    match figure:
+        case "recall":
+            return cells.tp, cells.tp + cells.fn
+        case "specificity":
+            return cells.tn, cells.tn + cells.fp
+        case _:
+            return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
 
 
 def _parts_in(held: Array) -> Array:
@@ -207,7 +223,7 @@ def _parts_in(held: Array) -> Array:
 
 def share_masks(layout: Layout, groups: Sequence[ScaleGroup]) -> dict[str, tuple[Array, Array]]:
     """Numerator and denominator, as weights of the sums, of the shares of some scales' cells pooled."""
-    hit, pair, tp, judged, true = (np.zeros(layout.width) for _ in range(5))
+    hit, pair, tp, judged, true, tn, false = (np.zeros(layout.width) for _ in range(7))
     for group in groups:
         tables = np.zeros((len(group.places), group.size, group.size))
         part = slice(group.start, group.stop)
@@ -218,4 +234,11 @@ def share_masks(layout: Layout, groups: Sequence[ScaleGroup]) -> dict[str, tuple
                 chosen = tables.copy()
                 chosen[:, at[0], at[1]] = 1.0
                 mask[part] = chosen.reshape(-1)
-    return {"accuracy": (hit, pair), "precision": (tp, judged), "recall": (tp, true)}
+            false[part] = 1.0 - true[part]
+            tn[part] = 1.0 - np.maximum(true[part], judged[part])
+    return {
+        "accuracy": (hit, pair),
+        "precision": (tp, judged),
+        "recall": (tp, true),
+        "specificity": (tn, false),
+    }

@@ -18,7 +18,7 @@ from autorubric.metrics._options import IntervalOptions, Resampling
 from autorubric.metrics._resampling import Array, Units
 from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._shares import divide
-from autorubric.metrics._smoothed_means import accuracy_parts, kappa_ends, share_ends
+from autorubric.metrics._smoothed_means import kappa_ends, share_ends, share_parts
 
 _REASONS: dict[str, Reason] = {
     "accuracy": "no_pairs",
@@ -26,6 +26,7 @@ _REASONS: dict[str, Reason] = {
     "kappa": "single_class",
     "precision": "no_positive_in_pred",
     "recall": "no_positive_in_truth",
+    "specificity": "no_negative_in_truth",
     "f1": "no_positive",
     "pearson": "not_comparable",
 }
@@ -70,17 +71,20 @@ class Resampled:
             weights = headlines.weights_of(headlines.item_parts(self.layout, name, mine))
             what = _What("macro", (rater, at), words, n, _why_not_macro(defined[name][1], n), weights)
             figures[name] = self._estimate(what, defined[name][0])
-        accuracy = figures["accuracy"]
-        if accuracy.low is not None and accuracy.value is not None:
-            figures["accuracy"] = self._mean_accuracy(accuracy, mine)
+        for name in ("accuracy", "recall", "specificity"):
+            if figures[name].low is not None:
+                figures[name] = self._mean_share(name, figures[name], mine)
         return MacroFigures(**figures, defined=defined)
 
-    def _mean_accuracy(self, found: Estimate, mine: Array) -> Estimate:
-        """The mean accuracy with its interval from the effects of items, as `compute_metrics` has it."""
-        tables = [self.layout.tables(mine, group) for group in self.layout.groups]
-        hits = np.concatenate([np.trace(one, axis1=-2, axis2=-1) for one in tables], axis=1)
-        pairs = np.concatenate([one.sum((-1, -2)) for one in tables], axis=1)
-        se, weights = accuracy_parts(hits, pairs)
+    def _mean_share(self, name: str, found: Estimate, mine: Array) -> Estimate:
+        """The mean of a share with its interval from the effects of items, as `compute_metrics` has it."""
+        counts = [
+            headlines.hits_and_pairs(self.layout.tables(mine, group), name)
+            for group in self.layout.groups
+            if name == "accuracy" or group.level == "binary"
+        ]
+        hits, pairs = (np.concatenate(parts, axis=1) for parts in zip(*counts, strict=True))
+        se, weights = share_parts(hits, pairs)
         assert found.value is not None
         ends = share_ends(found.value, se, weights, self.resampling.confidence_level)
         return Estimate(found.value, *ends, found.n, f"{found.method.split(';')[0]}; {self._how('logit-t')}")
@@ -167,7 +171,7 @@ class Resampled:
         if name == "pearson":
             return int(self.layout.moments(total)[..., 0].sum()) if not pooled else 0
         groups = self.layout.groups
-        if name in ("precision", "recall", "f1"):
+        if name in headlines.OF_ONE_CLASS:
             groups = tuple(group for group in groups if group.level == "binary")
         elif pooled and name == "balanced_accuracy":
             groups = tuple(headlines.one_table(self.layout))
@@ -256,6 +260,6 @@ def _why_not_macro(of: int, n: int) -> Reason:
 
 
 def _why_not_on_scale(name: str, group: ScaleGroup) -> Reason | None:
-    if name == "pearson" or (name in ("precision", "recall", "f1") and group.level != "binary"):
+    if name == "pearson" or (name in headlines.OF_ONE_CLASS and group.level != "binary"):
         return "not_on_scale"
     return "na_as_category" if name == "kappa" and group.weights is None else None

@@ -18,6 +18,7 @@ HEADLINES: tuple[str, ...] = (
     "kappa",
     "precision",
     "recall",
+    "specificity",
     "f1",
     "pearson",
 )
@@ -33,7 +34,8 @@ class HeadlineFigures:
         balanced_accuracy: Mean recall over the true categories, of every categorical criterion.
         kappa: Cohen's kappa of binary and nominal criteria, with quadratic weights of ordinal ones.
         precision: Of MET, of binary criteria.
-        recall: Of MET, of binary criteria.
+        recall: Sensitivity (TPR): of what is MET, the share judged so; of binary criteria.
+        specificity: TNR: of what is UNMET, the share judged so; of binary criteria.
         f1: Of MET, of binary criteria.
         pearson: Pearson's r of the values of ordinal criteria and of numbers.
     """
@@ -43,8 +45,14 @@ class HeadlineFigures:
     kappa: Estimate
     precision: Estimate
     recall: Estimate
+    specificity: Estimate
     f1: Estimate
     pearson: Estimate
+
+    @property
+    def sensitivity(self) -> Estimate:
+        """The recall of MET under its other name."""
+        return self.recall
 
     def figures(self) -> dict[str, Estimate]:
         """The figures by name."""

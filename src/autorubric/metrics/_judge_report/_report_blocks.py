@@ -16,7 +16,10 @@ from autorubric.metrics._judge_report._rater_report import (
 )
 from autorubric.metrics._judge_report._reliability import Reliability
 from autorubric.metrics._judge_report._sides import AbstainMode
+from autorubric.metrics._pooled import MET
+from autorubric.metrics._rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE
 
+_WORDS = {"f1": "F1", "recall": "sensitivity (recall, TPR)", "specificity": "specificity (TNR)"}
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
 
@@ -33,6 +36,7 @@ def report_blocks(
     blocks = [
         *headline,
         *([_criteria_table(panel, ceiling, reliability)] if len(raters) > 1 else []),
+        _true_rates_table(panel),
         _pooled_table("Panel, all cells pooled (mixes base rates; read the means first)", panel.micro),
     ]
     if len(panel.by_scale) > 1 or thin:
@@ -73,7 +77,7 @@ def _ends(found: Estimate) -> str:
 
 
 def _words(name: str) -> str:
-    return "F1" if name == "f1" else name.replace("_", " ")
+    return _WORDS.get(name, name.replace("_", " "))
 
 
 def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBlock:
@@ -166,6 +170,19 @@ def _criteria_table(
         ),
         rows=tuple(rows),
     )  # fmt: skip
+
+
+def _true_rates_table(panel: RaterReport) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            name,
+            *(one.recall.value, _ends(one.recall), sum(one.table[MET])),
+            *(one.specificity.value, _ends(one.specificity), one.n - sum(one.table[MET])),
+        )
+        for name, one in panel.per_criterion.items()
+        if one.level == "binary" and one.n
+    ]
+    return TableBlock(title=TRUE_RATES_TITLE, columns=TRUE_RATES_COLUMNS, rows=tuple(rows))
 
 
 def _pooled_table(title: str, found: HeadlineFigures) -> TableBlock:

@@ -27,6 +27,8 @@ function headline(o) {
     tile("Failures", count(run.n_failed), run.n_failed ? `of ${plural(run.n_items, "item")} have no score` : `all ${plural(run.n_items, "item")} have a score`),
     figureTile("Agreement with labels", o.accuracy, true),
     figureTile("Kappa, mean of criteria", o.kappa),
+    o.n_binary && run.has_truth ? figureTile("Sensitivity (TPR), mean of criteria", o.tpr, true) : null,
+    o.n_binary && run.has_truth ? figureTile("Specificity (TNR), mean of criteria", o.tnr, true) : null,
     tile("Cost", money(run.cost), run.cost === null ? "no judge told a cost" : run.tokens ? `${count(run.tokens)} tokens` : null),
     tile("Time", duration(run.seconds), plural(run.n_votes, "vote")),
   ];

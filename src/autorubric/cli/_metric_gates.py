@@ -1,0 +1,151 @@
+"""The gates of `autorubric metrics --fail-under`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from autorubric.cli._output import Exit, notice
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.metrics import MetricsResult
+
+_MEANS: Final = {
+    "accuracy": "criterion_accuracy",
+    "balanced_accuracy": "criterion_balanced_accuracy",
+    "precision": "criterion_precision",
+    "recall": "criterion_recall",
+    "sensitivity": "criterion_sensitivity",
+    "specificity": "criterion_specificity",
+    "f1": "criterion_f1",
+    "kappa": "mean_kappa",
+}
+_OF_SCORES: Final = {name: f"score_{name}" for name in ("spearman", "kendall", "pearson")}
+_ALIASES: Final = {"tpr": "sensitivity", "tnr": "specificity"}
+_LOW: Final = ".low"
+_WITH_ENDS: Final = ("sensitivity", "specificity", *_OF_SCORES)
+_NAMES: Final = "|".join(map(re.escape, [*_ALIASES, *_MEANS, *_OF_SCORES]))
+# Names of criteria may hold commas: one that separates gates is followed by the name of a figure.
+_BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
+
+
+class Gate(NamedTuple):
+    """What a figure of all criteria, or of one, must reach.
+
+    Attributes:
+        text: The gate's left side as it was given, such as `tnr.low@apology`.
+        figure: The figure, an alias resolved.
+        criterion: The criterion; None for all.
+        low: Whether the lower end of the interval counts, not the figure.
+        least: The least value that passes.
+    """
+
+    text: str
+    figure: str
+    criterion: str | None
+    low: bool
+    least: float
+
+
+def read_gates(values: Sequence[str]) -> list[Gate]:
+    """The gates of all values of the option.
+
+    Raises:
+        ArgumentError: A value is not `FIGURE=X`, or names no figure that can be a gate.
+    """
+    return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
+
+
+def _gate(value: str) -> Gate:
+    text, equals, bound = value.rpartition("=")
+    figure, at, criterion = text.partition("@")
+    low = figure.endswith(_LOW)
+    name = figure.removesuffix(_LOW)
+    try:
+        least = float(bound)
+    except ValueError:
+        least = math.nan
+    if not equals or not math.isfinite(least) or (at and not criterion):
+        raise ArgumentError(f"--fail-under {value!r}; give FIGURE=X, as tpr=.9, kappa@tone=0.4 or tnr.low=.8")
+    known = _ALIASES.get(name, name)
+    if known not in _MEANS and (at or known not in _OF_SCORES):
+        allowed = ", ".join([*_ALIASES, *_MEANS] if at else [*_ALIASES, *_MEANS, *_OF_SCORES])
+        raise ArgumentError(f"--fail-under {value!r}: no figure is called {name!r}; allowed: {allowed}")
+    # Recall is sensitivity, which has an interval.
+    known = "sensitivity" if low and known == "recall" else known
+    if low and known not in _WITH_ENDS:
+        raise ArgumentError(
+            f"--fail-under {value!r}: {name} has no interval here; .low goes with: tpr, tnr, recall, "
+            f"{', '.join(_WITH_ENDS)}"
+        )
+    if least > 1:
+        raise ArgumentError(f"--fail-under {value!r}: figures are at most 1, so that {least:g} always fails")
+    return Gate(text, known, criterion or None, low, least)
+
+
+def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
+    """Report every gate that fails; an undefined figure fails every gate."""
+    worst = Exit.DONE
+    for gate in gates:
+        value, reason = _value(gate, found)
+        if value is None:
+            notice(f"{gate.text} is undefined ({reason}), so that it cannot reach {gate.least:g}")
+            worst = Exit.UNJUDGED
+        elif value < gate.least:
+            notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
+            worst = worst or Exit.BELOW
+        if value is not None and gate.criterion is None and gate.figure in _MEANS:
+            done, of = found.defined[_MEANS[gate.figure]]
+            if done < of:
+                notice(f"{gate.text} is the mean over {done} of {of} criteria; it is undefined on the others")
+    return worst
+
+
+def _value(gate: Gate, found: MetricsResult) -> tuple[float | None, str]:
+    """The gate's figure, or None and why."""
+    if gate.criterion is not None:
+        return _on_criterion(gate, gate.criterion, found)
+    if gate.figure in _OF_SCORES:
+        scored = getattr(found, _OF_SCORES[gate.figure])
+        ends = scored.ci.lower if scored.ci else None
+        return (ends if gate.low else scored.coefficient), scored.reason or "no interval of so few items"
+    name = _MEANS[gate.figure]
+    if gate.low and getattr(found, name) is not None:
+        ends = getattr(found, f"{name}_ci")
+        return (ends.lower if ends else None), "no interval of so few items"
+    return getattr(found, name), _why_no_mean(gate.figure, found)
+
+
+def _why_no_mean(figure: str, found: MetricsResult) -> str:
+    of = found.defined[_MEANS[figure]][1]
+    if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
+        return "no criterion is binary"
+    label = {"sensitivity": "MET", "recall": "MET", "specificity": "UNMET"}.get(figure)
+    return f"no criterion has an answered item labelled {label}" if label else "no criterion has it"
+
+
+def _on_criterion(gate: Gate, name: str, found: MetricsResult) -> tuple[float | None, str]:
+    own = next((one for one in found.per_criterion if one.name == name), None)
+    if own is None:
+        names = ", ".join(one.name for one in found.per_criterion)
+        raise ArgumentError(f"no criterion {name!r} has figures; there are: {names}")
+    # On ordered scales a near miss counts in part, and on all scales of options hits are exact ones.
+    fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
+    names_of = fields.get(gate.figure, (gate.figure,))
+    if not any(hasattr(own, field) for field in names_of):
+        return None, f"a criterion of level {own.criterion_type} has none"
+    if gate.low:
+        ends = getattr(own, f"{gate.figure}_ci")
+        value = ends.lower if ends else None
+    else:
+        values = [getattr(own, field, None) for field in names_of]
+        value = next((one for one in values if one is not None), None)
+    reasons = [own.reasons[field] for field in names_of if field in own.reasons]
+    words = {
+        "no_positive_in_truth": "no answered item is labelled MET",
+        "no_negative_in_truth": "no answered item is labelled UNMET",
+    }
+    return value, next((words.get(reason, reason) for reason in reasons), "no interval")

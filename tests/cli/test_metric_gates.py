@@ -1,0 +1,124 @@
+"""Sensitivity and specificity on the command line: in `metrics`, in JUnit and as gates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+N = 20
+
+
+@pytest.fixture
+def run(cli: Cli, tmp_path: Path) -> str:
+    """A run on `apology` (TPR 9 of 10, TNR 6 of 10), `tone, or style` (right, nothing MET) and `depth`."""
+    items, votes = [], {}
+    for at in range(N):
+        met, item = at % 2 == 0, f"i{at}"
+        labels = {"apology": "MET" if met else "UNMET", "tone, or style": "UNMET", "depth": "low"}
+        wrong = at == 0 or at in (1, 3, 5, 7)
+        said = labels | ({"apology": "UNMET" if met else "MET"} if wrong else {})
+        items.append({"id": item, "submission": f"text {at}", "ground_truth": labels})
+        votes["judge", item] = said
+    criteria = [
+        {"name": "apology", "requirement": "It apologises."},
+        {"name": "tone, or style", "requirement": "It is rude."},
+        {
+            "name": "depth",
+            "requirement": "How deep?",
+            "scale_type": "ordinal",
+            "options": [{"label": "low", "value": 0}, {"label": "high", "value": 1}],
+        },
+    ]
+    content = {"name": "d", "rubric": {"criteria": criteria}, "items": items}
+    (tmp_path / "d.json").write_text(json.dumps(content), encoding="utf-8")
+    lines = ["item_id,criterion,rater,rater_type,value"]
+    lines += [
+        f'{item},"{criterion}",{rater},llm,{value}'
+        for (rater, item), labels in votes.items()
+        for criterion, value in labels.items()
+    ]
+    (tmp_path / "v.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert cli("eval", "d.json", "--judge", "recorded:v.csv#judge", "--name", "r").code == 0
+    return "experiments/r"
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ("tpr=.9", 0),
+        ("tpr=.9,tnr=.8", 0),
+        ("sensitivity=.9,specificity=.81", 1),
+        ("tpr=.91,tnr=.8", 1),
+        ("tnr@apology=.6", 0),
+        ("tnr@apology=.61", 1),
+        ("tnr.low@apology=.31", 0),
+        ("tnr.low@apology=.32", 1),
+        ("recall.low=.42", 0),
+        ("tpr.low=.89", 1),
+        ("tnr@tone, or style=1,tpr=.5", 0),
+        ("tpr=.5, kappa@apology=0.5, accuracy=.9", 0),
+        ("spearman.low=-1", 0),
+        ("tpr@tone, or style=0", 3),
+        ("tpr.low@tone, or style=0", 3),
+        ("tpr@depth=0.1", 3),
+        ("tpr=.91,tpr@tone, or style=0", 3),
+        ("tnr=85", 2),
+        ("kappa.low=.5", 2),
+        ("tpr.high=.5", 2),
+        ("tpr@=.5", 2),
+        ("tpr=.5,", 2),
+        ("tpr", 2),
+    ],
+)
+def test_true_rates_are_gates(cli: Cli, run: str, gate: str, code: int) -> None:
+    """Of all criteria or one, on the figure or its lower end; what is undefined never passes."""
+    assert cli("metrics", run, "--fail-under", gate).code == code
+
+
+def test_an_undefined_rate_says_why(cli: Cli, run: str) -> None:
+    """The message names the gate and the class of labels that is missing."""
+    done = cli("metrics", run, "--fail-under", "tpr@tone, or style=0")
+    assert "tpr@tone, or style is undefined (no answered item is labelled MET)" in done.err
+    partly = cli("metrics", run, "--fail-under", "tpr=.5")
+    assert partly.code == 0
+    assert "tpr is the mean over 1 of 2 criteria; it is undefined on the others" in partly.err
+    scale = cli("metrics", run, "--fail-under", "tnr@depth=.5")
+    assert "tnr@depth is undefined (a criterion of level ordinal has none)" in scale.err
+
+
+def test_metrics_shows_true_rates(cli: Cli, run: str) -> None:
+    """The text has a table of both rates with intervals; JSON has them as fields."""
+    shown = cli("metrics", run).out
+    table = shown[shown.index("Sensitivity and specificity") :]
+    row = next(line for line in table.splitlines() if line.startswith("apology"))
+    assert "0.900" in row and "[0.596, 0.982]" in row and "0.600" in row and "[0.313, 0.832]" in row
+    told = cli("metrics", run, "--json").json["metrics"]
+    assert told["criterion_sensitivity"] == 0.9 and told["criterion_specificity"] == 0.8
+    assert told["criterion_specificity_ci"]["lower"] < 0.8
+    assert told["per_criterion"][1]["sensitivity"] is None
+    assert told["per_criterion"][1]["reasons"]["sensitivity"] == "no_positive_in_truth"
+
+
+def test_junit_has_true_rates(cli: Cli, run: str) -> None:
+    """The suite's properties hold both rates, overall and by criterion, with the ends of intervals."""
+    suite = ElementTree.fromstring(cli("export", run, "--format", "junit").out).find("testsuite")
+    assert suite is not None and suite[0].tag == "properties"
+    told = {one.get("name"): one.get("value") for one in suite[0]}
+    assert (told["tpr"], told["tnr"], told["tpr@apology"]) == ("0.9", "0.8", "0.9")
+    assert told["tnr.low@apology"] == "0.312674"
+    assert told["tpr@tone, or style"] == "undefined (no_positive_in_truth)"
+    assert not any("depth" in (name or "") for name in told)
+
+
+def test_junit_without_labels_has_no_rates(cli: Cli, tmp_path: Path) -> None:
+    """Nothing is measured where nothing is labelled."""
+    content = {"rubric": {"criteria": [{"requirement": "It is short."}]}, "items": [{"submission": "a"}]}
+    (tmp_path / "d.json").write_text(json.dumps({"name": "d", **content}), encoding="utf-8")
+    assert cli("eval", "d.json", "--judge", "lexical", "--name", "r").code == 0
+    out = cli("export", "experiments/r", "--format", "junit").out
+    assert ElementTree.fromstring(out).find("testsuite/properties") is None
