@@ -14,6 +14,7 @@ from benchmarks.metrics.__main__ import main as metrics
 from benchmarks.metrics._baselines import BASELINES, ordinal_alpha, plain_dawid_skene
 from benchmarks.metrics._inputs import binary_votes, units
 from benchmarks.metrics._ours import CASES
+from benchmarks.power.__main__ import main as power
 
 from autorubric.metrics import accuracy, cohen_kappa, dawid_skene, krippendorff_alpha
 from tests.report.conftest import chromium
@@ -100,3 +101,12 @@ def test_true_values_are_those_of_the_model():
     table = np.round(shares * 1000).astype(int)
     assert SIMULATIONS["kappa"].truth(0.9) == pytest.approx(float(cohen_kappa(table=table, ci=None)))
     assert SIMULATIONS["accuracy"].truth(0.9) == pytest.approx(float(accuracy(table=table, ci=None)))
+
+
+def test_the_power_benchmark_runs(tmp_path):
+    """Each design has the power at both numbers of items; a few studies do not fail it."""
+    file = tmp_path / "power.json"
+    assert power(["--studies", "200", "--json", str(file)]) == 0
+    found = json.loads(file.read_text(encoding="utf-8"))["figures"]
+    assert {one["asked"] for one in found} == {0.8, 0.9}
+    assert all(0.6 < one["power_exact"] <= 1 for one in found)

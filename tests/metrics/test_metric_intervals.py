@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics import (
@@ -39,11 +41,11 @@ def test_wilson_at_the_ends():
         wilson(1, 2, confidence_level=1.0)
 
 
-def test_clustered_se_is_millers_formula():
-    """√(Σ_c (Σ (x - mean))²) / n by hand for two clusters of two."""
+def test_clustered_se_is_millers_formula_with_the_factor_of_few_clusters():
+    """√(C / (C - 1) · Σ_c (Σ (x - mean))²) / n by hand for two clusters of two."""
     found = clustered_se([1.0, 2.0, 4.0, 5.0], ["a", "a", "b", "b"])
     assert found == 3.0
-    assert found.se == pytest.approx(math.sqrt((-3.0) ** 2 + 3.0**2) / 4)
+    assert found.se == pytest.approx(math.sqrt(2 * ((-3.0) ** 2 + 3.0**2)) / 4)
     assert clustered_se([1.0, 2.0, None]).n_missing == 1
     assert clustered_se([1.0, 2.0], ["a", "a"]).reason == "too_few_units"
     assert clustered_se([]).reason == "no_values"
@@ -60,7 +62,7 @@ def test_wilson_takes_the_interval_arguments():
 
 
 def test_clustered_se_takes_the_interval_arguments():
-    """The error is Miller's whatever the interval; the bootstrap of many clusters is near the t interval."""
+    """The error is the same whatever the interval; the bootstrap of many clusters is near the t interval."""
     values = np.random.default_rng(5).normal(size=1200) + np.repeat(
         np.random.default_rng(6).normal(size=300), 4
     )
@@ -76,6 +78,41 @@ def test_clustered_se_takes_the_interval_arguments():
     for arguments in ({"ci": "bca"}, {"ci": "smoothed"}, {"n_resamples": 0}, {"confidence_level": 1.0}):
         with pytest.raises(ArgumentError):
             clustered_se(values, cluster, **arguments)
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3, 10, 40])
+def test_the_interval_of_a_clustered_mean_is_its_value_and_its_error(n_clusters):
+    """low and high are value ± t · se with C - 1 degrees of freedom, to the last digit that matters."""
+    rng = np.random.default_rng(n_clusters)
+    cluster = np.repeat(np.arange(n_clusters), 5)
+    found = clustered_se(rng.normal(size=5 * n_clusters) + rng.normal(size=n_clusters)[cluster], cluster)
+    half = stats.t.ppf(0.975, n_clusters - 1) * number(found.se)
+    assert (found.low, found.high) == pytest.approx((float(found) - half, float(found) + half))
+
+
+def test_the_error_of_values_without_clusters_is_that_of_scipy():
+    """Each value its own cluster: s / √n."""
+    values = np.random.default_rng(1).normal(size=7)
+    assert clustered_se(values).se == pytest.approx(stats.sem(values))
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize(("successes", "n"), [(0, 1), (0, 20), (3, 20), (20, 20), (7, 1000)])
+def test_clopper_pearson_is_that_of_statsmodels(successes, n, level):
+    """The exact interval is `proportion_confint(method="beta")`, 0 and 1 included."""
+    found = wilson(successes, n, method="clopper-pearson", confidence_level=level)
+    expected = proportion_confint(successes, n, alpha=1 - level, method="beta")
+    assert (found.low, found.high) == pytest.approx(expected, abs=1e-12)
+    assert "Clopper-Pearson" in found.method
+
+
+def test_clopper_pearson_of_a_published_example():
+    """Newcombe 1998, table I, method 5: 81 of 263 gives .2527 to .3676, 0 of 20 gives 0 to .1684."""
+    for successes, n, low, high in ((81, 263, 0.2527, 0.3676), (0, 20, 0.0, 0.1684)):
+        found = wilson(successes, n, method="clopper-pearson")
+        assert (round(number(found.low), 4), round(number(found.high), 4)) == (low, high)
+    with pytest.raises(ArgumentError, match="clopper-pearson"):
+        wilson(1, 2, method="wald")  # type: ignore[arg-type]
 
 
 def test_accuracy_uses_wilson_and_precision_its_own_denominator():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
+from autorubric.errors import ArgumentError
 from autorubric.metrics import bias
 from autorubric.metrics._paired_tests import sign_flip, wilcoxon
 from tests.metrics.asserting import number
@@ -151,3 +152,54 @@ def test_same_seed_same_flips():
     assert found[0] == found[1] != found[2]
     more = number(bias(truth, pred, n_resamples=19_999).permutation_p) * 20_000
     assert more == pytest.approx(round(more))
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+@pytest.mark.parametrize("n", [4, 9, 13, 14, 50, 51, 120])
+@pytest.mark.parametrize("kind", ["different", "tied", "with zeros"])
+def test_one_sided_signed_ranks_as_scipy(n, kind, alternative):
+    """Statistic and p are scipy's, in both directions."""
+    differences = _differences(n, kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = st.wilcoxon(differences, alternative=alternative)
+    found = wilcoxon(differences, alternative)
+    assert found is not None
+    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue))
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+def test_one_sided_bias_as_scipy(alternative):
+    """All three tests of Student's sleepers are one-sided where asked; the interval stays two-sided."""
+    found = bias(FIRST, SECOND, alternative=alternative)
+    both = bias(FIRST, SECOND)
+    differences = np.array(SECOND) - np.array(FIRST)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranks = st.wilcoxon(differences, alternative=alternative)
+    flips = st.permutation_test(
+        (differences,), np.sum, permutation_type="samples", n_resamples=10_000, alternative=alternative
+    )
+    assert found.p_value == pytest.approx(st.ttest_rel(SECOND, FIRST, alternative=alternative).pvalue)
+    assert found.wilcoxon_p == pytest.approx(ranks.pvalue)
+    assert found.wilcoxon_statistic == pytest.approx(ranks.statistic)
+    assert found.permutation_p == pytest.approx(flips.pvalue)
+    assert (found.ci, found.alternative, both.alternative) == (both.ci, alternative, "two-sided")
+    assert found.is_significant == (alternative == "greater")
+    assert json.loads(json.dumps(found.to_dict()))["alternative"] == alternative
+
+
+@pytest.mark.parametrize("n", [24, 6000])
+def test_one_sided_flips_are_the_mirror_of_each_other(n):
+    """With random signs and in the normal limit, p against greater and against less add to about 1."""
+    differences = np.random.default_rng(n).normal(0.01, 1, n)
+    rng = np.random.default_rng(0)
+    p = [sign_flip(differences, 20_000, rng, side).p_value for side in ("greater", "less")]
+    assert sum(p) == pytest.approx(1, abs=0.02)
+    assert min(p) < 0.5 < max(p)
+
+
+def test_unknown_alternatives_are_refused():
+    """The message lists what is allowed."""
+    with pytest.raises(ArgumentError, match="two-sided"):
+        bias([0, 1], [1, 1], alternative="larger")  # type: ignore[arg-type]

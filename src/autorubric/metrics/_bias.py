@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 from scipy.special import stdtr
 
+from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import NumberPairs, number_pairs
 from autorubric.metrics._contingency import cluster_codes
 from autorubric.metrics._estimate import Reason
 from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
-from autorubric.metrics._paired_tests import FEWEST_FLIPS, PMethod, sign_flip, wilcoxon
+from autorubric.metrics._paired_tests import FEWEST_FLIPS, Alternative, PMethod, sign_flip, wilcoxon
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._rounding import RELATIVE_ZERO, is_rounding
 from autorubric.metrics._scales import as_sequence
@@ -52,7 +53,7 @@ class BiasResult:
         mean_bias: Mean difference; None without a pair.
         std_bias: Standard deviation of the differences, over n - 1; None below two pairs.
         is_significant: Whether p is below 1 - confidence level; False where there is no test.
-        p_value: Two-sided p of the paired t test [1], over clusters that of their sums; None below two units
+        p_value: p of the paired t test [1], over clusters that of their sums; None below two units
             or where the differences do not vary (`reason` says which).
         direction: Sign of the mean difference; `"none"` where it is 0 or undefined.
         effect_size: d_z = mean / sd of the differences [2, eq. 6]; None where the sd is 0 or undefined.
@@ -65,13 +66,15 @@ class BiasResult:
         effect_size_name: Which effect size `effect_size` is.
         d_av: mean / mean of the two sides' own sd [2, eq. 10], which does not depend on how the sides
             correlate; None where both sds are 0 or undefined.
-        wilcoxon_statistic: The lesser sum of signed ranks [4], over clusters of their mean differences; None
-            where all differences are 0, and where `bias` was not what computed this.
-        wilcoxon_p: Its two-sided p.
+        wilcoxon_statistic: The lesser sum of signed ranks [4], of a one-sided test the sum of the positive
+            ones, over clusters of their mean differences; None where all differences are 0, and where `bias`
+            was not what computed this.
+        wilcoxon_p: Its p.
         wilcoxon_method: How that p was found.
-        permutation_p: Two-sided p under random signs of the differences [5], of all of a cluster together; 1
+        permutation_p: p under random signs of the differences [5], of all of a cluster together; 1
             where all are 0; None where `bias` was not what computed this.
         permutation_method: How that p was found.
+        alternative: What the three p-values test against: a mean bias other than 0, above it or below it.
 
     References:
         [1] Student (1908), The probable error of a mean, Biometrika 6(1), 1-25.
@@ -101,6 +104,7 @@ class BiasResult:
     wilcoxon_method: PMethod | None = None
     permutation_p: float | None = None
     permutation_method: PMethod | None = None
+    alternative: Alternative = "two-sided"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
@@ -108,7 +112,13 @@ class BiasResult:
         return plain | {"ci": None if self.ci is None else self.ci.to_dict()}
 
 
-def bias(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> BiasResult:
+def bias(
+    truth: Iterable[Any],
+    pred: Iterable[Any],
+    *,
+    alternative: Alternative = "two-sided",
+    **interval: Unpack[IntervalArguments],
+) -> BiasResult:
     """Mean of pred - truth with its spread, limits of agreement and effect sizes, and three tests of it.
 
     The tests are the paired t test, Wilcoxon's signed ranks (exact for up to 50 differences of different
@@ -119,17 +129,36 @@ def bias(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalA
     Args:
         truth: Numbers; None and NaN are missing, and drop the pair.
         pred: Numbers.
+        alternative: `"greater"` and `"less"` make all three tests one-sided: pred lies above truth, or below.
+            Choose the side before you look at the data. The interval stays two-sided.
         **interval: See `IntervalArguments`; `ci=None` leaves out the interval, which is a t interval whatever
             else is asked for.
+
+    Raises:
+        ArgumentError: An option is not allowed, or lengths differ.
     """
+    if alternative not in get_args(Alternative):
+        raise ArgumentError(f"alternative={alternative!r}; give one of {list(get_args(Alternative))}")
     options = IntervalOptions(**interval)
     left = as_sequence(truth, "truth")
     pairs = number_pairs(left, pred, cluster_codes(options.cluster, len(left)))
     found = bias_of(pairs, options)
-    return replace(found, **_tests(pairs, options)) if pairs.n else found
+    if not pairs.n:
+        return replace(found, alternative=alternative)
+    return replace(_one_sided(found, alternative, options), **_tests(pairs, alternative, options))
 
 
-def _tests(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Any]:
+def _one_sided(found: BiasResult, alternative: Alternative, options: IntervalOptions) -> BiasResult:
+    """The same with the p of a t test of this alternative."""
+    if alternative == "two-sided" or found.p_value is None:
+        return replace(found, alternative=alternative)
+    agrees = found.direction == ("positive" if alternative == "greater" else "negative")
+    p_value = found.p_value / 2 if agrees else 1 - found.p_value / 2
+    significant = p_value < 1 - options.confidence_level
+    return replace(found, p_value=p_value, is_significant=significant, alternative=alternative)
+
+
+def _tests(pairs: NumberPairs, alternative: Alternative, options: IntervalOptions) -> dict[str, Any]:
     """The fields of the two tests without a distribution."""
     sums = pairs.pred - pairs.truth
     means = sums
@@ -137,8 +166,8 @@ def _tests(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Any]:
         sums = np.bincount(pairs.cluster, weights=sums)
         means = sums / np.bincount(pairs.cluster)
     flips = max(FEWEST_FLIPS, options.n_resamples)
-    random = sign_flip(sums, flips, options.generator())
-    ranked = wilcoxon(means)
+    random = sign_flip(sums, flips, options.generator(), alternative)
+    ranked = wilcoxon(means, alternative)
     return {
         "wilcoxon_statistic": ranked and ranked.statistic,
         "wilcoxon_p": ranked and ranked.p_value,

@@ -12,6 +12,9 @@ from autorubric.metrics._resampling import Array
 
 PMethod: TypeAlias = Literal["exact", "random flips", "normal"]
 
+Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
+"""Differences other than 0, above 0, or below 0."""
+
 FEWEST_FLIPS = 10_000
 
 _EXACT_RANKS = 50
@@ -23,7 +26,7 @@ _DECIMALS = 12
 
 
 class PairedTest(NamedTuple):
-    """A test: its statistic, its two-sided p, and how p was found."""
+    """A test: its statistic, its p, and how p was found."""
 
     statistic: float
     p_value: float
@@ -39,10 +42,11 @@ def _levelled(differences: Array) -> Array:
     return np.asarray(scaled[scaled != 0])
 
 
-def wilcoxon(differences: Array) -> PairedTest | None:
+def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> PairedTest | None:
     """Wilcoxon's signed-rank test that differences are symmetric about 0 [1]; None where all are 0.
 
-    Differences of 0 are left out, ties share midranks, and the statistic is the lesser sum of ranks. p is
+    Differences of 0 are left out and ties share midranks. The statistic is the lesser sum of ranks, of a
+    one-sided test the sum of the positive ones. p is
     exact for up to 50 differences all of different size, for up to 13 otherwise, beyond that normal with the
     variance corrected for ties and without correction for continuity.
 
@@ -57,32 +61,39 @@ def wilcoxon(differences: Array) -> PairedTest | None:
     # Midranks, doubled: whole numbers.
     ranks = (2 * np.cumsum(counts) - counts + 1)[where.reshape(-1)]
     total = int(ranks.sum())
-    lesser = min(int(ranks[kept > 0].sum()), int(ranks[kept < 0].sum()))
+    positive, negative = int(ranks[kept > 0].sum()), int(ranks[kept < 0].sum())
+    # The sum that is small where the alternative is true.
+    tail = {"two-sided": min(positive, negative), "greater": negative, "less": positive}[alternative]
+    statistic = (tail if alternative == "two-sided" else positive) / 2
+    sides = 2 if alternative == "two-sided" else 1
     tied = len(counts) < n or n < len(differences)
     if len(differences) <= (_EXACT_TIED_RANKS if tied else _EXACT_RANKS):
-        return PairedTest(lesser / 2, _exact_rank_p(ranks, lesser), "exact")
+        return PairedTest(statistic, min(1.0, sides * _exact_rank_p(ranks, tail)), "exact")
     variance = n * (n + 1) * (2 * n + 1) / 24 - float((counts**3 - counts).sum()) / 48
-    z = (lesser / 2 - total / 4) / math.sqrt(variance)
-    return PairedTest(lesser / 2, float(min(1.0, 2 * ndtr(z))), "normal")
+    z = (tail / 2 - total / 4) / math.sqrt(variance)
+    return PairedTest(statistic, float(min(1.0, sides * ndtr(z))), "normal")
 
 
-def _exact_rank_p(ranks: Array, lesser: int) -> float:
-    """Share of all 2ⁿ signs that give so small a sum of positive ranks, or so great a one."""
+def _exact_rank_p(ranks: Array, most: int) -> float:
+    """Share of all 2ⁿ signs whose sum of positive ranks is at most this."""
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1.0
     for rank in ranks.tolist():
         moved = np.zeros_like(ways)
         moved[rank:] = ways[: len(ways) - rank]
         ways = ways + moved
-    return min(1.0, 2 * float(ways[: lesser + 1].sum() / ways.sum()))
+    return float(ways[: most + 1].sum() / ways.sum())
 
 
-def sign_flip(differences: Array, n_flips: int, rng: np.random.Generator) -> PairedTest:
+def sign_flip(
+    differences: Array, n_flips: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
+) -> PairedTest:
     """Permutation test that flips the signs of differences at random [1]; p = 1 where all are 0.
 
-    p is the share of signs under which the sum lies as far from 0 as it does: exact over all 2ⁿ for up to 20
-    differences that are not 0; of `n_flips` random ones beyond, (1 + as far) / (1 + flips) [2]; with more
-    than 5,000 different sizes, the normal limit `2 Φ(-|Σ d| / √Σ d²)`.
+    p is the share of signs under which the sum lies as far from 0 as it does (one-sided: as far in the
+    direction of the alternative): exact over all 2ⁿ for up to 20 differences that are not 0; of `n_flips`
+    random ones beyond, (1 + as far) / (1 + flips) [2]; with more than 5,000 different sizes, the normal limit
+    `2 Φ(-|Σ d| / √Σ d²)`, or `Φ(∓Σ d / √Σ d²)`.
 
     References:
         [1] R. A. Fisher (1935), The design of experiments, section 21.
@@ -92,24 +103,29 @@ def sign_flip(differences: Array, n_flips: int, rng: np.random.Generator) -> Pai
     kept = _levelled(differences)
     if not len(kept):
         return PairedTest(0.0, 1.0, "exact")
-    seen = abs(float(kept.sum()))
+    distance = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
+    seen = float(distance(kept.sum()))
     # What is equal in exact arithmetic must not fall short by rounding.
-    as_far = seen - 1e-9 * max(1.0, seen)
+    as_far = seen - 1e-9 * max(1.0, abs(seen))
     statistic = float(differences.sum())
     if len(kept) <= _EXACT_FLIPS:
         sums = kept[:1]
         for one in kept[1:]:
             sums = np.concatenate([sums + one, sums - one])
-        return PairedTest(statistic, float(np.mean(np.abs(sums) >= as_far)), "exact")
+        if alternative != "two-sided":
+            # Two-sided, the first sign can stay: all sums change sign with it.
+            sums = np.concatenate([sums, -sums])
+        return PairedTest(statistic, float(np.mean(distance(sums) >= as_far)), "exact")
     sizes, counts = np.unique(np.abs(kept), return_counts=True)
     if len(sizes) > _MOST_SIZES:
-        p_value = float(2 * ndtr(-seen / math.sqrt(float((kept**2).sum()))))
+        sides = 2 if alternative == "two-sided" else 1
+        p_value = float(sides * ndtr(-seen / math.sqrt(float((kept**2).sum()))))
         return PairedTest(statistic, p_value, "normal")
     beyond = 0
     step = max(1, _CHUNK_CELLS // len(sizes))
     for start in range(0, n_flips, step):
         rows = min(step, n_flips - start)
-        beyond += int(np.count_nonzero(np.abs(_flipped(sizes, counts, rows, rng)) >= as_far))
+        beyond += int(np.count_nonzero(distance(_flipped(sizes, counts, rows, rng)) >= as_far))
     return PairedTest(statistic, (1 + beyond) / (1 + n_flips), "random flips")
 
 

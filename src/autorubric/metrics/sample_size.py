@@ -10,13 +10,17 @@ import math
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import bdtr, gammaln, ndtri, xlogy
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._resampling import Array
 
 KappaMethod: TypeAlias = Literal["donner-eliasziw", "cantor"]
+PairedMethod: TypeAlias = Literal["exact", "asymptotic"]
+
+_MOST_EXACT = 1_000_000
+"""Items up to which the power of the exact test is computed; above, both tests need almost as many."""
 
 
 def kappa(
@@ -96,16 +100,28 @@ def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -
     return _items(exact, f"normal interval of a proportion, {confidence_level:.0%}")
 
 
-def paired(p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8) -> Estimate:
-    """Items on which two judges must be compared by McNemar's test, two-sided [1].
+def paired(
+    p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8, method: PairedMethod = "exact"
+) -> Estimate:
+    """Items on which two judges must be compared by McNemar's test, two-sided.
 
-    n = (z_{1-α/2} √ψ + z_power √(ψ - δ²))² / δ², with ψ = p10 + p01 and δ = p10 - p01, rounded up.
+    With ψ = p10 + p01 and δ = p10 - p01:
+
+    - `"exact"`: for the exact test, `compare_judges(method="mcnemar")`. The power at n items is the mean over
+      the number of discordant items D ~ Bin(n, ψ) of the probability that Bin(D, p10/ψ) lies in the rejection
+      region of the binomial test at 1/2 [2]. The result is the least n from which on the power does not fall
+      below the one asked for: it is no monotone function of n.
+    - `"asymptotic"`: for the test without continuity correction, `method="mcnemar-asymptotic"` [1]:
+      n = (z_{1-α/2} √ψ + z_power √(ψ - δ²))² / δ², rounded up. The exact test needs more items.
+
+    Above a million items `"exact"` gives the closed form too, and `method` says so.
 
     Args:
         p10: Share of items that the first judge alone has right.
         p01: Share that the second alone has right.
         alpha: Level of the test.
         power: Probability to find the difference.
+        method: The test that the comparison will use.
 
     Raises:
         ArgumentError: An argument is out of range, or the shares are equal.
@@ -113,7 +129,11 @@ def paired(p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8) -
     References:
         [1] R. J. Connor (1987), Sample size for testing differences in proportions for the paired-sample
             design, Biometrics 43(1), 207-211.
+        [2] S. W. Duffy (1984), Asymptotic and exact power for the McNemar test and its analogue with R
+            controls per case, Biometrics 40(4), 1005-1015.
     """
+    if method not in get_args(PairedMethod):
+        raise ArgumentError(f"method={method!r}; give one of {list(get_args(PairedMethod))}")
     _inside(alpha=alpha, power=power)
     if not (p10 >= 0 and p01 >= 0 and p10 + p01 <= 1):
         raise ArgumentError(f"p10={p10!r}, p01={p01!r}; give shares of items, from 0 and together at most 1")
@@ -121,7 +141,66 @@ def paired(p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8) -
         raise ArgumentError(f"p10 and p01 are both {p10!r}; without a difference there is nothing to find")
     either, apart = p10 + p01, p10 - p01
     spread = _normal(1 - alpha / 2) * math.sqrt(either) + _normal(power) * math.sqrt(either - apart * apart)
-    return _items((spread / apart) ** 2, f"McNemar, Connor 1987, two-sided {alpha:g}, power {power:g}")
+    formula = (spread / apart) ** 2
+    if method == "exact" and formula <= _MOST_EXACT:
+        n = _exact_items(max(1, math.ceil(formula)), (p10, p01), alpha, power)
+        reached = _exact_power(n, (p10, p01), alpha)
+        words = f"exact McNemar, two-sided {alpha:g}, power {power:g}; {reached:.4f} at this number"
+        return Estimate(float(n), n=n, method=words)
+    return _items(formula, f"McNemar, Connor 1987, two-sided {alpha:g}, power {power:g}")
+
+
+def _exact_items(start: int, shares: tuple[float, float], alpha: float, power: float) -> int:
+    """Least number of items from which on the exact test keeps its power.
+
+    Bisection to within one tooth of the saw, then every number: the power falls for a few numbers after each
+    rise, and never by more than one tooth.
+    """
+    low, high = 0, start
+    while _exact_power(high, shares, alpha) < power:
+        low, high = high, high + max(1, high // 8)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _exact_power(middle, shares, alpha) >= power else (middle, high)
+    # One more discordant item is one tooth; it takes 1 / ψ items, and two teeth are looked at.
+    tooth = math.ceil(2 / sum(shares)) + 8
+    last = high
+    while last > 0 and last > high - tooth and _exact_power(last - 1, shares, alpha) >= power:
+        last -= 1
+    at, held = last, 0
+    while held <= tooth:
+        held = held + 1 if _exact_power(at, shares, alpha) >= power else 0
+        at += 1
+    return at - held
+
+
+def _exact_power(n: int, shares: tuple[float, float], alpha: float) -> float:
+    """Power of the exact McNemar test on `n` items."""
+    either = min(1.0, sum(shares))
+    share = shares[0] / sum(shares)
+    middle, spread = n * either, math.sqrt(n * either * (1 - either))
+    # Ten standard deviations hold all but 1e-15 of the discordant items.
+    low, high = max(0, math.floor(middle - 10 * spread - 10)), min(n, math.ceil(middle + 10 * spread + 10))
+    discordant = np.arange(low, high + 1)
+    ways = gammaln(n + 1) - gammaln(discordant + 1) - gammaln(n - discordant + 1)
+    chances = np.exp(ways + xlogy(discordant, either) + xlogy(n - discordant, 1 - either))
+    critical = _critical_values(discordant, alpha)
+    kept = critical >= 0
+    few, most = np.where(kept, critical, 0), np.where(kept, discordant, 1)
+    found = bdtr(few, most, share) + bdtr(few, most, 1 - share)
+    return float((chances * np.where(kept, found, 0.0)).sum())
+
+
+def _critical_values(discordant: Array, alpha: float) -> Array:
+    """Most items of the rarer kind at which the exact test rejects, -1 where it never does."""
+    low, high = np.full(len(discordant), -1.0), np.ceil(discordant / 2)
+    while np.any(high - low > 1):
+        middle = np.floor((low + high) / 2)
+        open_ = high - low > 1
+        rejects = 2 * bdtr(np.maximum(middle, 0), np.maximum(discordant, 1), 0.5) < alpha
+        low = np.where(open_ & rejects, middle, low)
+        high = np.where(open_ & ~rejects, middle, high)
+    return low
 
 
 def _normal(probability: float) -> float:

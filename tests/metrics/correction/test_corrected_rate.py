@@ -375,3 +375,40 @@ def test_nominal_95_per_cent_holds(method: Any, prevalence: float) -> None:
             held += found.low <= prevalence <= number(found.high)
     assert n > 380
     assert held / n >= 0.92
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.4, 1.0])
+def test_fixed_lambda_by_hand(lam: float) -> None:
+    """lam mean(f_U) + mean(Y - lam f_L), its error from lam² var(f_U)/N + var(Y - lam f_L)/n."""
+    rng = np.random.default_rng(5)
+    truth, judged = simulated(0.6, 400, rng)
+    _, tested = simulated(0.6, 3000, rng)
+    found = corrected_rate(tested, truth, judged, method="ppi++", lam=lam)
+    assert found.lam == lam
+    assert found == pytest.approx(lam * tested.mean() + (truth - lam * judged).mean())
+    variance = lam**2 * tested.var(ddof=1) / 3000 + (truth - lam * judged).var(ddof=1) / 400
+    # The interval is that of the table with a quarter of an item more in each cell.
+    assert number(found.se) == pytest.approx(math.sqrt(variance), rel=0.02)
+    drawn = corrected_rate(tested, truth, judged, method="ppi++", lam=lam, ci="percentile")
+    assert number(drawn.se) == pytest.approx(math.sqrt(variance), rel=0.1)
+
+
+def test_fixed_lambda_of_zero_is_the_labels_alone() -> None:
+    """lam=0 ignores the judge; the tuned one is never worse."""
+    rng = np.random.default_rng(6)
+    truth, judged = simulated(0.6, 100, rng)
+    _, tested = simulated(0.6, 3000, rng)
+    alone = corrected_rate(tested, truth, judged, method="ppi++", lam=0.0)
+    tuned = corrected_rate(tested, truth, judged, method="ppi++")
+    assert alone == pytest.approx(truth.mean())
+    assert number(tuned.se) < number(alone.se)
+    assert tuned.lam is not None and 0 < tuned.lam < 1
+
+
+@pytest.mark.parametrize("lam", [-0.1, 1.1, float("nan"), True, "1"])
+def test_lambda_outside_its_range_is_refused(lam: Any) -> None:
+    """It is a number from 0 to 1, and belongs to ppi++."""
+    with pytest.raises(ArgumentError, match="lam="):
+        corrected_rate([1, 0], [1, 0], [1, 0], method="ppi++", lam=lam)
+    with pytest.raises(ArgumentError, match=r"belongs to method='ppi\+\+'"):
+        corrected_rate([1, 0], [1, 0], [1, 0], lam=0.5)

@@ -79,6 +79,18 @@ def test_ppi_folded_by_hand() -> None:
     assert brackets(found.score)
 
 
+def test_fixed_lambda_folded_by_hand() -> None:
+    """lam=1 on both criteria, and on item scores: mean(f_U) + mean(Y - f_L) in numpy."""
+    graded, dataset, truth, judged = two_criteria(300, 100, seed=3)
+    found = corrected_score(graded, dataset, method="ppi++", lam=1.0)
+    means = judged[100:].mean(axis=0) + (truth - judged)[:100].mean(axis=0)
+    assert [one.lam for one in found.per_criterion.values()] == [1.0, 1.0]
+    assert found.score == pytest.approx(means[0] - means[1] / 2)
+    whole = corrected_score(graded, dataset, method="ppi++", on="items", lam=1.0)
+    y, f = (np.clip(one @ [1.0, -0.5], 0, 1) for one in (truth, judged))
+    assert whole.score == pytest.approx(f[100:].mean() + (y - f)[:100].mean())
+
+
 def test_item_scores_by_ppi() -> None:
     """On items the scores are corrected as they are, clamped: λ mean(f_U) + mean(Y - λ f_L) in numpy."""
     graded, dataset, truth, judged = two_criteria(300, 100, seed=4)

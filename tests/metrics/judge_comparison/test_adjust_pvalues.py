@@ -10,7 +10,7 @@ from statsmodels.stats.multitest import multipletests
 from autorubric.errors import ArgumentError
 from autorubric.metrics import adjust_pvalues
 
-NAMES = {"holm": "holm", "bh": "fdr_bh", "by": "fdr_by"}
+NAMES = {"holm": "holm", "bh": "fdr_bh", "by": "fdr_by", "bonferroni": "bonferroni"}
 METHODS = sorted(NAMES)
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -28,11 +28,12 @@ def test_it_is_what_statsmodels_gives(method, seed):
 def test_three_p_values_by_hand():
     """.01, .04, .03. Holm: 3·.01, then 2·.03 = .06, then max(.06, .04). BH: .03, .04·3/3, min(.03·3/2, .04).
 
-    BY is BH times 1 + 1/2 + 1/3 = 11/6.
+    BY is BH times 1 + 1/2 + 1/3 = 11/6, Bonferroni three times each.
     """
     p = [0.01, 0.04, 0.03]
     assert adjust_pvalues(p) == pytest.approx([0.03, 0.06, 0.06])
     assert adjust_pvalues(p, "bh") == pytest.approx([0.03, 0.04, 0.04])
+    assert adjust_pvalues(p, "bonferroni") == pytest.approx([0.03, 0.12, 0.09])
     assert adjust_pvalues(p, "by") == pytest.approx([0.055, 0.22 / 3, 0.22 / 3])
 
 
@@ -61,4 +62,4 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ArgumentError, match=r"1\.5"):
         adjust_pvalues([0.1, 1.5])
     with pytest.raises(ArgumentError, match="holm"):
-        adjust_pvalues([0.1], "bonferroni")  # type: ignore[arg-type]
+        adjust_pvalues([0.1], "sidak")  # type: ignore[arg-type]

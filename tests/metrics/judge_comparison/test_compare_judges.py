@@ -88,6 +88,30 @@ def test_exact_mcnemar_is_that_of_statsmodels_and_of_permutation(rows):
     assert found.p_value == pytest.approx(permuted.p_value)
 
 
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_asymptotic_mcnemar_is_that_of_statsmodels(rows):
+    """Chi-squared without continuity correction; exchanging the judges changes nothing; p = 1 of no item."""
+    truth, a, b = (np.array(column) for column in zip(*rows, strict=True))
+    right_a, right_b = a == truth, b == truth
+    table = [[np.sum(x & y) for y in (right_b, ~right_b)] for x in (right_a, ~right_a)]
+    found = compare_judges(truth, a, b, method="mcnemar-asymptotic", ci=None)
+    expected = 1.0 if not table[0][1] + table[1][0] else mcnemar(table, exact=False, correction=False).pvalue
+    assert found.p_value == pytest.approx(expected)
+    assert compare_judges(truth, b, a, method="mcnemar-asymptotic", ci=None).p_value == found.p_value
+
+
+def test_asymptotic_mcnemar_of_a_published_table():
+    """Agresti 2002, table 10.1: 150 and 86 discordant of 1,600; z² = 64²/236 = 17.36, p = .00003."""
+    truth = np.ones(1600)
+    a = np.r_[np.ones(150), np.zeros(86), np.ones(1364)]
+    b = np.r_[np.zeros(150), np.ones(86), np.ones(1364)]
+    found = compare_judges(truth, a, b, method="mcnemar-asymptotic")
+    assert found.p_value == pytest.approx(stats.chi2.sf(64**2 / 236, 1))
+    assert "chi-squared = 17.35" in found.test and found.stat == "accuracy"
+    assert found.difference.to_dict() == compare_judges(truth, a, b, method="mcnemar").difference.to_dict()
+
+
 def test_no_discordant_item_gives_a_p_of_one():
     """Judges who are right on the same items do not differ; the interval still has width."""
     found = compare_judges([1, 0, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1], method="mcnemar")

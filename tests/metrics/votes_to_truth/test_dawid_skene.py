@@ -259,3 +259,60 @@ def test_wrong_arguments_are_refused():
     ):
         with pytest.raises(ArgumentError):
             dawid_skene(READINGS, **wrong)
+
+
+def _raters(accuracies: list[float], n: int, seed: int, size: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Truth, and raters who err independently of each other."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, size, n)
+    wrong = (truth[:, None] + rng.integers(1, size, (n, len(accuracies)))) % size
+    return truth, np.where(rng.random(wrong.shape) < accuracies, truth[:, None], wrong)
+
+
+def _on_copies(ratings: np.ndarray, names: list[str], size: int = 2) -> list[str]:
+    return [one for one in dawid_skene(ratings, raters=names, labels=size).warnings if "same label" in one]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.85])
+@pytest.mark.parametrize("size", [2, 4])
+def test_raters_that_copy_each_other_are_named(share: float, size: int) -> None:
+    """One of five copies the third on all items, or on most: the warning names the pair and no other."""
+    _, votes = _raters([0.9, 0.8, 0.7, 0.85, 0.7], 400, seed=1, size=size)
+    copied = np.random.default_rng(2).random(400) < share
+    votes[copied, 4] = votes[copied, 2]
+    found = _on_copies(votes, list("abcde"), size)
+    assert len(found) == 1
+    assert "raters 'c' and 'e'" in found[0]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.9])
+def test_a_group_of_copies_is_named_and_not_those_it_outvotes(share: float) -> None:
+    """Three poor raters that are one outvote two good ones; the good ones are not accused."""
+    truth, votes = _raters([0.85, 0.85, 0.65, 0.65, 0.65], 400, seed=3)
+    copied = np.random.default_rng(4).random((400, 2)) < share
+    votes[:, 3:] = np.where(copied, votes[:, [2]], votes[:, 3:])
+    found = _on_copies(votes, list("abcde"))
+    assert len(found) == 2
+    assert not any("'a'" in one or "'b'" in one for one in found)
+    fitted = dawid_skene(votes, labels=2)
+    assert np.mean(np.array(fitted.labels) == truth) < 0.7
+
+
+def test_two_copies_among_three_are_named() -> None:
+    """With one other rater equal labels throughout are all that can be seen."""
+    _, votes = _raters([0.85, 0.65], 100, seed=5)
+    found = _on_copies(votes[:, [0, 1, 1]], list("abc"))
+    assert len(found) == 1
+    assert "'b' and 'c'" in found[0] and "100.0% of 100 items" in found[0]
+
+
+def test_independent_raters_are_not_accused() -> None:
+    """100 tables of independent raters, good and poor, few and many: at most one warning of copies."""
+    accused = 0
+    for seed in range(25):
+        for accuracies, n in (([0.8] * 3, 60), ([0.9, 0.8, 0.7, 0.85, 0.75], 300), ([0.8] * 8, 100)):
+            _, votes = _raters(accuracies, n, seed=100 + seed)
+            accused += bool(_on_copies(votes, [str(at) for at in range(len(accuracies))]))
+        _, votes = _raters([0.97] * 4, 100, seed=200 + seed)
+        accused += bool(_on_copies(votes, list("abcd")))
+    assert accused <= 1

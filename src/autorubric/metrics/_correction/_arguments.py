@@ -34,12 +34,15 @@ class CorrectionArguments(TypedDict, total=False):
         confidence_level: Level of the interval, in (0, 1).
         n_resamples: Bootstrap resamples.
         rng: Seed or generator of the resampling.
+        lam: λ of ppi++, in [0, 1]: 0 relies on the labels alone, 1 is prediction-powered inference as first
+            published; None tunes it to the least variance.
     """
 
     ci: CorrectionCi | None
     confidence_level: float
     n_resamples: int
     rng: int | np.random.Generator
+    lam: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +53,13 @@ class CorrectionOptions:
     confidence_level: float = 0.95
     n_resamples: int = 1000
     rng: int | np.random.Generator = 0
+    lam: float | None = None
 
     def __post_init__(self) -> None:
         if self.ci is not None and self.ci not in get_args(CorrectionCi):
             raise ArgumentError(f"ci={self.ci!r}; give one of {list(get_args(CorrectionCi))} or None")
+        if self.lam is not None and not 0 <= finite_number(self.lam, "lam", "from 0 to 1, or None") <= 1:
+            raise ArgumentError(f"lam={self.lam!r}; give a number from 0 to 1, or None to tune it")
         check_draws(self.confidence_level, self.n_resamples, self.rng)
 
     def generator(self) -> np.random.Generator:
@@ -61,7 +67,7 @@ class CorrectionOptions:
         return np.random.default_rng(self.rng)
 
 
-def check_method(method: str, sampled: str, ci: str | None) -> None:
+def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
     """Refuses a method or way of sampling that there is not, and those that do not go together.
 
     Raises:
@@ -78,7 +84,9 @@ def check_method(method: str, sampled: str, ci: str | None) -> None:
             "amount; take method='rogan-gladen', which only needs items picked by their true label, or label "
             "a random sample"
         )
-    if method == "rogan-gladen" and ci == "bootstrap-t":
+    if method == "rogan-gladen" and options.lam is not None:
+        raise ArgumentError(f"lam={options.lam!r} belongs to method='ppi++'; leave it out")
+    if method == "rogan-gladen" and options.ci == "bootstrap-t":
         raise ArgumentError("ci='bootstrap-t' goes with method='ppi++'; take 'analytic' or 'percentile'")
 
 

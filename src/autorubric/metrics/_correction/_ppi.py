@@ -58,7 +58,9 @@ def smoothed_by() -> Array:
     return np.asarray(np.concatenate([_CELLS, squares], axis=1).sum(axis=0) / 4)
 
 
-def tuned_mean(sums: Array, squares: Array, n_labelled: int, n_tested: int) -> Tuned:
+def tuned_mean(
+    sums: Array, squares: Array, n_labelled: int, n_tested: int, fixed: float | None = None
+) -> Tuned:
     """λ mean(f_U) + mean(Y - λ f_L) with λ = cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), cut to [0, 1] [1].
 
     The variance is λ² var(f_U)/N + var(Y - λ f_L)/n; over clusters each is that of sums over clusters.
@@ -68,6 +70,7 @@ def tuned_mean(sums: Array, squares: Array, n_labelled: int, n_tested: int) -> T
         squares: Sums of their outer products, shape `(..., 5, 5)`.
         n_labelled: Units with labels.
         n_tested: Units with items under test.
+        fixed: λ where it is not tuned; 1 is the estimate of Angelopoulos et al. (2023).
     """
     n, n_tests = sums[..., 0], sums[..., 3]
     y, f, g = divide(sums[..., 1], n), divide(sums[..., 2], n), divide(sums[..., 4], n_tests)
@@ -80,7 +83,8 @@ def tuned_mean(sums: Array, squares: Array, n_labelled: int, n_tested: int) -> T
     n_units = n_labelled + n_tested
     spread = _form(pooled, squares, pooled) / (n + n_tests) * n_units / max(n_units - 1, 1)
     least = divide(n * _form(of_y, squares, of_f), (1 + n / n_tests) * np.where(spread > 1e-15, spread, 0.0))
-    lam = np.clip(np.nan_to_num(least, nan=0.0), 0.0, 1.0)
+    tuned = np.clip(np.nan_to_num(least, nan=0.0), 0.0, 1.0)
+    lam = tuned if fixed is None else np.full_like(tuned, fixed)
     rectified = (of_y - lam[..., None] * of_f) * _factor(n_labelled)
     effect = rectified + lam[..., None] * of_g * _factor(n_tested)
     return Tuned(lam * g + y - lam * f, lam, np.maximum(_form(effect, squares, effect), 0.0))

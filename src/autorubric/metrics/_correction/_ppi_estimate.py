@@ -41,7 +41,7 @@ def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name
         return Powered(Estimate.undefined("no_values", method=text), None)
     if units.n_labelled < 2 or (units.n_labelled < PPI_LABELS and options.ci != "bootstrap-t"):
         return Powered(Estimate.undefined("too_few_labels", n=n, method=text), None)
-    tuned = ppi.tuned_mean(total, units.square(), units.n_labelled, units.n_tested)
+    tuned = ppi.tuned_mean(total, units.square(), units.n_labelled, units.n_tested, options.lam)
     mean, lam = float(tuned.value), float(tuned.lam)
     value = min(max(mean, 0.0), 1.0) if share else mean
     if options.ci is None:
@@ -64,13 +64,13 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
         if options.ci == "bootstrap-t":
             return _score_t(table, options), "bootstrap-t on the smoothed table" + resampled
         quantile = t_quantile(options.confidence_level, units.n_labelled - 1)
-        return _score(table, quantile, quantile), "score interval, smoothed table"
+        return _score(table, quantile, quantile, options.lam), "score interval, smoothed table"
     if options.ci == "bootstrap-t":
         return _bootstrap_t(units, options), "bootstrap-t" + resampled
     df = units.n_labelled - 1 if units.df is None else units.df
     if df < 1:
         return _NOTHING, "t"
-    mean, se = _moments(units)
+    mean, se = _moments(units, options.lam)
     if share:
         return Ends(
             *logit_t_ends(min(max(mean, 0.0), 1.0), se, df + 1, options.confidence_level), se
@@ -79,14 +79,14 @@ def _ends(units: Strata, options: CorrectionOptions, *, share: bool) -> tuple[En
     return Ends(mean - half, mean + half, se), "t"
 
 
-def _moments(units: Strata) -> tuple[float, float]:
-    tuned = ppi.tuned_mean(units.total(), units.square(), units.n_labelled, units.n_tested)
+def _moments(units: Strata, fixed: float | None) -> tuple[float, float]:
+    tuned = ppi.tuned_mean(units.total(), units.square(), units.n_labelled, units.n_tested, fixed)
     return float(tuned.value), math.sqrt(float(tuned.variance))
 
 
-def _score(table: Strata, below: float, above: float) -> Ends:
+def _score(table: Strata, below: float, above: float, fixed: float | None) -> Ends:
     """Ends of the score interval on as many items as give the variance, with a quantile for each side."""
-    mean, se = _moments(table)
+    mean, se = _moments(table, fixed)
     share = min(max(mean, _EDGE), 1 - _EDGE)
     effective = share * (1 - share) / (se * se)
     return Ends(wilson_ends(share, effective, below)[0], wilson_ends(share, effective, above)[1], se)
@@ -99,14 +99,14 @@ def _score_t(table: Strata, options: CorrectionOptions) -> Ends:
     """
     added = ppi.smoothed_by()
     values, errors = _drawn(table, options, added).T
-    mean = min(max(_moments(table)[0], _EDGE), 1 - _EDGE)
+    mean = min(max(_moments(table, options.lam)[0], _EDGE), 1 - _EDGE)
     values = np.clip(values, _EDGE, 1 - _EDGE)
     effective = values * (1 - values) / np.maximum(errors, 1e-9) ** 2
     scores = (values - mean) * np.sqrt(effective / (mean * (1 - mean)))
     tail = (1 - options.confidence_level) / 2
     lower, upper = np.quantile(scores, (tail, 1 - tail))
     least = normal_quantile(options.confidence_level)
-    return _score(table, max(float(upper), least), max(-float(lower), least))
+    return _score(table, max(float(upper), least), max(-float(lower), least), options.lam)
 
 
 def _percentile(units: Strata, options: CorrectionOptions) -> Ends:
@@ -122,18 +122,18 @@ def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
     spread = errors > 1e-12
     if np.count_nonzero(~spread) > MOST_UNDEFINED * len(values):
         return _NOTHING
-    mean, se = _moments(units)
+    mean, se = _moments(units, options.lam)
     tail = (1 - options.confidence_level) / 2
     lower, upper = np.quantile((values[spread] - mean) / errors[spread], (tail, 1 - tail))
     return Ends(mean - float(upper) * se, mean - float(lower) * se, se)
 
 
 def _drawn(units: Strata, options: CorrectionOptions, added: Array | float = 0.0) -> Array:
-    """Mean and standard error in each resample, λ tuned anew, shape `(n_resamples, 2)`."""
+    """Mean and standard error in each resample, λ tuned again unless fixed, shape `(n_resamples, 2)`."""
     found = []
     for drawn in units.draws(options.n_resamples, options.generator(), squares=True):
         sums = drawn + added
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
-        tuned = ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, units.n_labelled, units.n_tested)
+        tuned = ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, units.n_labelled, units.n_tested, options.lam)
         found.append(np.column_stack([tuned.value, np.sqrt(tuned.variance)]))
     return np.concatenate(found)

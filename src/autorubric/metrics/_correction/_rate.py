@@ -113,7 +113,8 @@ def corrected_rate(
       more or less often than those under test, as long as the judge errs alike on both. The interval is
       that of Lang and Reiczigel [2], with the error of p and of se and sp, which Lee et al. [3] take up.
     - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)` with f the judge's verdicts on items under test (U) and
-      labelled ones (L), Y the labels, and `λ = cov(Y, f_L) / ((1 + n/N) var(f))` cut to [0, 1]. Its interval
+      labelled ones (L), Y the labels, and `λ = cov(Y, f_L) / ((1 + n/N) var(f))` cut to [0, 1], or the `lam`
+      that is given; `lam=1` is prediction-powered inference as first published [5]. Its interval
       is the narrower one, and holds only where the labelled items are a random sample of the same items. It
       is the score interval on as many items as give its variance, on a table with 1/4 more a cell (over
       clusters logit-t).
@@ -146,9 +147,11 @@ def corrected_rate(
         [3] C. Lee et al. (2025), How to correctly report LLM-as-a-judge evaluations, arXiv:2511.21140.
         [4] A. N. Angelopoulos, J. C. Duchi, T. Zrnic (2023), PPI++: efficient prediction-powered inference,
             arXiv:2311.01453.
+        [5] A. N. Angelopoulos, S. Bates, C. Fannjiang, M. I. Jordan, T. Zrnic (2023), Prediction-powered
+            inference, Science 382(6671), 669-674.
     """
     options = CorrectionOptions(**interval)
-    check_method(method, sampled, options.ci)
+    check_method(method, sampled, options)
     seen = _read(judge, calib_truth, calib_judge, cluster, calib_cluster)
     if method == "ppi++":
         units = ppi.units_of(seen.truth, seen.judged, seen.tested, seen.label_cluster, seen.test_cluster)

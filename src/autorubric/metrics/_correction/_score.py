@@ -70,7 +70,7 @@ def corrected_score(
             of labels has no weights.
     """
     options = CorrectionOptions(**interval)
-    check_method(method, sampled, options.ci)
+    check_method(method, sampled, options)
     if on not in get_args(CorrectedOn):
         raise ArgumentError(f"on={on!r}; give one of {list(get_args(CorrectedOn))}")
     if on == "items" and method != "ppi++":
@@ -125,7 +125,7 @@ def _on_unit(score: Estimate) -> Estimate:
 def _on_criteria(
     run: ScoredRun, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
 ) -> CorrectedScore:
-    parts = [part_of(one, method) for one in run.criteria]
+    parts = [part_of(one, method, options.lam) for one in run.criteria]
     refused = [refusal(one, part, method) for one, part in zip(run.criteria, parts, strict=True)]
     drawn = np.zeros((0, len(parts)))
     if options.ci is not None:

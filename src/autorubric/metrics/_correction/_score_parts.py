@@ -27,6 +27,7 @@ class Part:
         n_tested: Unlabelled items, for ppi++.
         n_labelled: Labelled items.
         values: Values of the answers, or of numbers the least and the greatest.
+        lam: λ of ppi++ where it is fixed; None tunes it.
     """
 
     sums: Array
@@ -34,6 +35,7 @@ class Part:
     n_labelled: int
     n_tested: int
     values: Array
+    lam: float | None = None
 
     def correct(self, sums: Array) -> Array:
         """Corrected mean values of sums `(r, d)`, NaN where undefined, shape `(r,)`."""
@@ -48,14 +50,14 @@ class Part:
     def tuned(self, sums: Array) -> ppi.Tuned:
         """Prediction-powered means."""
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
-        return ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested)
+        return ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
 
     def _tables(self, sums: Array) -> tuple[Array, Array]:
         cells = self.size * self.size
         return sums[:, :cells].reshape(-1, self.size, self.size), sums[:, cells:]
 
 
-def part_of(one: Measured, method: CorrectionMethod) -> Part:
+def part_of(one: Measured, method: CorrectionMethod, lam: float | None) -> Part:
     judged, labelled = ~np.isnan(one.judged_value), ~np.isnan(one.true_value)
     both = judged & labelled
     if method == "rogan-gladen" and one.values is not None:
@@ -77,7 +79,8 @@ def part_of(one: Measured, method: CorrectionMethod) -> Part:
         ]
     )
     squares = (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-    return Part(np.concatenate([rows, squares], axis=1), 0, int(both.sum()), int(alone.sum()), reached)
+    sums = np.concatenate([rows, squares], axis=1)
+    return Part(sums, 0, int(both.sum()), int(alone.sum()), reached, lam)
 
 
 def refusal(one: Measured, part: Part, method: CorrectionMethod) -> Reason | None:

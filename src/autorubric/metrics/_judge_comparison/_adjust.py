@@ -11,7 +11,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._resampling import Array
 
-Adjustment: TypeAlias = Literal["holm", "bh", "by"]
+Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
 
 
 def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> list[float | None]:
@@ -23,7 +23,8 @@ def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> li
       most the chance α;
     - `"bh"`: min over j ≥ i of m p_(j) / j [2]; below q, at most the share q of findings is false on average,
       for independent or positively dependent tests;
-    - `"by"`: that times 1 + 1/2 + … + 1/m [3]; the same under any dependence.
+    - `"by"`: that times 1 + 1/2 + … + 1/m [3]; the same under any dependence;
+    - `"bonferroni"`: m p [4]; as `"holm"`, which is never larger.
 
     All are cut at 1 and lie at or above the p-values.
 
@@ -41,6 +42,7 @@ def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> li
             Statistical Society B 57(1), 289-300.
         [3] Y. Benjamini, D. Yekutieli (2001), The control of the false discovery rate in multiple testing
             under dependency, Annals of Statistics 29(4), 1165-1188.
+        [4] O. J. Dunn (1961), Multiple comparisons among means, JASA 56(293), 52-64.
     """
     if method not in get_args(Adjustment):
         raise ArgumentError(f"method={method!r}; give one of {list(get_args(Adjustment))}")
@@ -57,6 +59,8 @@ def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> li
 
 def _adjusted(ascending: Array, method: Adjustment) -> Array:
     m = len(ascending)
+    if method == "bonferroni":
+        return np.asarray(np.minimum(m * ascending, 1.0))
     rank = np.arange(1, m + 1)
     if method == "holm":
         return np.minimum(np.maximum.accumulate((m - rank + 1) * ascending), 1.0)

@@ -15,6 +15,7 @@ from autorubric.metrics._judge_comparison._difference import difference_estimate
 from autorubric.metrics._judge_comparison._paired_tests import (
     PERMUTATIONS,
     PValue,
+    asymptotic_mcnemar_test,
     bootstrap_test,
     mcnemar_test,
     permutation_test,
@@ -32,9 +33,13 @@ from autorubric.metrics._options import CodedArguments, CodedOptions, IntervalOp
 from autorubric.metrics._scales import Scale
 from autorubric.metrics._weights import Weights
 
-ComparisonMethod: TypeAlias = Literal["bootstrap", "permutation", "mcnemar", "williams"]
+ComparisonMethod: TypeAlias = Literal["bootstrap", "permutation", "mcnemar", "mcnemar-asymptotic", "williams"]
 
-_STATS_OF: dict[str, ComparisonStat] = {"mcnemar": "accuracy", "williams": "pearson"}
+_STATS_OF: dict[str, ComparisonStat] = {
+    "mcnemar": "accuracy",
+    "mcnemar-asymptotic": "accuracy",
+    "williams": "pearson",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +100,8 @@ def compare_judges(
       few, else 10,000 random exchanges (or `n_resamples`, if more) and p at least 1 / 10,001. Its null
       hypothesis is that the judges are interchangeable;
     - `"mcnemar"`: exact, of accuracy; no item that one alone has right gives p = 1;
+    - `"mcnemar-asymptotic"`: the same by chi-squared without continuity correction; less conservative, for
+      some ten such items or more;
     - `"williams"`: t test of two correlations with the truth in common, of Pearson's r, for roughly normal
       numbers; below four items there is none (`too_few_units`).
 
@@ -138,7 +145,7 @@ def compare_judges(
     turned = triples.n > 0 and bool(plain.difference(plain.units.total()[None, :])[0] < 0)
     seen = triples.exchanged() if turned else triples
     contest = contest_of(seen, chosen, weights) if turned else plain
-    difference = difference_estimate(contest, seen, options, adjusted_wald=method == "mcnemar")
+    difference = difference_estimate(contest, seen, options, adjusted_wald=method.startswith("mcnemar"))
     test = _tested(contest, difference, seen, method, options)
     of_a, of_b = side_estimates(triples, plain, chosen, weights, options)
     return JudgeComparison(
@@ -186,10 +193,11 @@ def _tested(
 ) -> PValue:
     if difference.value is None:
         return PValue(None, method, difference.reason)
-    if method == "mcnemar":
+    if method == "mcnemar" or method == "mcnemar-asymptotic":
         right_a, right_b = triples.a == triples.truth, triples.b == triples.truth
         only_a, only_b = np.count_nonzero(right_a & ~right_b), np.count_nonzero(right_b & ~right_a)
-        return mcnemar_test(int(only_a), int(only_b))
+        test = mcnemar_test if method == "mcnemar" else asymptotic_mcnemar_test
+        return test(int(only_a), int(only_b))
     if method == "williams":
         columns = (triples.truth, triples.a, triples.b)
         r = np.corrcoef(np.stack(columns))

@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import bdtr, gammaln, stdtr
+from scipy.special import bdtr, chdtrc, gammaln, stdtr
 
 from autorubric.metrics._estimate import Reason
 from autorubric.metrics._estimation import DEGENERATE_SHARE
@@ -116,6 +116,25 @@ def mcnemar_test(only_a: int, only_b: int) -> PValue:
     """
     p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
     return PValue(p, f"exact McNemar, {only_a} items right by a alone, {only_b} by b alone")
+
+
+def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
+    """Test of the same hypothesis by chi-squared with one degree of freedom [1]; p = 1 of no discordant item.
+
+    χ² = (n_a - n_b)² / (n_a + n_b), without a correction for continuity: its level stays near the nominal
+    one, where the exact test and the corrected one are conservative [2].
+
+    References:
+        [1] Q. McNemar (1947), Psychometrika 12(2), 153-157.
+        [2] M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data:
+            mid-p and asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
+    """
+    n = only_a + only_b
+    statistic = (only_a - only_b) ** 2 / n if n else 0.0
+    words = f"asymptotic McNemar, chi-squared = {statistic:.4f}, 1 degree of freedom"
+    return PValue(
+        float(chdtrc(1, statistic)), f"{words}, {only_a} items right by a alone, {only_b} by b alone"
+    )
 
 
 def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:

@@ -37,7 +37,7 @@ def dawid_skene(
     independently of the other raters. Maximum likelihood by EM, from the share of votes for each class; the
     likelihood may have other maxima. Votes need not be complete. `warnings` says what speaks against the
     estimates: fewer than three readings, fewer items than parameters, raters of one answer or worse than a
-    guess, classes without items.
+    guess, raters that agree more than independent errors explain (copies), classes without items.
 
     No vote at all: every figure is None (`no_ratings`). Equally probable classes and items without a vote:
     the label is None.

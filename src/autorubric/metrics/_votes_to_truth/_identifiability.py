@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._votes_to_truth._copies import copying_pairs
 from autorubric.metrics._votes_to_truth._expectation_maximisation import Fit
 from autorubric.metrics._votes_to_truth._patterns import Patterns
 
@@ -32,6 +33,7 @@ def fit_warnings(
     if n_items < free:
         found.append(f"{n_items} items are few for {free} free parameters; smoothing steadies them")
     found += _on_raters(fit, voted, raters)
+    found += _on_copies(patterns, raters)
     empty = [categories[k] for k in np.flatnonzero(fit.support.sum(0) == 0).tolist()]
     if empty:
         found.append(f"no item is of class {_listed(empty)}: rows of these classes are not estimated")
@@ -61,6 +63,16 @@ def _on_raters(fit: Fit, voted: Array, raters: Sequence[Any]) -> list[str]:
         if names:
             found.append(f"raters {_listed(names)} {what}")
     return found
+
+
+def _on_copies(patterns: Patterns, raters: Sequence[Any]) -> list[str]:
+    """Pairs of raters that agree too well to be independent."""
+    return [
+        f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
+        f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "
+        "the other, or both are one model, the fit takes their agreement for accuracy; leave one of them out"
+        for pair in copying_pairs(patterns)
+    ]
 
 
 def _listed(names: Sequence[Any]) -> str:
