@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from autorubric.dataset import (
         DataItem as DataItem,
+        DatasetSplit as DatasetSplit,
         FieldMap as FieldMap,
         MergedLabels as MergedLabels,
         RubricDataset as RubricDataset,
@@ -375,8 +376,8 @@ _NAMES = {
     ),
     "critic": ("Critic", "Prompt"),
     "dataset": (
-        "DataItem", "FieldMap", "MergedLabels", "RubricDataset", "from_healthbench", "from_paperbench",
-        "from_promptfoo", "merge_labels",
+        "DataItem", "DatasetSplit", "FieldMap", "MergedLabels", "RubricDataset",
+        "from_healthbench", "from_paperbench", "from_promptfoo", "merge_labels",
     ),
     "errors": (
         "ArgumentError", "AuthenticationError", "AutorubricError", "BudgetError", "ContextLengthError",

@@ -179,6 +179,9 @@ def datasets() -> ar.RubricDataset:
     assert_type(ar.RubricDataset.from_file("data.jsonl"), ar.RubricDataset)
     assert_type(ar.RubricDataset.stream("data.jsonl"), ar.RubricDataset)
     train, test = dataset.split_train_test(10, seed=1)
+    parts = dataset.split(train=0.2, dev=0.4, test=0.4, stratify="apology", group="author", seed=1)
+    assert_type(parts, ar.DatasetSplit)
+    assert_type(parts.dev, ar.RubricDataset)
     assert_type(test.get_item_rubric(0), ar.Rubric)
     assert_type(dataset.to_dataframe(), pd.DataFrame)
     return train

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from autorubric.dataset._item import DataItem
     from autorubric.dataset._labels import DISPUTED, MergedLabels, merge_labels
     from autorubric.dataset._ratings import LongRow, label_of, read_long_table
+    from autorubric.dataset._split import DatasetSplit
     from autorubric.dataset._stream import line_of
 
 __all__ = [
     "DISPUTED",
     "DataItem",
+    "DatasetSplit",
     "EarlierCopy",
     "FieldMap",
     "IdIndex",
@@ -36,6 +38,7 @@ __all__ = [
 _HOMES = {
     "DISPUTED": "_labels",
     "DataItem": "_item",
+    "DatasetSplit": "_split",
     "EarlierCopy": "_earlier",
     "FieldMap": "_fields",
     "IdIndex": "_ids",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -15,7 +16,13 @@ from autorubric.dataset._lazy import LazyItems
 from autorubric.dataset._ratings import attach_ratings
 from autorubric.dataset._read import DatasetReader
 from autorubric.dataset._sharing import SharingItems
-from autorubric.dataset._split import split_positions
+from autorubric.dataset._split import (
+    DatasetSplit,
+    grouped_positions,
+    sizes_of,
+    split_positions,
+    stratified_positions,
+)
 from autorubric.dataset._stream import CopiedItems, StreamedItems, line_of, stored_contents, streamed_contents
 from autorubric.dataset._truth import stratum_labels
 from autorubric.errors import ArgumentError
@@ -69,8 +76,92 @@ class RubricDataset(SharingItems):
         labels = [
             stratum_labels(self._items[i], self._rubric_of(i)) if stratify else () for i in range(len(self))
         ]
-        train, test = split_positions(labels, n_train, seed or 0)
+        train, test = split_positions(labels, (n_train, len(self) - n_train), seed or 0)
         return self.subset(train), self.subset(test)
+
+    def split(
+        self,
+        *,
+        train: float = 0.2,
+        dev: float = 0.4,
+        test: float = 0.4,
+        stratify: bool | str | Callable[[DataItem], Hashable] = True,
+        group: str | Callable[[DataItem], Hashable] | None = None,
+        seed: int | None = None,
+    ) -> DatasetSplit:
+        """The dataset in three parts that share no item: few-shot examples, tuning, measuring.
+
+        Without groups each part has its share of the items, rounded. Stratified by one thing (a criterion, a
+        key of `metadata`, a function), each part has its share of each stratum too, rounded up or down. By
+        the labels of several criteria each label is as frequent in all parts as can be: iterative
+        stratification (Sechidis et al. 2011), in which labels that are no category count by quarters of
+        [0, 1]. With groups, which are never divided, sizes and labels are met as closely as the groups allow.
+        Items keep their ids.
+
+        Args:
+            train: Share of the items, above 0.
+            dev: Share of the items, above 0.
+            test: Share of the items, above 0; the three sum to 1.
+            stratify: True takes the labels of all criteria (`item_truth`), a name those of that criterion or,
+                where no criterion has it, the value of that key of `metadata`; or a function of an item.
+                Items without a label or value are a stratum of their own. False divides at random.
+            group: Items that belong together, such as texts by one author or answers to one prompt: a key of
+                `metadata`, or a function of an item. An item for which the function gives None is alone.
+            seed: Decides among equals; None is 0. The same dataset and seed give the same parts.
+
+        Raises:
+            ArgumentError: The shares are not above 0 or do not sum to 1, a part would be empty, or an item
+                lacks the key that `stratify` or `group` names.
+        """
+        shares = (train, dev, test)
+        sizes = sizes_of(len(self), shares)
+        labels = [self._strata_of(i, stratify) for i in range(len(self))]
+        if group is not None:
+            found = grouped_positions(self._groups(group), labels, shares, seed or 0)
+        elif max(map(len, labels)) > 1:
+            found = split_positions(labels, sizes, seed or 0)
+        else:
+            strata = [one[0] if one else None for one in labels]
+            found = stratified_positions(strata, shares, seed or 0)
+        return DatasetSplit(*map(self.subset, found))
+
+    def _strata_of(self, i: int, stratify: bool | str | Callable[[DataItem], Hashable]) -> Sequence[Hashable]:
+        """What an item is stratified by."""
+        item, rubric = self._items[i], self._rubric_of(i)
+        if callable(stratify):
+            return [stratify(item)]
+        if isinstance(stratify, bool):
+            return stratum_labels(item, rubric) if stratify else ()
+        if stratify in item.metadata:
+            return [json.dumps(item.metadata[stratify], sort_keys=True)]
+        labels = [one for one in stratum_labels(item, rubric) if one[0] == stratify]
+        if not labels and (rubric is None or stratify not in rubric.names):
+            raise ArgumentError(self._no_key(i, "stratify", stratify))
+        return labels
+
+    def _groups(self, group: str | Callable[[DataItem], Hashable]) -> list[Hashable]:
+        """The group of each item; an item that has none is one by itself."""
+        if callable(group):
+            given = [group(item) for item in self._items]
+            return [("alone", i) if one is None else ("group", one) for i, one in enumerate(given)]
+        missing = [i for i, item in enumerate(self._items) if group not in item.metadata]
+        if missing:
+            raise ArgumentError(self._no_key(missing[0], "group", group))
+        return [json.dumps(item.metadata[group], sort_keys=True) for item in self._items]
+
+    def _no_key(self, i: int, argument: str, key: str) -> str:
+        there = sorted(self._items[i].metadata)
+        criteria = f" and no criterion has that name ({', '.join(self._names_of(i))})" * (
+            argument == "stratify"
+        )
+        return (
+            f"{argument}={key!r}: item {self.item_id(i)!r} has no metadata {key!r}; it has: "
+            f"{', '.join(there) or 'none'}{criteria}; or give a function of an item"
+        )
+
+    def _names_of(self, i: int) -> Sequence[str]:
+        rubric = self._rubric_of(i)
+        return rubric.names if rubric is not None else ("no rubric",)
 
     def with_ratings(
         self,

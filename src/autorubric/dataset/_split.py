@@ -1,22 +1,195 @@
-"""Dividing a dataset into a train and a test part."""
+"""Dividing a dataset into parts: positions of items, by label, by stratum or by group."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.dataset._dataset import RubricDataset
+
+_NOTHING = 1e-9
+"""What is left of a share of items by rounding errors."""
 
 
-class Split(NamedTuple):
-    """Positions of the items of each part, in the dataset's order."""
+class DatasetSplit(NamedTuple):
+    """A dataset in three parts.
 
-    train: list[int]
-    test: list[int]
+    Attributes:
+        train: Items to fit on, or to draw few-shot examples from.
+        dev: Items to tune prompts and rubrics on.
+        test: Items to measure on, once.
+    """
+
+    train: RubricDataset
+    dev: RubricDataset
+    test: RubricDataset
 
 
-def split_positions(labels: Sequence[Sequence[Hashable]], n_train: int, seed: int) -> Split:
-    """A split in which each label is as frequent in one part as in the other, as far as it can be.
+def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
+    """How many of `n_items` each part gets: its share rounded, by the largest remainder.
+
+    Raises:
+        ArgumentError: The shares are not positive or do not sum to 1, or a part would be empty.
+    """
+    numbers = [isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1 for one in shares]
+    if not all(numbers) or abs(math.fsum(shares) - 1) > _NOTHING:
+        shown = ", ".join(map(repr, shares))
+        total = f", which sum to {math.fsum(shares):g}" if all(numbers) else ""
+        raise ArgumentError(f"shares {shown}{total}; give shares above 0 that sum to 1")
+    sizes = _roundings(n_items, shares)[0]
+    if 0 in sizes:
+        shown = ", ".join(map(str, sizes))
+        raise ArgumentError(
+            f"{n_items} items in shares of {', '.join(f'{one:g}' for one in shares)} are {shown} items; "
+            "give more items or other shares, so that no part is empty"
+        )
+    return sizes
+
+
+def _roundings(n_items: int, shares: Sequence[float]) -> list[list[int]]:
+    """The ways to round each part's share up or down, the largest remainders up first."""
+    exact = [n_items * share for share in shares]
+    whole = [math.floor(one + _NOTHING) for one in exact]
+    rest = [one - down for one, down in zip(exact, whole, strict=True)]
+    ups = [
+        up
+        for up in combinations(range(len(shares)), n_items - sum(whole))
+        if all(rest[at] > _NOTHING for at in up)
+    ]
+    ups.sort(key=lambda up: -sum(rest[at] for at in up))
+    return [[down + (at in up) for at, down in enumerate(whole)] for up in ups]
+
+
+def stratified_positions(strata: Sequence[Hashable], shares: Sequence[float], seed: int) -> list[list[int]]:
+    """Positions of each part; of each stratum a part has its share, rounded up or down.
+
+    Rounding each stratum by itself would change the sizes of the parts. Which part gets what is left of a
+    stratum is therefore a flow: strata have items left over, parts have room, and each part takes at most one
+    of a stratum. It exists for the sizes of `sizes_of` or for other roundings of them (controlled rounding).
+
+    References:
+        L. H. Cox: A Constructive Procedure for Unbiased Controlled Rounding. JASA 82(398), 1987.
+    """
+    rng = random.Random(seed)
+    members: dict[Hashable, list[int]] = {}
+    for position, stratum in enumerate(strata):
+        members.setdefault(stratum, []).append(position)
+    rows = list(members.values())
+    rng.shuffle(rows)
+    for row in rows:
+        rng.shuffle(row)
+    whole = [[math.floor(len(row) * share + _NOTHING) for share in shares] for row in rows]
+    # A part whose share of a stratum is a whole number takes no more of it.
+    open_to = [
+        [at for at, share in enumerate(shares) if len(row) * share - whole[i][at] > _NOTHING]
+        for i, row in enumerate(rows)
+    ]
+    for sizes in _roundings(len(strata), shares):
+        room = [size - sum(row[at] for row in whole) for at, size in enumerate(sizes)]
+        extra = _place([len(row) - sum(whole[i]) for i, row in enumerate(rows)], open_to, room, rng)
+        if extra is not None:
+            break
+    else:
+        raise AssertionError("a controlled rounding always exists")
+    parts: list[list[int]] = [[] for _ in shares]
+    for i, row in enumerate(rows):
+        start = 0
+        for at, part in enumerate(parts):
+            end = start + whole[i][at] + (at in extra[i])
+            part += row[start:end]
+            start = end
+    return [sorted(part) for part in parts]
+
+
+def _place(
+    left: Sequence[int], open_to: Sequence[Sequence[int]], room: Sequence[int], rng: random.Random
+) -> list[set[int]] | None:
+    """The parts that take one item of each row, no more than each has room for; None if that cannot be."""
+    free = list(room)
+    taken: list[set[int]] = [set() for _ in left]
+
+    def find(row: int, seen: set[int]) -> bool:
+        choices = [at for at in open_to[row] if at not in taken[row] and at not in seen]
+        rng.shuffle(choices)
+        choices.sort(key=lambda at: -free[at])
+        for at in choices:
+            seen.add(at)
+            if free[at] > 0:
+                free[at] -= 1
+                taken[row].add(at)
+                return True
+            for other in range(len(left)):
+                if other == row or at not in taken[other]:
+                    continue
+                taken[other].remove(at)
+                # `at` is in `seen`: the other row must take its item elsewhere.
+                if find(other, seen):
+                    taken[row].add(at)
+                    return True
+                taken[other].add(at)
+        return False
+
+    for row, n in enumerate(left):
+        for _ in range(n):
+            if not find(row, set()):
+                return None
+    return taken
+
+
+def grouped_positions(
+    groups: Sequence[Hashable], labels: Sequence[Sequence[Hashable]], shares: Sequence[float], seed: int
+) -> list[list[int]]:
+    """Positions of each part; no group is in two parts.
+
+    The largest groups go first, each to the part that lacks most of what it holds: of the items, and of each
+    label, counted as shares of all items and of all with that label. Sizes are therefore met only as closely
+    as the groups allow.
+
+    Raises:
+        ArgumentError: There are fewer groups than parts.
+    """
+    members: dict[Hashable, list[int]] = {}
+    for position, group in enumerate(groups):
+        members.setdefault(group, []).append(position)
+    if len(members) < len(shares):
+        raise ArgumentError(
+            f"{len(members)} groups cannot fill {len(shares)} parts; give at least {len(shares)}"
+        )
+    totals = Counter(label for held in labels for label in held)
+    rng = random.Random(seed)
+    order = list(members.values())
+    rng.shuffle(order)
+    order.sort(key=len, reverse=True)
+    lack = [Counter({label: n * share for label, n in totals.items()}) for share in shares]
+    room = [len(groups) * share for share in shares]
+    parts: list[list[list[int]]] = [[] for _ in shares]
+    for row in order:
+        held = Counter(label for position in row for label in labels[position])
+        need = [
+            len(row) * room[at] / len(groups)
+            + sum(n * lack[at][label] / totals[label] for label, n in held.items())
+            for at in range(len(shares))
+        ]
+        best = max(range(len(shares)), key=lambda at: (need[at], rng.random()))
+        parts[best].append(row)
+        room[best] -= len(row)
+        lack[best].subtract(held)
+    for part in parts:
+        if not part:
+            # The smallest group of the part with most groups; the order is that of falling size.
+            part.append(max(parts, key=len).pop())
+    return [sorted(position for row in part for position in row) for part in parts]
+
+
+def split_positions(labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], seed: int) -> list[list[int]]:
+    """Positions of each part, in which each label is as frequent as in the others, as far as it can be.
 
     Iterative stratification for items with several labels: the rarest label that is still to be placed goes
     first, and each of its items goes to the part that lacks that label most. Without labels the split is
@@ -24,7 +197,7 @@ def split_positions(labels: Sequence[Sequence[Hashable]], n_train: int, seed: in
 
     Args:
         labels: The labels of each item, each once and in a fixed order; an item without any is placed last.
-        n_train: How many items the first part gets, exactly.
+        sizes: How many items each part gets, exactly.
         seed: Decides among equals.
 
     References:
@@ -33,7 +206,7 @@ def split_positions(labels: Sequence[Sequence[Hashable]], n_train: int, seed: in
     """
     order = list(range(len(labels)))
     random.Random(seed).shuffle(order)
-    parts = _Parts(labels, (n_train, len(labels) - n_train), random.Random(seed + 1))
+    parts = _Parts(labels, sizes, random.Random(seed + 1))
     remaining = Counter(label for held in labels for label in held)
     left = order
     while remaining:
@@ -46,16 +219,16 @@ def split_positions(labels: Sequence[Sequence[Hashable]], n_train: int, seed: in
         remaining = +remaining
     for position in left:
         parts.place(position, None)
-    return Split(*(sorted(members) for members in parts.members))
+    return [sorted(members) for members in parts.members]
 
 
 class _Parts:
-    """The two parts, with the room that is left in each and the labels that it still lacks."""
+    """The parts, with the room that is left in each and the labels that it still lacks."""
 
     def __init__(
-        self, labels: Sequence[Sequence[Hashable]], sizes: tuple[int, int], rng: random.Random
+        self, labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], rng: random.Random
     ) -> None:
-        self.members: tuple[list[int], list[int]] = ([], [])
+        self.members: list[list[int]] = [[] for _ in sizes]
         self._labels = labels
         self._room = list(sizes)
         self._rng = rng
@@ -65,9 +238,10 @@ class _Parts:
     def place(self, position: int, label: Hashable | None) -> None:
         """Puts an item into the part that lacks `label` most; among equals, the one with more room."""
         ranks = [
-            (self._lack[part].get(label, 0.0), self._room[part], self._rng.random()) for part in range(2)
+            (self._lack[part].get(label, 0.0), self._room[part], self._rng.random())
+            for part in range(len(self.members))
         ]
-        part = max((part for part in range(2) if self._room[part]), key=lambda part: ranks[part])
+        part = max((part for part, room in enumerate(self._room) if room), key=lambda part: ranks[part])
         self.members[part].append(position)
         self._room[part] -= 1
         for held in self._labels[position]:
