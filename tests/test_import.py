@@ -136,7 +136,7 @@ print(json.dumps(sorted(sys.modules)))
         *("autorubric.scoring", "autorubric.types._votes"),
     }
     assert unwanted <= graded
-    assert not (unwanted | {"autorubric.llm._budget"}) & again
+    assert not (unwanted | {"autorubric.llm._spending"}) & again
 
 
 def test_a_kind_that_is_not_loaded_keeps_its_tag() -> None:

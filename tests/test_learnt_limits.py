@@ -10,7 +10,6 @@ from autorubric.errors import ProviderError, RateLimitError, ServerError
 from autorubric.llm import Message, ModelReply, ModelRequest
 from autorubric.llm._limit import Limit
 from autorubric.rate_limit import (
-    LONGEST_PAUSE,
     Gate,
     Limiter,
     Limits,
@@ -60,13 +59,14 @@ def test_nothing_is_learnt_without_a_rejection() -> None:
     asyncio.run(main())
 
 
-def test_a_first_rejection_with_a_wait_stops_everybody() -> None:
-    """After a 429 with `Retry-After` nothing is sent to the endpoint until then, and 300 s at most."""
+def test_a_first_rejection_with_a_wait_stops_everybody_within_their_patience() -> None:
+    """After a 429 with `Retry-After` nothing is sent to the endpoint until then, if all wait as long."""
     clock = Clock()
 
     async def main() -> list[float]:
         traffic = Traffic()
-        one, other = (Limiter(Limits(), traffic, clock=clock, sleep=clock.sleep) for _ in range(2))
+        limits = Limits(patience=60.0)
+        one, other = (Limiter(limits, traffic, clock=clock, sleep=clock.sleep) for _ in range(2))
         starts = []
         for asked in (7.0, 10_000.0):
             await _reject(one, asked)
@@ -79,7 +79,30 @@ def test_a_first_rejection_with_a_wait_stops_everybody() -> None:
 
     short, long = asyncio.run(main())
     assert 0 <= short <= 7.2
-    assert LONGEST_PAUSE - 0.2 <= long <= LONGEST_PAUSE + 0.2
+    assert long <= 60.0
+
+
+def test_pauses_one_after_the_other_hold_a_request_back_no_longer_than_its_patience() -> None:
+    """A request that waits while pause follows on pause goes when its patience has ended."""
+    clock = Clock()
+
+    async def main() -> float:
+        traffic = Traffic()
+        limits = Limits(patience=60.0)
+        rejected = Limiter(limits, traffic, clock=clock, sleep=clock.sleep)
+        for _ in range(3):
+            await _reject(rejected, 50.0)
+        came = clock.now
+
+        async def sleep(seconds: float) -> None:
+            await clock.sleep(seconds)
+            if traffic.learnt is not None and traffic.running == 0 and clock.now - came > 40.0:
+                traffic.learnt.pause(50.0, traffic.sent, clock.now)
+
+        async with Limiter(limits, traffic, clock=clock, sleep=sleep).slot():
+            return clock.now - came
+
+    assert asyncio.run(main()) <= 60.2
 
 
 def test_a_pause_ends_when_a_later_request_is_answered() -> None:

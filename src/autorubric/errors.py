@@ -193,7 +193,13 @@ class ProviderTimeoutError(TransientError):
 
 
 class ProviderConnectionError(TransientError):
-    """No connection, or it broke before the reply was whole."""
+    """No connection, or it broke before the reply was whole.
+
+    Attributes:
+        connected: False where there was no connection at all: a wrong address or port, or no network.
+    """
+
+    connected: bool = True
 
 
 class ServerError(TransientError):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autorubric import Criterion, CriterionGrader, EvalResult, Rubric
+from autorubric import Criterion, CriterionGrader, EvalResult, LexicalJudge, Rubric
 from autorubric.errors import ArgumentError
-from autorubric.judges import ModelJudge
-from autorubric.llm import LLMClient, LLMConfig, ModelRequest
+from autorubric.judges import JudgeRequest, ModelJudge
+from autorubric.llm import LLMClient, LLMConfig, ModelReply, ModelRequest
 from autorubric.values import TokenUsage
 from tests.doubles import ScriptedTransport, model_reply
-from tests.eval.runs import run, small_dataset
+from tests.eval.runs import CountingJudge, run, small_dataset
 from tests.servers.fixtures import OpenAIServer
 
 PRICED = {"input_cost_per_token": 0.00001, "output_cost_per_token": 0.0}
@@ -159,3 +161,64 @@ def test_votes_of_a_shared_reply_are_stored_though_a_verdict_is_missing(tmp_path
     assert (len(transport.requests), len(votes)) == (1, 3)
     assert run(tmp_path, None, dataset, **options).get_scores() == [1.0]
     assert len(transport.requests) == 2
+
+
+def test_calls_of_functions_and_objects_count(tmp_path: Path) -> None:
+    """Each request put to a function or object is a call; those of the built-in offline judges are not."""
+    asked = []
+
+    def own(request: JudgeRequest) -> str:
+        asked.append(request.item_id)
+        return "MET"
+
+    counting = CountingJudge()
+    grader = CriterionGrader(judges=[own, counting, LexicalJudge()])
+    stopped = run(tmp_path, None, grader=grader, max_calls=9, max_concurrent_items=1)
+    assert stopped.stopped == "max_calls"
+    assert len(asked) + counting.asked.total() == 9
+    assert run(tmp_path, None, grader=grader, max_calls=100).stopped is None
+    assert len(asked) + counting.asked.total() == 16
+
+
+def test_a_function_that_asks_a_model_counts_as_its_requests(tmp_path: Path) -> None:
+    """The first request takes the place of the function's call, a second one is a call of its own."""
+    transport = ScriptedTransport(lambda _: "MET")
+    client = LLMClient(LLMConfig(model="openai/double"), transport=transport)
+
+    async def twice(request: JudgeRequest) -> str:
+        await client.generate("", "first")
+        return await client.generate("", "second")
+
+    result = run(tmp_path, twice, max_calls=8, max_concurrent_items=1)
+    assert result.stopped == "max_calls"
+    assert len(transport.requests) == 8
+    assert result.total_items == 2
+
+
+class Slow(ScriptedTransport):
+    """Answers after a time drawn from a seed, so that items overtake each other."""
+
+    rng = random.Random(0)
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        await asyncio.sleep(self.rng.uniform(0.0, 0.01))
+        return await super().send(request)
+
+
+@pytest.mark.parametrize("limit", [{"max_calls": 26}, {"max_cost": 0.26}])
+@pytest.mark.parametrize("options", [{}, {"warm_prefix": True}, {"stop_when_decided": True}])
+def test_a_budget_pays_for_finished_items(
+    tmp_path: Path, limit: dict[str, Any], options: dict[str, Any]
+) -> None:
+    """Of ten items of six calls each, 26 calls finish the first four."""
+    usage = TokenUsage(prompt_tokens=1000, completion_tokens=1, total_tokens=1001)
+    transport = Slow(lambda _: model_reply(MET, usage=usage))
+    settings = LLMConfig(model="openai/double", **PRICED)
+    judges = [ModelJudge(judge_id=one, client=LLMClient(settings, transport=transport)) for one in "abc"]
+    rubric = Rubric([Criterion(name=name, requirement=f"It has {name}.") for name in "xy"])
+    dataset = small_dataset(*(f"text {number}" for number in range(10)), rubric=rubric)
+    stopped = run(tmp_path, None, dataset, grader=CriterionGrader(judges=judges, **options), **limit)
+    assert stopped.stopped == next(iter(limit))
+    assert len(transport.requests) <= 30
+    finished = [done.item.id for done in stopped.item_results if done.error is None]
+    assert finished[:4] == ["i0", "i1", "i2", "i3"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -110,9 +111,13 @@ def test_the_content_filter_is_told_by_its_words() -> None:
         ({"retry-after": format_datetime(NOW - timedelta(seconds=30), usegmt=True)}, 0.0),
         ({"retry-after": "Thu, 01 Jan 2026 00:00:05 -0000"}, 5.0),
         ({"retry-after": "soon"}, None),
-        ({"retry-after": "-5"}, None),
+        ({"retry-after": "-5"}, 0.0),
         ({"retry-after": "nan"}, None),
-        ({"retry-after": "9" * 400}, None),
+        ({"retry-after": "1e5"}, 1e5),
+        ({"retry-after": "9999999999"}, 9_999_999_999.0),
+        ({"retry-after": "9" * 400}, math.inf),
+        ({"retry-after": "Thu, 99 Foo 99999999999 99:99:99"}, None),
+        ({"retry-after": ""}, None),
     ],
 )
 def test_waits_are_read_from_headers(headers: Mapping[str, str], seconds: float | None) -> None:

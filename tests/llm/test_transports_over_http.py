@@ -25,6 +25,7 @@ from autorubric.errors import (
 )
 from autorubric.llm import Exchange, LLMClient, LLMConfig, Message, ReplySchema, generate, generate_sync
 from autorubric.values import Json
+from tests.doubles import until
 from tests.servers.fixtures import OpenAIServer
 
 VERDICT = ReplySchema(
@@ -251,13 +252,58 @@ def test_nobody_listening_is_a_connection_error(ask: Ask) -> None:
 
 
 def test_retry_after_is_obeyed(ask: Ask, openai_server: OpenAIServer) -> None:
-    """The wait that the server asks for is kept although the config's waits are shorter."""
+    """The wait that the server asks for is kept, up to `max_retries * retry_max_wait`."""
     openai_server.script(status(429, headers={"Retry-After": "1"}), MET)
     started = asyncio.new_event_loop()
     before = started.time()
-    assert ask().answer == "MET"
+    assert ask(retry_max_wait=0.6).answer == "MET"
     assert started.time() - before >= 1.0
     started.close()
+
+
+@pytest.mark.parametrize("value", ["3600", "1e5", "9999999999", "Thu, 31 Dec 2199 23:59:59 GMT"])
+def test_a_retry_after_beyond_the_patience_fails_the_call(
+    ask: Ask, openai_server: OpenAIServer, value: str
+) -> None:
+    """With one retry of at most 0.05 s the call fails at its first rejection and says what was asked."""
+    openai_server.script(status(429, headers={"Retry-After": value}), repeat="last")
+    with pytest.raises(RateLimitError, match=r"Retry-After asks to wait \d+(\.\d+)? s") as caught:
+        ask(max_retries=1, retry_max_wait=0.05)
+    assert value in str(caught.value) or value == "1e5" or "GMT" in value
+    assert len(openai_server.log()) == 1
+
+
+@pytest.mark.parametrize("value", ["-5", "0", "NaN", "soon", "Thu, 01 Jan 1970 00:00:00 GMT"])
+def test_a_retry_after_that_asks_for_nothing_is_no_wait(
+    ask: Ask, openai_server: OpenAIServer, value: str
+) -> None:
+    """The call is sent again at once."""
+    openai_server.script(status(429, headers={"Retry-After": value}), MET)
+    assert ask().answer == "MET"
+
+
+def test_the_retry_after_of_others_is_waited_for_no_longer_than_ones_own_patience(
+    openai_server: OpenAIServer,
+) -> None:
+    """While one caller waits for an hour, one with little patience asks and fails with the value."""
+    openai_server.script(status(429, headers={"Retry-After": "3600"}), repeat="last")
+    patient, hasty = (
+        LLMClient(LLMConfig(model="openai/m", api_base=openai_server.api_base, **waits))
+        for waits in ({"retry_max_wait": 7200.0}, {"retry_min_wait": 0.05, "retry_max_wait": 0.05})
+    )
+
+    async def main() -> None:
+        waiting = [asyncio.create_task(patient.generate("", "hi")) for _ in range(8)]
+        await until(lambda: len(openai_server.log()) >= 8)
+        with pytest.raises(RateLimitError, match="asks to wait 3600 s"):
+            await asyncio.wait_for(hasty.generate("", "hi"), 60)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        await patient.aclose()
+        await hasty.aclose()
+
+    asyncio.run(main())
 
 
 def test_a_refused_schema_goes_into_the_prompt(ask: Ask, openai_server: OpenAIServer) -> None:

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import autorubric
-from autorubric.cli._output import stoppable
+from autorubric.cli._output import Exit, notice, stoppable
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalConfig, EvalResult
+    from autorubric.eval._config import StopReason
     from autorubric.graders import Grader
 
 
@@ -39,6 +40,15 @@ def run_resumable(
     folder = config.experiments_dir / str(config.experiment_name)
     with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
         return autorubric.EvalRunner(dataset, grader, config).run_sync()
+
+
+def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
+    """Print why a run was stopped and how it is resumed; return the exit code for it."""
+    if reason == "same_error":
+        notice(f"Stopped, since a judge fails over and over; to resume, give {how_to_go_on}.")
+        return Exit.UNJUDGED
+    notice(f"Stopped at --{reason.replace('_', '-')}; to resume, give {how_to_go_on}.")
+    return Exit.STOPPED
 
 
 def sharded(

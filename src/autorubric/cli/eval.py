@@ -35,7 +35,7 @@ from autorubric.cli._run_options import (
     RunsDir,
     ShardOf,
 )
-from autorubric.cli._runs import made_name, mean_score, run_resumable, sharded
+from autorubric.cli._runs import made_name, mean_score, report_stop, run_resumable, sharded
 from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def evaluate(  # noqa: PLR0913
       autorubric eval essays.json --judge gpt-4.1-mini --judge lexical --name one
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
-    130 stopped, by the user or at --max-calls or --max-cost.
+    also if a judge fails over and over with one error; 130 stopped, by the user or at --max-calls or
+    --max-cost.
     """
     items = _opened(dataset, rubric)
     grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
@@ -113,8 +114,7 @@ def evaluate(  # noqa: PLR0913
         print_blocks(result.blocks())
     _tell(result, as_json=as_json)
     if result.stopped is not None:
-        notice(f"Stopped at --{result.stopped.replace('_', '-')}; to go on, give {how_to_go_on}.")
-        return Exit.STOPPED
+        return report_stop(result.stopped, how_to_go_on)
     return exit_code(mean, fail_under, unjudged=result.failed_items)
 
 

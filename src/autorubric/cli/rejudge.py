@@ -11,7 +11,7 @@ import autorubric
 from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._run_options import MaxCalls, MaxCost, NoProgress
-from autorubric.cli._runs import made_name, run_resumable
+from autorubric.cli._runs import made_name, report_stop, run_resumable
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import RunFolder
@@ -79,6 +79,5 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     else:
         print_blocks([*after.blocks(), *found.blocks()])
     if after.stopped is not None:
-        notice(f"Stopped at --{after.stopped.replace('_', '-')}; to go on, give {how_to_go_on}.")
-        return Exit.STOPPED
+        return report_stop(after.stopped, how_to_go_on)
     return Exit.UNJUDGED if after.failed_items else Exit.DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -21,6 +22,7 @@ from autorubric.judges import (
     ask_judge_many,
     shared_error,
 )
+from autorubric.llm import one_call
 from autorubric.types import JudgeVote
 from autorubric.values import Answer, CriterionVerdict
 
@@ -51,7 +53,8 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
     try:
         if (misfit := request.criterion.misfit(request.submission)) is not None:
             raise JudgeError(misfit)
-        outcome = await ask_judge(seat.judge, request, judge_id=seat.judge_id)
+        async with _counted(seat):
+            outcome = await ask_judge(seat.judge, request, judge_id=seat.judge_id)
     except JudgeError as error:
         outcome = error
     return _cast(seat, request, outcome, clock() - started)
@@ -69,7 +72,8 @@ async def cast_votes(
     started = clock()
     outcomes: Sequence[JudgeReply | JudgeError | BudgetError]
     try:
-        outcomes = await ask_judge_many(seat.judge, requests, judge_id=seat.judge_id)
+        async with _counted(seat):
+            outcomes = await ask_judge_many(seat.judge, requests, judge_id=seat.judge_id)
     except JudgeError as error:
         outcomes = shared_error(error, len(requests))
     seconds = clock() - started
@@ -77,6 +81,11 @@ async def cast_votes(
         outcome if isinstance(outcome, BudgetError) else _cast(seat, request, outcome, seconds)
         for request, outcome in zip(requests, outcomes, strict=True)
     ]
+
+
+def _counted(seat: Seat) -> AbstractAsyncContextManager[None]:
+    """Counts a call in the budget in force; the requests of models are counted where they are sent."""
+    return one_call() if seat.counts_as_call else nullcontext()
 
 
 def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, seconds: float) -> Cast:

@@ -8,6 +8,9 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 OnMismatch = Literal["refuse", "rejudge", "fork"]
+StopReason = Literal["max_calls", "max_cost", "same_error"]
+"""Why a run was stopped before all items were graded: a limit, or a judge that failed over and over."""
+
 ProgressStyle = Literal["simple", "detailed"]
 
 
@@ -41,8 +44,10 @@ class EvalConfig(BaseModel):
         store_prompts: Whether the prompt and raw reply of each vote are kept beside it.
         executor: Who grades: `local` is this process; others are found by the entry point group
             `autorubric.executors`.
-        max_calls: Most requests that this call may send to models, tries and re-asked ones included; the run
-            is stopped cleanly there, to be gone on with. None for no limit.
+        max_calls: Most calls that this run may make: requests to models, retried and re-asked ones included,
+            and calls of judges that are functions or objects, one for each request put to them. Checks and
+            the built-in judges that work offline are not counted. The run is stopped cleanly there, with
+            items finished in order, and is resumed under the same name. None for no limit.
         max_cost: US dollars that they may cost, the same way; every model's price has to be known.
         shard: Which part of another dataset this is; set by `run_shard`.
     """

@@ -20,6 +20,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from autorubric.errors import ArgumentError, AutorubricError, BudgetError, MissingDependencyError
@@ -28,6 +29,7 @@ from autorubric.eval._items import GradedItem, outcome_of
 
 if TYPE_CHECKING:
     from autorubric._events import Listener, VoteCast
+    from autorubric.eval._admission import Admission
     from autorubric.graders import Grader
     from autorubric.reporting import GradingTask, Votes
 
@@ -116,22 +118,39 @@ class LocalExecutor:
 
     def __init__(self, config: EvalConfig) -> None:
         self._limit = config.max_concurrent_items or _DEFAULT_WINDOW
+        self._has_limits = config.max_calls is not None or config.max_cost is not None
 
     async def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
         """Yields what grading each item came to, as `Executor` says."""
 
+        admission = _admission(grader) if self._has_limits else None
+
         async def one(item: ItemWork) -> GradedItem | None:
             try:
                 return await grade_item(item, grader, listener)
             except BudgetError:
                 return None
+            finally:
+                if admission is not None:
+                    admission.end(item)
 
-        async with aclosing(run_bounded(work, one, limit=self._limit)) as finished:
+        may_begin = None if admission is None else admission.may_begin
+        async with aclosing(run_bounded(work, one, limit=self._limit, may_begin=may_begin)) as finished:
             async for done in finished:
                 if done is not None:
                     yield done
+
+
+def _admission(grader: Grader) -> Admission | None:
+    """What lets items begin under the budget of the run; None where another process keeps it."""
+    # Late, since few runs have limits.
+    from autorubric.eval._admission import Admission
+    from autorubric.llm import SpendingLimit, budget_in_force
+
+    budget = budget_in_force()
+    return Admission(budget, grader) if isinstance(budget, SpendingLimit) else None
 
 
 async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:
@@ -183,20 +202,30 @@ class _Counted:
 
 
 async def run_bounded(
-    items: Iterable[ItemT], work: Callable[[ItemT], Awaitable[DoneT]], *, limit: int
+    items: Iterable[ItemT],
+    work: Callable[[ItemT], Awaitable[DoneT]],
+    *,
+    limit: int,
+    may_begin: Callable[[ItemT], bool] | None = None,
 ) -> AsyncGenerator[DoneT, None]:
-    """Yields what `work` returns for each item, as it finishes; at most `limit` are under way.
+    """Yield what `work` returns for each item, as it finishes; at most `limit` are under way.
 
     Items are taken from the iterable as places become free. The first exception cancels what is under way
-    and is raised once that has ended; so does closing the iterator.
+    and is raised once that has ended; so does closing the iterator. An item that may not begin yet is asked
+    about again when another has finished, and those behind it wait.
     """
     waiting = iter(items)
+    held: list[ItemT] = []
     # Keys alone, in the order of their start: what ends in one moment is yielded in that order.
     running: dict[asyncio.Task[DoneT], None] = {}
     done: set[asyncio.Task[DoneT]] = set()
 
     def fill() -> None:
-        for item in waiting:
+        for item in chain(held, waiting):
+            if may_begin is not None and not may_begin(item):
+                held[:] = [item]
+                return
+            held.clear()
             running[asyncio.ensure_future(_done(work, item))] = None
             if len(running) >= limit:
                 return

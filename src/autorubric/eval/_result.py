@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from autorubric.dataset import RubricDataset
+from autorubric.eval._config import StopReason
 from autorubric.eval._items import EvalTimingStats, ItemResult
 from autorubric.eval._reopen import StoredRun, reopen
 from autorubric.eval._results import StoredResults, View
@@ -41,8 +42,8 @@ class EvalResult:
         experiment_name: The run folder's name.
         experiment_dir: The run folder.
         notices: What the reader should know: lines passed over, scores computed anew, and the like.
-        stopped: Which limit the run was stopped at before all items were graded, `max_calls` or `max_cost`;
-            None where it was not.
+        stopped: Why the run was stopped before all items were graded: `max_calls` or `max_cost`, the limit,
+            or `same_error`, since a judge failed over and over with the same error; None where it was not.
     """
 
     dataset: RubricDataset = field(repr=False)
@@ -53,7 +54,7 @@ class EvalResult:
     experiment_name: str
     experiment_dir: Path
     notices: tuple[str, ...] = ()
-    stopped: Literal["max_calls", "max_cost"] | None = None
+    stopped: StopReason | None = None
 
     @property
     def total_items(self) -> int:

@@ -16,7 +16,7 @@ from autorubric._sync import loop_is_running, run_sync
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, ItemFailedError, RunWriteError
 from autorubric.eval._collecting import collecting_seldom
-from autorubric.eval._config import EvalConfig, OnMismatch, ProgressStyle
+from autorubric.eval._config import EvalConfig, OnMismatch, ProgressStyle, StopReason
 from autorubric.eval._executor import Executor, executor_of
 from autorubric.eval._items import EvalTimingStats, GradedItem
 from autorubric.eval._lines import StoredItem
@@ -51,6 +51,14 @@ def _spending(budget: SpendingLimit | None) -> AbstractContextManager[None]:
     from autorubric.llm import spending_within
 
     return spending_within(budget)
+
+
+def _no_limit() -> SpendingLimit:
+    """A budget without limits, by which a run is stopped that fails over and over."""
+    # Late, since nothing of it is needed where nothing is left to be graded.
+    from autorubric.llm import SpendingLimit
+
+    return SpendingLimit()
 
 
 class EvalRunner:
@@ -99,6 +107,8 @@ class EvalRunner:
         executor = executor_of(self.config)
         opened = open_run(self.dataset, self.grader, self.config)
         try:
+            if budget is None and opened.index.settled.count(0):
+                budget = _no_limit()
             with _spending(budget), collecting_seldom():
                 result = await self._graded(opened, executor, budget)
         except BaseException as error:
@@ -133,16 +143,18 @@ class EvalRunner:
         started_at, clock = datetime.now(UTC), time.perf_counter()
         count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
-            writer = RunWriter(opened, progress)
+            writer = RunWriter(opened, progress, stop=None if budget is None else budget.stop)
             for items in (writer.work(), writer.second_chances()):
-                work = takewhile(lambda _: budget is None or budget.reached is None, items)
+                work = takewhile(lambda _: budget is None or not budget.is_over, items)
                 async with aclosing(executor.graded(work, self.grader, writer)) as finished:
                     async for done in finished:
                         writer.finish(done)
                         self._maybe_fail_fast(opened, done)
         # The system's clock may have been set back since.
         completed_at = started_at + timedelta(seconds=time.perf_counter() - clock)
-        stopped = None if budget is None else budget.reached
+        stopped: StopReason | None = None
+        if budget is not None:
+            stopped = "same_error" if budget.stop_reason is not None else budget.reached
         if stopped is None:
             opened.manifest.update(status="complete", completed_at=completed_at.isoformat())
             opened.store.write_manifest(opened.manifest)

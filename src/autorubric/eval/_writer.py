@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +12,7 @@ from autorubric.eval._items import GradedItem, Tally
 from autorubric.eval._lines import StoredItem, StoredVote
 from autorubric.eval._open import OpenRun
 from autorubric.eval._progress import Progress
+from autorubric.eval._repeated import RepeatedErrors
 from autorubric.eval._standing import answered, grading_task
 
 if TYPE_CHECKING:
@@ -44,10 +45,14 @@ class RunWriter:
     Args:
         opened: The run.
         progress: Is told of votes and items.
+        stop: Called with the reason where one judge fails over and over with the same error; None: never.
     """
 
-    def __init__(self, opened: OpenRun, progress: Progress) -> None:
+    def __init__(
+        self, opened: OpenRun, progress: Progress, stop: Callable[[str], None] | None = None
+    ) -> None:
         self._opened = opened
+        self._errors = None if stop is None else RepeatedErrors(stop)
         self._progress = progress
         self._under_way: dict[str, _UnderWay] = {}
         self._failed_on: set[str] = set()
@@ -121,6 +126,8 @@ class RunWriter:
         digest = digests.of(digests.rubric.by_name(name), vote.judge_id)
         self._opened.store.add_vote(StoredVote(item_id, name, digest, vote), exchanged)
         self._progress.vote()
+        if self._errors is not None:
+            self._errors.add(event)
         if vote.status == "failed":
             self._failed_on.add(item_id)
 

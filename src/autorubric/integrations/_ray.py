@@ -266,6 +266,10 @@ class _Crew:
         for event in parcel.votes:
             hand.under_way[event.item_id].told.append(event)
             self._listener.vote_cast(event)
+        budget = budget_in_force()
+        if budget is not None and budget.stop_reason is not None:
+            # What the workers have is finished; they learn nothing of the stop.
+            self._hand_out_no_more()
         if parcel.unfinished:
             for item_id in parcel.unfinished:
                 del hand.under_way[item_id]
@@ -283,8 +287,11 @@ class _Crew:
         if isinstance(budget, SpendingLimit):
             budget.spending = spending
         if spending.reached is not None:
-            self._waiting.clear()
-            self._suspects.clear()
+            self._hand_out_no_more()
+
+    def _hand_out_no_more(self) -> None:
+        self._waiting.clear()
+        self._suspects.clear()
 
     async def _lost(self, hand: _Hand, why: BaseException) -> list[GradedItem]:
         """Puts back what a worker had that died; the items that are given up."""

@@ -191,6 +191,7 @@ class KeptBudget:
 
     def __init__(self, line: Line, *, counts_cost: bool) -> None:
         self.counts_cost = counts_cost
+        self.stop_reason: str | None = None
         self._line = line
         self._open: dict[float, list[int]] = {}
 

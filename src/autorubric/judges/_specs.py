@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from autorubric.criteria import code_digest
 from autorubric.errors import ArgumentError
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from autorubric.judges._function import JudgeFunction
     from autorubric.llm import LLMConfig
     from autorubric.values import Json
+
+_OFFLINE: Final = frozenset(
+    f"autorubric.judges.{name}" for name in ("_check", "_lexical", "_recorded", "_supervised")
+)
 
 JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
 
@@ -76,12 +81,12 @@ class Seat:
     @property
     def is_offline(self) -> bool:
         """Whether it is known to ask nobody: recorded votes, checks, and the judges that are built in."""
-        from autorubric.judges._check import CheckJudge
-        from autorubric.judges._lexical import LexicalJudge
-        from autorubric.judges._recorded import RecordedJudge
-        from autorubric.judges._supervised import SupervisedJudge
+        return _is_offline(type(self.judge))
 
-        return isinstance(self.judge, CheckJudge | LexicalJudge | RecordedJudge | SupervisedJudge)
+    @property
+    def counts_as_call(self) -> bool:
+        """Whether asking it is a call of its own in a budget; of models the requests are counted instead."""
+        return self.config is None and not self.is_offline and not self.models
 
     def to_dict(self) -> dict[str, Json]:
         """What a run's manifest says of it; nothing secret."""
@@ -100,6 +105,12 @@ class Seat:
         """Closes the judge's connections, where it has any."""
         if isinstance(self.judge, ClosableJudge):
             await self.judge.aclose()
+
+
+@cache
+def _is_offline(kind: type) -> bool:
+    # By the modules' names: a judge that a panel does not have need not be imported.
+    return any(base.__module__ in _OFFLINE for base in kind.__mro__)
 
 
 def seat_judges(

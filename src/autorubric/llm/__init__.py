@@ -12,14 +12,6 @@ from typing import TYPE_CHECKING
 from autorubric._late import loading
 
 if TYPE_CHECKING:
-    from autorubric.llm._budget import (
-        Budget,
-        Spending,
-        SpendingLimit,
-        SpendingLimitName,
-        budget_in_force,
-        spending_within,
-    )
     from autorubric.llm._cache import CacheStats, ReplyCache
     from autorubric.llm._client import LLMClient, generate, generate_sync
     from autorubric.llm._config import LLMConfig, ThinkingConfig, ThinkingLevel, TransportName, TruncatePolicy
@@ -29,6 +21,15 @@ if TYPE_CHECKING:
     from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
     from autorubric.llm._route import pricings_of
     from autorubric.llm._secrets import holds_secret
+    from autorubric.llm._spending import (
+        Budget,
+        Spending,
+        SpendingLimit,
+        SpendingLimitName,
+        budget_in_force,
+        one_call,
+        spending_within,
+    )
     from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema, Role, Transport
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "generate",
     "generate_sync",
     "holds_secret",
+    "one_call",
     "parse_json",
     "parse_json_list",
     "parse_reply",
@@ -70,7 +72,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Budget": "_budget",
+    "Budget": "_spending",
     "CHARACTERS_PER_TOKEN": "_prices",
     "CacheStats": "_cache",
     "Exchange": "_exchange",
@@ -85,25 +87,26 @@ _HOMES = {
     "ReplyCache": "_cache",
     "ReplySchema": "_transport",
     "Role": "_transport",
-    "Spending": "_budget",
-    "SpendingLimit": "_budget",
-    "SpendingLimitName": "_budget",
+    "Spending": "_spending",
+    "SpendingLimit": "_spending",
+    "SpendingLimitName": "_spending",
     "ThinkingConfig": "_config",
     "ThinkingLevel": "_config",
     "Transport": "_transport",
     "TransportName": "_config",
     "TruncatePolicy": "_config",
-    "budget_in_force": "_budget",
+    "budget_in_force": "_spending",
     "generate": "_client",
     "generate_sync": "_client",
     "holds_secret": "_secrets",
+    "one_call": "_spending",
     "parse_json": "_json",
     "parse_json_list": "_json",
     "parse_reply": "_json",
     "prefix_of": "_names",
     "pricings_of": "_route",
     "prompt_tokens": "_prices",
-    "spending_within": "_budget",
+    "spending_within": "_spending",
     "without_thinking": "_json",
 }
 

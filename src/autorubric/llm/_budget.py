@@ -1,243 +1,14 @@
-"""Budgets: how many requests a run may send and what they may cost, reserved before anything is sent."""
+"""The transport that keeps to the budget in force: every request is set aside before it is sent."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from math import inf
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any
 
-from autorubric.errors import ArgumentError, BudgetError, ProviderError, ProviderTimeoutError
+from autorubric.errors import BudgetError, ProviderError, ProviderTimeoutError
 from autorubric.llm._prices import PRICE_IT, REPLY_TOKENS, Pricing, prompt_tokens
+from autorubric.llm._spending import Budget, whole_budget
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
-
-
-class Budget(Protocol):
-    """What a run may spend; every request that is really sent asks it first.
-
-    Attributes:
-        counts_cost: Whether it needs to know what requests cost.
-    """
-
-    counts_cost: bool
-
-    async def reserve(self, cost: float) -> None:
-        """Sets one request aside, once there is room for it.
-
-        Args:
-            cost: Estimate of its cost in US dollars; 0 where cost is not counted.
-
-        Raises:
-            BudgetError: There is no room, and there will be none.
-        """
-        ...
-
-    async def settle(self, reserved: float, cost: float | None) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
-        ...
-
-
-SpendingLimitName = Literal["max_calls", "max_cost"]
-
-
-class Spending(NamedTuple):
-    """What was spent within a limit.
-
-    Attributes:
-        calls: Requests sent.
-        cost: What they cost, in US dollars.
-        reached: The limit that was reached; None where none was.
-    """
-
-    calls: int
-    cost: float
-    reached: SpendingLimitName | None
-
-
-class SpendingLimit:
-    """The budget of a run in this process.
-
-    Requests that wait for room go on as others turn out cheaper than estimated; the budget is used up when
-    no request is in flight and the next does not fit in. So it may be exceeded only by what the requests in
-    flight cost beyond their estimates. Requests may come from several threads, each with a loop of its own.
-
-    Args:
-        max_calls: Most requests that are sent, re-asked and retried ones included; None for no limit.
-        max_cost: US dollars that they may cost; None for no limit.
-
-    Raises:
-        ArgumentError: A limit is not positive.
-    """
-
-    def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
-        for name, limit, kinds in (("max_calls", max_calls, int), ("max_cost", max_cost, int | float)):
-            if limit is not None and (
-                isinstance(limit, bool) or not isinstance(limit, kinds) or not 0 < limit < inf
-            ):
-                kind = "whole number" if kinds is int else "number"
-                raise ArgumentError(f"{name} {limit!r}: give a {kind} above 0, or None for no limit")
-        self._max_calls = max_calls
-        self._max_cost = max_cost
-        self.counts_cost = max_cost is not None
-        self.calls = 0
-        self.cost = 0.0
-        self.reached: SpendingLimitName | None = None
-        self._reserved = 0.0
-        self._running = 0
-        # Functions in threads ask in event loops of their own, all within the one limit.
-        self._lock = threading.Lock()
-        self._waiting: list[asyncio.Future[None]] = []
-
-    async def reserve(self, cost: float) -> None:
-        """Sets one request aside, once there is room for it.
-
-        Raises:
-            BudgetError: There is no room, and there will be none.
-        """
-        while (turn := self._reserved_or_turn(cost)) is not None:
-            await turn
-
-    async def settle(self, reserved: float, cost: float | None) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
-        with self._lock:
-            self._running -= 1
-            self._reserved = self._reserved - reserved if self._running else 0.0
-            self.calls -= cost is None
-            self.cost += cost or 0.0
-            self._wake()
-
-    @property
-    def is_set(self) -> bool:
-        """Whether there is any limit."""
-        return self._max_calls is not None or self._max_cost is not None
-
-    @property
-    def spending(self) -> Spending:
-        """What was spent so far."""
-        return Spending(self.calls, self.cost, self.reached)
-
-    @spending.setter
-    def spending(self, told: Spending) -> None:
-        # Where another process keeps the budget, this one shows what stands there.
-        self.calls, self.cost, self.reached = told
-
-    def _reserved_or_turn(self, cost: float) -> asyncio.Future[None] | None:
-        """None once a request is set aside; else what is done when there may be room."""
-        with self._lock:
-            if self._fits(cost):
-                self.calls += 1
-                self._running += 1
-                self._reserved += cost
-                return None
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            return turn
-
-    def _fits(self, cost: float) -> bool:
-        if self.reached is None and self._max_calls is not None and self.calls >= self._max_calls:
-            self._reach("max_calls")
-        if self.reached is not None:
-            raise BudgetError(str(self), limit=self.reached)
-        if self._max_cost is None or self.cost + self._reserved + cost <= self._max_cost:
-            return True
-        if self._running == 0:
-            self._reach("max_cost")
-            raise BudgetError(str(self), limit="max_cost")
-        return False
-
-    def _reach(self, limit: SpendingLimitName) -> None:
-        self.reached = limit
-        self._wake()
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for turn in waiting:
-            loop = turn.get_loop()
-            if loop is _running_loop():
-                _end(turn)
-            else:
-                # One that has been closed has nobody left who waits.
-                with suppress(RuntimeError):
-                    loop.call_soon_threadsafe(_end, turn)
-
-    def __str__(self) -> str:
-        if self.reached == "max_calls":
-            return f"max_calls {self._max_calls} is reached"
-        return (
-            f"max_cost {self._max_cost:g} US dollars leaves no room for another request: "
-            f"{self.calls} requests cost {self.cost:g}"
-        )
-
-
-def _end(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-
-
-class _Both:
-    """Two budgets that hold at once.
-
-    Args:
-        inner: The budget of the block within.
-        outer: The budget of the block around it.
-    """
-
-    def __init__(self, inner: Budget, outer: Budget) -> None:
-        self.inner = inner
-        self._outer = outer
-        self.counts_cost = inner.counts_cost or outer.counts_cost
-
-    async def reserve(self, cost: float) -> None:
-        """Sets one request aside in both, once there is room.
-
-        Raises:
-            BudgetError: One of them has no room, and there will be none.
-        """
-        await self.inner.reserve(cost)
-        try:
-            await self._outer.reserve(cost)
-        except BaseException:
-            await self.inner.settle(cost, None)
-            raise
-
-    async def settle(self, reserved: float, cost: float | None) -> None:
-        """Tells both what a request cost."""
-        await self.inner.settle(reserved, cost)
-        await self._outer.settle(reserved, cost)
-
-
-_BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=None)
-
-
-@contextmanager
-def spending_within(budget: Budget | None) -> Iterator[None]:
-    """Has every request that is sent from within the block, and from tasks begun there, ask the budget.
-
-    Within another such block it asks both; with None nothing is asked.
-    """
-    outer = _BUDGET.get()
-    nested = budget is not None and outer is not None and budget is not outer
-    token = _BUDGET.set(_Both(budget, outer) if nested else budget)  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        _BUDGET.reset(token)
-
-
-def budget_in_force() -> Budget | None:
-    """The budget of the innermost block of `spending_within` that runs now; None outside of all."""
-    budget = _BUDGET.get()
-    return budget.inner if isinstance(budget, _Both) else budget
 
 
 class Spend:
@@ -260,18 +31,21 @@ class Spend:
             BudgetError: It has none, or counts cost and the model's price is not known.
             ProviderError: The inner transport got no reply.
         """
-        budget = _BUDGET.get()
+        budget = whole_budget()
         return self._inner.send(request) if budget is None else self._within(budget, request)
 
     async def _within(self, budget: Budget, request: ModelRequest) -> ModelReply:
         reserved = self._estimate(request) if budget.counts_cost else 0.0
         await budget.reserve(reserved)
         # A request that was given up may have been answered, and paid for, all the same.
-        cost = reserved
+        cost: float | None = reserved
         try:
             reply = await self._inner.send(request)
             cost = self._cost_of(reply, reserved)
         except ProviderTimeoutError:
+            raise
+        except BudgetError:
+            cost = None
             raise
         except ProviderError:
             cost = 0.0

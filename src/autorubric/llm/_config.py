@@ -88,7 +88,8 @@ class LLMConfig(Spec):
         max_retries: Further tries after a failure that another try may mend, for each class of failure: a
             `ServerError`, a `ProviderConnectionError`, a `ProviderTimeoutError`. Where the provider asks to
             wait (429, or 503 with `Retry-After`), that uses up no tries for `max_retries * retry_max_wait`
-            seconds, after which it does; 0: no further try at all.
+            seconds, after which it does; 0: no further try at all. A `Retry-After` that ends later than that
+            fails the call at once, and so does an address that was never reached.
         retry_min_wait: Shortest wait before a retry, in seconds; a 429 alone calls for none.
         retry_max_wait: Longest wait before a retry, in seconds, unless the provider asks for more.
         max_parallel_requests: Most requests in flight to the provider at a time; None: 512.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from autorubric.errors import (
     AuthenticationError,
     ContextLengthError,
     ModelNotFoundError,
+    ProviderConnectionError,
     ProviderError,
     ProviderTimeoutError,
     RateLimitError,
@@ -68,6 +70,13 @@ class Failure:
 def failed(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
     """The error with this message, cleared of secrets and then shortened."""
     return kind(f"{model}: {brief(mask.error(message))}", model=model)
+
+
+def unreachable(model: str, message: str, mask: Mask) -> ProviderConnectionError:
+    """Return the error for a provider that cannot be connected to."""
+    error = ProviderConnectionError(f"{model}: {brief(mask.error(message))}", model=model)
+    error.connected = False
+    return error
 
 
 def error_of(failure: Failure, mask: Mask) -> ProviderError:
@@ -154,7 +163,11 @@ def brief(text: str) -> str:
 
 
 def retry_after_of(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds that the headers ask to wait: `Retry-After` in seconds or as a date, or `Retry-After-Ms`."""
+    """Return the seconds, 0 or more, that the headers ask to wait; None where they do not say.
+
+    `Retry-After` is read as a number of seconds or as a date, `Retry-After-Ms` as milliseconds. Negative
+    numbers and dates in the past are 0; what is neither number nor date, NaN too, is passed over.
+    """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -164,14 +177,15 @@ def retry_after_of(headers: Mapping[str, str], now: datetime | None = None) -> f
         return seconds
     try:
         date = parsedate_to_datetime(value)
-    except ValueError:
+        date = date.replace(tzinfo=date.tzinfo or UTC)
+        return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=UTC)
-    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
 
 
 def _seconds(value: str | None) -> float | None:
-    if value is None or not re.fullmatch(r"\s*\d{1,9}(?:\.\d{0,9})?\s*", value):
+    try:
+        seconds = math.nan if value is None else float(value)
+    except ValueError:
         return None
-    return float(value)
+    return None if math.isnan(seconds) else max(0.0, seconds)

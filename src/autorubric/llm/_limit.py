@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autorubric.errors import TransientError
 from autorubric.llm._faults import asks_to_wait
+from autorubric.llm._spending import refuse_if_stopped
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 from autorubric.rate_limit import Limits, limiter_for
 
@@ -30,8 +31,10 @@ class Limit:
 
         Raises:
             ProviderError: The inner transport got none.
+            BudgetError: The run was stopped while the request waited.
         """
         async with limiter_for(self._provider, self._limits).slot(_estimate(request)) as slot:
+            refuse_if_stopped()
             try:
                 reply = await self._inner.send(request)
             except TransientError as error:

@@ -21,7 +21,15 @@ from autorubric.errors import (
 )
 from autorubric.llm._config import LLMConfig
 from autorubric.llm._deadlines import Deadline, Deadlines
-from autorubric.llm._faults import Failure, error_of, failed, is_filtered, refusal_of, retry_after_of
+from autorubric.llm._faults import (
+    Failure,
+    error_of,
+    failed,
+    is_filtered,
+    refusal_of,
+    retry_after_of,
+    unreachable,
+)
 from autorubric.llm._names import completions_url, is_openai_itself
 from autorubric.llm._secrets import Mask
 from autorubric.llm._transport import ModelReply, ModelRequest
@@ -117,6 +125,9 @@ class OpenAITransport:
                 return self._failed(ProviderConnectionError, f"the answer from {url} broke off: {error}")
             case aiohttp.InvalidURL() | UnicodeError():
                 return self._failed(RequestRefusedError, f"{url} is no address to post to: {error}")
+            case aiohttp.ClientConnectorError():
+                why = f"cannot connect to {url}; check api_base and that the server runs: {error}"
+                return unreachable(self._config.model, why, self._mask)
             case _:
                 said = f"{type(error).__name__}: {error}"
                 return self._failed(ProviderConnectionError, f"no connection to {url}, or it broke: {said}")

@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from autorubric.errors import TransientError
+from autorubric.errors import ProviderConnectionError, TransientError
 from autorubric.llm._faults import asks_to_wait
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
-from autorubric.rate_limit import LONGEST_PAUSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +22,7 @@ class RetryPolicy:
         max_retries: Further tries after a failure, for each class of failure: three broken connections say
             nothing of whether the server fails.
         min_wait: Shortest wait, in seconds.
-        max_wait: Longest wait, in seconds, unless the provider asks for more.
+        max_wait: Longest wait, in seconds, unless the provider asks for more; see `patience`.
     """
 
     max_retries: int = 3
@@ -32,42 +31,50 @@ class RetryPolicy:
 
     @property
     def patience(self) -> float:
-        """Seconds for which a request comes again, however often, to a provider that asks it to wait."""
+        """Seconds, from its first failure, for which a request obeys a provider that asks it to wait."""
         return self.max_retries * self.max_wait
 
 
 @dataclass(slots=True)
 class _Tries:
-    """The tries of one request that failed.
+    """The failed tries of one request.
 
     Attributes:
-        failed: Those that a fault ended, by the class of the fault.
+        failed: Those that an error ended, by the class of the error.
         put_off: Those that the provider asked to wait.
-        since: When it did so first.
+        since: When the first one failed.
     """
 
+    since: float
     failed: Counter[type[TransientError]] = field(default_factory=Counter)
     put_off: int = 0
-    since: float = 0.0
 
     def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
         """Counts the failure; says whether the request may be sent again."""
+        left = policy.patience - (now - self.since)
+        if error.retry_after is not None and error.retry_after > left:
+            _say_too_long(error, error.retry_after, policy)
+            return False
         if not asks_to_wait(error):
             self.failed[type(error)] += 1
             return self.failed[type(error)] <= policy.max_retries
-        if not self.put_off:
-            self.since = now
         self.put_off += 1
         # Being asked to wait says nothing against the request, so it is no try that is used up.
-        return self.put_off <= policy.max_retries or now - self.since < policy.patience
+        return self.put_off <= policy.max_retries or left > 0
+
+
+def _say_too_long(error: TransientError, asked: float, policy: RetryPolicy) -> None:
+    error.args = (
+        f"{error}. Retry-After asks to wait {asked:.10g} s, which is more than is left of max_retries × "
+        f"retry_max_wait = {policy.max_retries} × {policy.max_wait:g} s; raise these, or try again later",
+    )
 
 
 def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, rng: random.Random) -> float:
-    """Seconds to wait after a failed try.
+    """Return the seconds to wait after a failed try.
 
     The wait is drawn between `min_wait` and `min_wait * 2**attempt`, cut at `max_wait`. What the provider
-    asks for is a minimum, up to 300 s, stretched by up to a tenth so that waiting requests do not come back
-    all at once.
+    asks for is a minimum.
 
     Args:
         attempt: Number of tries that failed, from 1.
@@ -77,29 +84,29 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     """
     ceiling = min(policy.max_wait, policy.min_wait * 2.0 ** min(attempt, 60))
     drawn = rng.uniform(policy.min_wait, max(policy.min_wait, ceiling))
-    return max(drawn, asked_seconds(retry_after, policy, rng))
+    return max(drawn, asked_seconds(retry_after, rng))
 
 
-def asked_seconds(retry_after: float | None, policy: RetryPolicy, rng: random.Random) -> float:
-    """Seconds to wait because the provider says so; 0 if it does not say how long.
+def asked_seconds(retry_after: float | None, rng: random.Random) -> float:
+    """Return the seconds to wait because the provider says so; 0 if it does not say how long.
 
     A request that was turned away waits no longer than that, since it then waits in line with the others,
-    under the limits that its rejection lowered.
+    under the limits that its rejection lowered. The wait is stretched by up to a tenth, so that waiting
+    requests do not come back all at once.
 
     Args:
         retry_after: Seconds that the provider asks to wait, where it says so.
-        policy: Longest wait.
         rng: Source of the jitter.
     """
-    if retry_after is None:
-        return 0.0
-    return min(retry_after, max(LONGEST_PAUSE, policy.max_wait)) * (1.0 + 0.1 * rng.random())
+    return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
 
 
 class Retry:
     """Sends again after transient failures.
 
-    A provider that asks to wait uses up no tries before the policy's patience has ended.
+    A provider that asks to wait uses up no tries before the policy's patience has ended. A `Retry-After` that
+    would end after that fails the request at once. So does an address that cannot be connected to, as long as
+    it has never been reached: it is more likely wrong than broken.
 
     Args:
         inner: What sends.
@@ -123,29 +130,38 @@ class Retry:
         self._sleep = sleep
         self._rng = rng or random.Random()
         self._clock = clock
+        self._was_reached = False
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """The first reply that comes.
 
         Raises:
-            ProviderError: One that no retry can mend, or the last when the tries are used up.
+            ProviderError: One that no retry helps with, or the last when the tries are used up.
         """
         tries: _Tries | None = None
         while True:
             try:
-                return await self._inner.send(request)
+                reply = await self._inner.send(request)
             except TransientError as error:
-                tries = tries or _Tries()
-                if not tries.allows_another(error, self._policy, self._clock()):
-                    error.add_note(f"Tried {tries.failed.total() + tries.put_off} times.")
+                tries = tries or _Tries(self._clock())
+                self._was_reached = self._was_reached or _is_reached(error)
+                if not self._was_reached or not tries.allows_another(error, self._policy, self._clock()):
+                    error.add_note(f"Tried {max(1, tries.failed.total() + tries.put_off)} times.")
                     raise
                 if asks_to_wait(error):
-                    wait = asked_seconds(error.retry_after, self._policy, self._rng)
+                    wait = asked_seconds(error.retry_after, self._rng)
                 else:
                     wait = wait_seconds(tries.failed.total(), error.retry_after, self._policy, self._rng)
+            else:
+                self._was_reached = True
+                return reply
             if wait > 0:
                 await self._sleep(wait)
 
     async def aclose(self) -> None:
         """Releases the connections of the inner transport."""
         await self._inner.aclose()
+
+
+def _is_reached(error: TransientError) -> bool:
+    return not isinstance(error, ProviderConnectionError) or error.connected

@@ -116,13 +116,14 @@ class Route:
 
 
 def _composed(config: LLMConfig, provider: Transport) -> Transport:
+    policy = RetryPolicy(
+        max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
+    )
     limits = Limits(
         parallel=config.max_parallel_requests or _DEFAULT_PARALLEL,
         requests_per_minute=config.requests_per_minute,
         tokens_per_minute=config.tokens_per_minute,
-    )
-    policy = RetryPolicy(
-        max_retries=config.max_retries, min_wait=config.retry_min_wait, max_wait=config.retry_max_wait
+        patience=policy.patience,
     )
     price = own_price(config)
     priced = provider if price is None else Priced(provider, price)

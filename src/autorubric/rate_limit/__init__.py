@@ -14,12 +14,10 @@ import asyncio
 from typing import Final, Protocol
 
 from autorubric._kept import Kept
-from autorubric.rate_limit._learnt import LONGEST_PAUSE
 from autorubric.rate_limit._limiter import Gate, Limiter, Slot, Traffic
 from autorubric.rate_limit._limits import WINDOW_SECONDS, Limits
 
 __all__ = [
-    "LONGEST_PAUSE",
     "WINDOW_SECONDS",
     "Authority",
     "Gate",

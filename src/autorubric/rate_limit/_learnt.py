@@ -18,9 +18,6 @@ from collections import deque
 from itertools import islice
 from typing import Final, Protocol
 
-LONGEST_PAUSE: Final = 300.0
-"""Seconds of a provider's `Retry-After` that are obeyed at most."""
-
 _DECREASE: Final = 0.95
 _LEAST: Final = 0.9
 _FASTER: Final = 0.0005
@@ -155,6 +152,7 @@ class Learnt:
         *(
             "_answered_at",
             "_answers",
+            "_asked_until",
             "_deaf_seconds",
             "_deaf_until",
             "_due",
@@ -175,7 +173,8 @@ class Learnt:
         self._due = now
         self._epoch = 0
         self._rate_epoch = 0
-        self._paused_until, self._paused_by, self._unanswered = now, 0, _CLOSED - 1
+        self._paused_until = self._asked_until = now
+        self._paused_by, self._unanswered = 0, _CLOSED - 1
         self._lately: deque[tuple[int, int, int]] = deque(maxlen=_LATELY)
         self._usual = 1
         self._sent = deque((now,) * running, maxlen=_REMEMBERED)
@@ -188,10 +187,16 @@ class Learnt:
         """Whether so many in flight are as many as the provider is known to take."""
         return running + 1 > self.width.value
 
-    def wait(self, now: float) -> float:
-        """Seconds until the next request is due; 0 or less if it is."""
+    def wait(self, now: float, latest: float) -> float:
+        """Seconds until the next request is due; 0 or less if it is.
+
+        Args:
+            now: The time.
+            latest: A pause that the provider asked for and that ends after this holds nothing back.
+        """
         due = self._due if self.rate.value < math.inf else now
-        return max(due, self._paused_until) - now
+        asked_until = self._asked_until if self._asked_until <= latest else now
+        return max(due, asked_until, self._paused_until) - now
 
     def sending(self, now: float) -> bool:
         """Counts a request that is sent; says whether the rate held it back."""
@@ -211,7 +216,7 @@ class Learnt:
         self._lately.append((sent.number, sent.running, sent.rejections))
         if sent.number > self._paused_by:
             # What was sent later got through: the provider is not closed.
-            self._paused_until = now
+            self._paused_until = self._asked_until = now
         if sent.running + 1 > self.width.value:
             self.width.grow(now)
         elif sent.is_held:
@@ -258,10 +263,11 @@ class Learnt:
         if self._unanswered < _CLOSED:
             return
         if retry_after is None:
-            retry_after = max(_SHORTEST_PROBE, min(_LONGEST_PROBE, _PROBE * (now - self._answered_at)))
-        until = now + min(retry_after, LONGEST_PAUSE)
-        if until > self._paused_until:
-            self._paused_until, self._paused_by = until, number
+            wait = max(_SHORTEST_PROBE, min(_LONGEST_PROBE, _PROBE * (now - self._answered_at)))
+            self._paused_until = max(self._paused_until, now + wait)
+        else:
+            self._asked_until = max(self._asked_until, now + retry_after)
+        self._paused_by = number
 
     def _lower_rate(self, now: float) -> None:
         seen = self._seen_rate(now)

@@ -50,9 +50,10 @@ class Traffic:
         sent: Requests sent so far.
         line: Requests that wait for their turn, the next one first.
         learnt: What rejections taught; None before the first.
+        patience: The shortest patience of those who have asked, in seconds.
     """
 
-    __slots__ = ("learnt", "line", "requests", "running", "sent", "tokens")
+    __slots__ = ("learnt", "line", "patience", "requests", "running", "sent", "tokens")
 
     def __init__(self) -> None:
         self.running = 0
@@ -61,6 +62,7 @@ class Traffic:
         self.requests = Window()
         self.tokens = Window()
         self.learnt: Learnt | None = None
+        self.patience = math.inf
 
     def admit(self) -> None:
         """Gives slots to those who wait, in their order, for as long as there are any."""
@@ -94,6 +96,7 @@ class Limiter:
     ) -> None:
         self.limits = limits
         self.traffic = traffic or Traffic()
+        self.traffic.patience = min(self.traffic.patience, limits.patience)
         self.clock = clock
         self._sleep = sleep
 
@@ -110,9 +113,9 @@ class Limiter:
         """
         return _LocalSlot(self, tokens)
 
-    def is_free(self, tokens: int) -> bool:
+    def is_free(self, slot: _LocalSlot) -> bool:
         """Whether a request may go at once."""
-        return not self.is_full() and self._seconds_to_wait(tokens) <= 0
+        return not self.is_full() and self._seconds_to_wait(slot) <= 0
 
     async def wait_in_line(self, slot: _LocalSlot) -> None:
         """Waits for the turn of a request; its slot has been taken when it ends."""
@@ -121,7 +124,7 @@ class Limiter:
         try:
             while not slot.is_taken:
                 if traffic.line[0] is slot and not self.is_full():
-                    await slot.nap(self._nap(slot.tokens))
+                    await slot.nap(self._nap(slot))
                     traffic.admit()
                 else:
                     await slot.called()
@@ -140,7 +143,7 @@ class Limiter:
             return True
         return traffic.learnt is not None and traffic.learnt.is_full(traffic.running)
 
-    def _seconds_to_wait(self, tokens: int) -> float:
+    def _seconds_to_wait(self, slot: _LocalSlot) -> float:
         limits, traffic = self.limits, self.traffic
         requests, most, learnt = limits.requests_per_minute, limits.tokens_per_minute, traffic.learnt
         if requests is None and most is None and learnt is None:
@@ -148,12 +151,12 @@ class Limiter:
         now = self.clock()
         return max(
             traffic.requests.wait(1, requests, now) if requests else 0.0,
-            traffic.tokens.wait(tokens, most, now) if most else 0.0,
-            learnt.wait(now) if learnt else 0.0,
+            traffic.tokens.wait(slot.tokens, most, now) if most else 0.0,
+            learnt.wait(now, slot.came(now) + limits.patience) if learnt else 0.0,
         )
 
-    async def _nap(self, tokens: int) -> None:
-        seconds = self._seconds_to_wait(tokens)
+    async def _nap(self, slot: _LocalSlot) -> None:
+        seconds = self._seconds_to_wait(slot)
         await self._sleep(min(seconds, _LONGEST_NAP) if self.traffic.learnt else seconds)
 
 
@@ -161,7 +164,7 @@ class _LocalSlot:
     """A slot of this event loop."""
 
     __slots__ = (
-        *("_called", "_naps", "_use", "_was_rejected"),
+        *("_called", "_came_at", "_naps", "_use", "_was_rejected"),
         *("at", "is_held", "is_taken", "limiter", "number", "rejections", "running", "tokens"),
     )
 
@@ -173,6 +176,7 @@ class _LocalSlot:
         self.is_taken = False
         self._called: asyncio.Future[None] | None = None
         self._naps = False
+        self._came_at = math.inf
         self.number = 0
         self.running = 0
         self.at = -math.inf
@@ -182,15 +186,20 @@ class _LocalSlot:
 
     async def __aenter__(self) -> Self:
         limiter = self.limiter
-        if limiter.traffic.line or not limiter.is_free(self.tokens):
+        if limiter.traffic.line or not limiter.is_free(self):
             await limiter.wait_in_line(self)
         else:
             self.take()
         return self
 
+    def came(self, now: float) -> float:
+        """When the request came, as far as the clock was looked at."""
+        self._came_at = min(self._came_at, now)
+        return self._came_at
+
     def may_go(self) -> bool:
         """Whether it may be taken now; one that naps looks for itself when it wakes."""
-        return not self._naps and self.limiter.is_free(self.tokens)
+        return not self._naps and self.limiter.is_free(self)
 
     def take(self) -> None:
         """Counts the request as in flight, and wakes it where it waits."""
@@ -249,5 +258,8 @@ class _LocalSlot:
         if traffic.learnt is None:
             traffic.learnt = Learnt(traffic.running, now)
         learnt = traffic.learnt
+        if retry_after is not None and retry_after > traffic.patience:
+            # One who waits less finds out for itself, and nobody waits longer for another one's header.
+            retry_after = None
         if learnt.rejected(self, traffic.running - 1, traffic.sent, now):
             learnt.pause(retry_after, self.number, now)

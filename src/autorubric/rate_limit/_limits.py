@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from typing import Final
@@ -23,11 +24,14 @@ class Limits:
         parallel: Most requests in flight at a time; None for no limit, as for all here.
         requests_per_minute: Most requests started in any 60 seconds.
         tokens_per_minute: Most tokens, sent and received, in any 60 seconds.
+        patience: Most seconds, from when it comes, for which a request waits because the provider asked
+            another one to wait; a pause that ends after that does not hold it back.
     """
 
     parallel: int | None = None
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
+    patience: float = math.inf
 
     def __post_init__(self) -> None:
         for name in ("parallel", "requests_per_minute", "tokens_per_minute"):

@@ -1,0 +1,96 @@
+"""Errors that repeat: a run is stopped when one judge fails over and over for one lasting reason."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from autorubric._events import VoteCast
+
+MOST: Final = 5
+"""So many judgements of one judge in a row that fail with the same error stop the run."""
+
+_PASSING: Final = ("ProviderConnectionError", "RateLimitError")
+"""Errors that may go away once the judge has answered."""
+_EVERY_VOTE: Final = ("AuthenticationError", "ModelNotFoundError", *_PASSING)
+"""Errors that say nothing about the item: each vote counts."""
+_EVERY_ITEM: Final = ("RequestRefusedError", "JudgeCodeError")
+"""Errors that an item may cause: the votes on one item count once."""
+_TOO_LONG: Final = "Retry-After asks to wait"
+"""In a rejection of a provider that is closed for longer than the judge waits."""
+_CHANGING: Final = re.compile(r"[\w-]*\d[\w-]*")
+
+
+@dataclass(slots=True)
+class _Row:
+    """The latest judgements of a judge.
+
+    Attributes:
+        error: The error of all of them, without what differs from request to request.
+        count: How many there are.
+        item_id: Item of the latest.
+        failed_at: When the latest failed.
+        has_answered: Whether the judge has answered in this run.
+    """
+
+    error: str = ""
+    count: int = 0
+    item_id: str = ""
+    failed_at: float = 0.0
+    has_answered: bool = False
+
+
+@dataclass(slots=True)
+class RepeatedErrors:
+    """Looks at the votes of a run as they arrive, judge by judge.
+
+    A server that broke off may come back: once a judge has answered, such an error counts only
+    if its request began after the one before had failed, so that what was in flight together counts once.
+
+    Attributes:
+        stop: Called with what to say, when one judge has failed `MOST` times in a row with the same error.
+        clock: Seconds that only grow.
+    """
+
+    stop: Callable[[str], None]
+    clock: Callable[[], float] = time.monotonic
+    _rows: dict[str, _Row] = field(default_factory=dict)
+
+    def add(self, event: VoteCast) -> None:
+        """Looks at one vote."""
+        vote = event.vote
+        if vote.status == "not_asked" or (event.exchanged is not None and event.exchanged.cached):
+            return
+        row = self._rows.setdefault(vote.judge_id, _Row())
+        text = vote.error or ""
+        kind = text.partition(":")[0] if vote.status == "failed" else ""
+        row.has_answered = row.has_answered or vote.status != "failed" or vote.unreadable
+        if kind == "RateLimitError" and _TOO_LONG not in text:
+            kind = ""
+        if kind not in _EVERY_VOTE and kind not in _EVERY_ITEM:
+            row.error, row.count = "", 0
+            return
+        same = _CHANGING.sub("#", text)
+        if same != row.error:
+            row.error, row.count = same, 0
+        elif self._is_counted(row, event, kind):
+            return
+        row.count += 1
+        row.item_id, row.failed_at = event.item_id, self.clock()
+        if row.count == MOST:
+            so_far = "the last" if row.has_answered else "all"
+            been = "" if row.has_answered else " so far"
+            judge = f"judge {vote.judge_id!r}"
+            self.stop(f"{so_far} {MOST} judgements of {judge}{been} failed with the same error: {text}")
+
+    def _is_counted(self, row: _Row, event: VoteCast, kind: str) -> bool:
+        """Whether the failure has the same occasion as the latest one: its item, or one broken connection."""
+        if kind in _EVERY_ITEM:
+            return row.item_id == event.item_id
+        if kind not in _PASSING or not row.has_answered:
+            return False
+        return self.clock() - (event.vote.latency_seconds or 0.0) < row.failed_at
