@@ -190,6 +190,57 @@ def test_an_error_is_no_success_rate(cli: Cli, drafts: str, server: OpenAIServer
     assert cli(*call).code == 3
 
 
+def test_critiques_that_all_failed_do_not_pass(cli: Cli, drafts: str, tmp_path: Path) -> None:
+    """A gate over critiques of which none has a verdict is 3, and the cause is on stderr."""
+    error = {"code": "PROVIDER_ERROR", "message": "ProviderConnectionError: nobody there"}
+    failed = {"critique": None, "critique_contract": {"schema_ok": False, "error": error}}
+    write_lines(tmp_path / "c.jsonl", [{"id": f"draft_{n}", **failed} for n in range(3)])
+    call = ("refine", "c.jsonl", "--drafts", drafts, "--out-dir", "out", *JUDGE)
+    for gate in ((), ("--fail-under", "0"), ("--fail-under", "80")):
+        done = cli(*call, *gate)
+        assert done.code == 3
+        assert "3 of 3 drafts could not be judged; the first: PROVIDER_ERROR: ProviderConn" in done.err
+    assert cli(*call, "--fail-under", "0", "--max-lost", "1").code == 0
+
+
+@pytest.mark.parametrize(
+    ("max_lost", "code"), [((), 3), (("--max-lost", "0.4"), 0), (("--max-lost", "0.3"), 3)]
+)
+def test_a_gate_allows_for_a_share_of_lost_drafts(
+    max_lost: tuple[str, ...], code: int, cli: Cli, drafts: str, server: OpenAIServer
+) -> None:
+    """With a gate, drafts that could not be judged are 3 where they are more than --max-lost."""
+    server.script({"do": "answer", "content": "no"}, contains="has the id draft_1.", repeat="last")
+    server.script({"do": "answer", "content": "no"}, contains="could not be used", repeat="last")
+    call = ("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
+    done = cli(*call, "--fail-on", "reject", *max_lost)
+    assert done.code == code and "1 of 3 drafts could not be judged" in done.err
+    assert cli(*call).code == 3
+
+
+def test_a_removed_draft_does_not_fail_the_gate(
+    cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path
+) -> None:
+    """A rejected draft that is taken out of the drafts file is no reason to fail any more."""
+    server.script({"do": "answer", "payload": scored(1, "reject")}, contains="has the id draft_1.")
+    call = ("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
+    assert cli(*call, "--fail-on", "reject").code == 1
+    write_lines(tmp_path / "drafts.jsonl", [draft(0), draft(2)])
+    done = cli(*call, "--fail-on", "reject", "--resume")
+    assert done.code == 0 and "no longer in drafts.jsonl: 1" in done.err
+
+
+def test_a_dead_server_is_told_of(cli: Cli, tmp_path: Path, server: OpenAIServer) -> None:
+    """The screen says why nothing could be judged, and how to go on; the code is 3."""
+    write_lines(tmp_path / "many.jsonl", [draft(number) for number in range(100)])
+    server.script({"do": "status", "status": 401}, repeat="last")
+    call = ("critique", "many.jsonl", "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
+    done = cli(*call, "--fail-on", "reject")
+    assert done.code == 3
+    assert "all 5 drafts so far failed with the same error" in done.err and "AuthenticationError" in done.err
+    assert "--resume --retry-errors" in done.err and len(server.log()) < 60
+
+
 @pytest.mark.parametrize("command", ["critique", "refine"])
 def test_retry_errors_needs_resume(command: str, cli: Cli, drafts: str, server: OpenAIServer) -> None:
     """Without --resume it is refused, in the words of the command line, and nobody is asked."""

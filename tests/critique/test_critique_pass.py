@@ -311,6 +311,6 @@ def test_lines_that_give_no_draft_are_told_of_and_the_rest_goes_on(tmp_path: Pat
     assert stats["faults"][3] == {"line": 6, "fault": "the id stands in line 1 already", "id": "draft_0"}
     assert "has no id" in stats["faults"][1]["fault"]
     assert (stats["total"], stats["fault_count"]) == (2, 9)
-    assert set(_records(tmp_path)) == {"draft_0", "7"}
+    assert set(_records(tmp_path)) == {"draft_0", 7}
     manifest = json.loads((tmp_path / "critiques_v1_manifest.json").read_text(encoding="utf-8"))
     assert manifest["faults"] == stats["faults"]

@@ -68,7 +68,7 @@ def test_a_pass_in_the_second_round_needs_a_gain_in_the_first(run: Refine, tmp_p
     stats = run(Scripted(scored(3)), [scored(3)])
     assert stats["reason_counts"] == {"no_gain": 1}
     (record,) = read_lines(tmp_path / "undecided_v1.jsonl")
-    assert (record["rounds"], record["output"]) == (1, "better 1")
+    assert (record["rounds"], record["output"], record["output_round"]) == (1, "text 0", 0)
 
 
 def test_rounds_are_used_up(run: Refine) -> None:
@@ -186,15 +186,66 @@ def test_a_critique_that_fails_is_an_error(run: Refine, tmp_path: Path) -> None:
     assert (record["error"]["stage"], record["output"]) == ("critique", "better")
 
 
-def test_drafts_that_are_gone_or_changed_are_errors(run: Refine, tmp_path: Path) -> None:
-    """A critique without its draft, or of another text, is not acted on."""
+def test_drafts_that_changed_are_errors_and_removed_ones_are_not(run: Refine, tmp_path: Path) -> None:
+    """A critique of another text is not acted on; one whose draft was removed is left out and counted."""
     rows = [
         {"id": "draft_0", "critique": scored(1)},
         {"id": "draft_1", "critique": scored(1), "draft_hash": "x"},
     ]
-    run(Scripted(scored(5, "pass")), rows, [draft(1)])
+    with pytest.warns(RuntimeWarning, match="no longer in the drafts file: 1"):
+        stats = run(Scripted(scored(5, "pass")), rows, [draft(1)])
     codes = {record["id"]: record["error"]["code"] for record in read_lines(tmp_path / "errors_v1.jsonl")}
-    assert codes == {"draft_0": "DRAFT_NOT_FOUND", "draft_1": "DRAFT_CHANGED"}
+    assert codes == {"draft_1": "DRAFT_CHANGED"}
+    assert (stats["removed"], stats["total"], stats["errors"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("drafts", [[draft(7)], [draft(1), "damaged"]], ids=["another file", "damaged line"])
+def test_drafts_that_cannot_be_found_are_errors(run: Refine, tmp_path: Path, drafts: list[Any]) -> None:
+    """Where no draft is found, or lines cannot be read, a missing draft was not removed on purpose."""
+    rows = [{"id": "draft_0", "critique": scored(1)}, {"id": "draft_2", "critique": scored(1)}]
+    stats = run(Scripted(scored(5, "pass")), rows, drafts)
+    codes = {record["error"]["code"] for record in read_lines(tmp_path / "errors_v1.jsonl")}
+    assert (codes, stats["errors"], stats["removed"]) == ({"DRAFT_NOT_FOUND"}, 2, 0)
+
+
+def test_outcomes_of_removed_drafts_are_not_counted(run: Refine, tmp_path: Path) -> None:
+    """A rejected draft that is taken out of its file is out of the rate; put back, it counts again."""
+
+    def teacher(prompt: TeacherPrompt) -> Any:
+        verdict = "reject" if prompt.draft_id == "draft_0" else "pass"
+        return "better" if prompt.task == "rewrite" else scored(5, verdict)
+
+    rows = [scored(1), scored(1)]
+    both = [draft(n, output="text") for n in range(2)]
+    assert run(teacher, rows, both)["success_rate"] == 50.0
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="no longer in the drafts file: 1"):
+            stats = run(teacher, rows, both[1:], resume=True)
+        assert (stats["success_rate"], stats["rejected"], stats["errors"]) == (100.0, 0, 0)
+        assert (stats["removed"], stats["processed"]) == (1, 0)
+    assert _outcomes(tmp_path)["rejected"] == ["draft_0"]
+    assert run(teacher, rows, both, resume=True)["success_rate"] == 50.0
+
+
+def test_failed_critiques_are_counted_with_their_cause(run: Refine) -> None:
+    """Critiques without a verdict are no drafts to refine, and the statistics say how many and why."""
+    error = {"code": "PROVIDER_ERROR", "message": "nobody there"}
+    failed = {"critique": None, "critique_contract": {"schema_ok": False, "error": error}}
+    rows = [{"id": "draft_0", "critique": scored(1)}, *({"id": f"draft_{n}", **failed} for n in (1, 2))]
+    stats = run(Scripted(scored(5, "pass")), rows)
+    assert (stats["critiques"], stats["critiques_failed"], stats["refined"]) == (3, 2, 1)
+    assert stats["first_critique_error"] == "PROVIDER_ERROR: nobody there"
+
+
+def test_integer_ids_stay_integers(run: Refine, tmp_path: Path) -> None:
+    """A draft's id is written as its file has it, and a number and its text are one id."""
+    rows = [{"id": 7, "critique": scored(1)}, {"id": "8", "critique": scored(1)}]
+    drafts = [draft(0, id=7, output="text"), draft(0, id=8, output="text")]
+    stats = run(Scripted(scored(5, "pass")), rows, drafts)
+    assert stats["refined"] == 2
+    records = read_lines(tmp_path / "refined_v1.jsonl")
+    assert [(one["id"], one["draft_id"]) for one in records] == [(7, 7), (8, 8)]
+    assert run(Scripted(scored(5, "pass")), rows, drafts, resume=True)["skipped"] == 2
 
 
 def test_it_goes_on_and_tries_errors_again_when_asked(run: Refine, tmp_path: Path) -> None:
@@ -230,7 +281,7 @@ def test_the_instructions_stand_between_delimiters(run: Refine) -> None:
 def test_damaged_critiques_are_told_of(run: Refine) -> None:
     """A line of the critiques that is no record has its number; the rest goes on."""
     with pytest.warns(RuntimeWarning, match="1 lines of the critiques cannot be read: 2"):
-        stats = run(Scripted(scored(5, "pass")), [scored(1), {"id": 7, "critique": None}, scored(1)])
+        stats = run(Scripted(scored(5, "pass")), [scored(1), {"id": [7], "critique": None}, scored(1)])
     assert (stats["fault_count"], stats["refined"]) == (1, 2)
 
 

@@ -93,9 +93,11 @@ def test_what_is_not_to_be_revised_any_more_has_no_outcome(folder: Folder) -> No
 
 def test_a_draft_that_is_back_is_refined(folder: Folder) -> None:
     """An error of a missing draft is no longer true once the draft is there, and is not kept."""
-    folder.drafts.pop(0)
+    folder.drafts[0] = {**folder.drafts[0], "id": "another"}
+    folder.drafts.append({"no": "draft"})
     assert folder.refine()["errors"] == 1
-    folder.drafts.insert(0, draft(0, output="text 0"))
+    folder.drafts[0] = draft(0, output="text 0")
+    folder.drafts.pop()
     with pytest.warns(RuntimeWarning, match="has changed: 1"):
         stats = folder.refine(resume=True)
     assert (folder.asked, stats["errors"], stats["refined"]) == (["draft_0"], 0, 3)
@@ -135,8 +137,9 @@ def test_the_manifest_says_what_was_done(folder: Folder) -> None:
     assert manifest["teacher_config"]["generation"] == {"temperature": 0.2}
     assert (manifest["max_rounds"], manifest["min_risk"], manifest["max_risk"]) == (3, "low", None)
     assert len(manifest["rewrite_hash"]) == len(manifest["template_hash"]) == 64
-    counts = {"total": 3, "filtered": 0, "processed": 2, "skipped": 0}
-    assert manifest["counts"] == counts | {"refined": 2, "rejected": 0, "undecided": 0, "errors": 0}
+    counts = {"total": 3, "filtered": 0, "processed": 2, "skipped": 0, "removed": 0}
+    read = {"critiques": 3, "critiques_failed": 0, "first_critique_error": None}
+    assert manifest["counts"] == counts | read | {"refined": 2, "rejected": 0, "undecided": 0, "errors": 0}
     assert manifest["outputs"] == {name: f"{name}_v1.jsonl" for name in OUTCOMES} | {
         "manifest": "refined_v1_manifest.json",
         "stats": "refined_v1_stats.json",

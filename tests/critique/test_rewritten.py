@@ -145,7 +145,8 @@ def test_a_check_is_a_function(run: Refine) -> None:
 @pytest.mark.parametrize(
     ("texts", "marks", "kept", "reason"),
     [
-        (["worse"], [scored(1)], ("worse", 1), "no_gain"),
+        (["as good"], [scored(1)], ("text", 0), "no_gain"),
+        (["better", "as good"], [scored(3), scored(3)], ("better", 1), "no_gain"),
         (["better", "worse"], [scored(3), scored(2)], ("better", 1), "no_gain"),
         (["better", "text"], [scored(3)], ("better", 1), "oscillation"),
         (["a", "b", "c"], [scored(2), scored(3), scored(4)], ("c", 3), "max_rounds"),

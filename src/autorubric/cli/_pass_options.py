@@ -54,6 +54,27 @@ RetryErrors = Annotated[
 ]
 
 
+MaxLost = Annotated[
+    float,
+    typer.Option(
+        "--max-lost",
+        metavar="X",
+        help="With a gate: exit with 3 if a larger share of the drafts could not be judged.",
+        min=0.0,
+        max=1.0,
+    ),
+]
+
+
+def report_lost(lost: int, total: int, first_error: str | None) -> float:
+    """Reports drafts that could not be judged on stderr, with the first cause; returns their share."""
+    if not lost:
+        return 0.0
+    cause = "" if first_error is None else f"; the first: {first_error}"
+    notice(f"Warning: {lost} of {total} drafts could not be judged{cause}")
+    return lost / total
+
+
 def demand_resume(resume: bool, retry_errors: bool) -> None:
     """Refuses flags that go with --resume alone.
 
@@ -68,6 +89,9 @@ def demand_resume(resume: bool, retry_errors: bool) -> None:
 
 
 def tell_stopped(limit: str) -> Exit:
-    """Tells that a pass was ended by a limit, and how to go on; the exit code for it."""
+    """Reports that a limit or an error stopped a pass, and how to resume; the exit code for it."""
+    if limit == "errors":
+        notice(f"Stopped; to go on, give {HOW_TO_GO_ON} --retry-errors.")
+        return Exit.UNJUDGED
     notice(f"Stopped at --{limit.replace('_', '-')}; to go on, give {HOW_TO_GO_ON}.")
     return Exit.STOPPED

@@ -17,6 +17,7 @@ from autorubric.cli._pass_options import (
     HOW_TO_GO_ON,
     CritiqueRubric,
     Limit,
+    MaxLost,
     OutDir,
     Resume,
     RetryErrors,
@@ -24,6 +25,7 @@ from autorubric.cli._pass_options import (
     TemplateFile,
     Threshold,
     demand_resume,
+    report_lost,
     tell_stopped,
 )
 from autorubric.cli._run_options import MaxCalls, MaxCost
@@ -86,6 +88,7 @@ def critique(  # noqa: PLR0913
     max_cost: MaxCost = None,
     dry_run: DryRun = False,
     fail_on: FailOnVerdict = None,
+    max_lost: MaxLost = 0.05,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     as_json: JsonFlag = False,
@@ -97,16 +100,18 @@ def critique(  # noqa: PLR0913
 
     With --json the object is the statistics: total, processed, skipped, critique_parse_rate,
     critique_schema_valid_rate, verdict_distribution, issue_type_counts, risk_level_distribution, avg_scores,
-    records, error_counts, unresolved_evidence, id_mismatches, tokens, cost, stopped, left, faults,
-    fault_count, notices, seconds.
+    records, removed, error_counts, first_errors, unresolved_evidence, id_mismatches, tokens, cost, stopped,
+    left, faults, fault_count, notices, seconds.
 
     \b
     Example:
       autorubric critique drafts.jsonl --out-dir out --judge gpt-4.1-mini \\
           --fail-on reject
 
+    Records of drafts that are no longer in DRAFTS stay in the file and are not counted.
+
     Exit codes: 0 done, 1 a verdict at --fail-on, 2 faulty command line or file, 3 a draft could not be
-    judged, 130 stopped, by a limit too.
+    judged, with --fail-on more of them than --max-lost, 130 stopped, by a limit too.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
@@ -132,22 +137,24 @@ def critique(  # noqa: PLR0913
         print_blocks(_blocks(stats))
     if stats["stopped"] is not None:
         return tell_stopped(stats["stopped"])
-    return Exit.DONE if dry_run else _code(stats, fail_on)
+    return Exit.DONE if dry_run else _code(stats, fail_on, max_lost)
 
 
-def _code(stats: Mapping[str, Any], fail_on: FailOn | None) -> Exit:
-    """A verdict at the gate fails it; else what could not be judged has not passed it either."""
+def _code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float) -> Exit:
+    """A verdict at the gate fails it; else too many drafts that could not be judged have not passed it."""
+    errors = sum(stats["error_counts"].values())
+    lost = errors + stats["fault_count"]
+    first_error = next(iter(f"{code}: {told}" for code, told in stats["first_errors"].items()), None)
+    share = report_lost(lost, stats["records"] + stats["fault_count"], first_error)
     verdicts = stats["verdict_distribution"]
     failing = {None: (), FailOn.reject: ("reject",), FailOn.revise: ("revise", "reject")}[fail_on]
     if any(verdicts.get(verdict) for verdict in failing):
         return Exit.BELOW
-    if sum(stats["error_counts"].values()) or stats["fault_count"]:
-        return Exit.UNJUDGED
-    return Exit.DONE
+    return Exit.UNJUDGED if share > (0.0 if fail_on is None else max_lost) else Exit.DONE
 
 
 def _blocks(stats: Mapping[str, Any]) -> list[Block]:
-    names = ["total", "processed", "skipped", "left", "pending", "records", "prompt_characters"]
+    names = ["total", "processed", "skipped", "removed", "left", "pending", "records", "prompt_characters"]
     rates = ["critique_parse_rate", "critique_schema_valid_rate", "unresolved_evidence", "tokens", "cost"]
     figures = tuple((name.replace("_", " "), stats[name]) for name in [*names, *rates] if name in stats)
     tables = [
@@ -159,7 +166,8 @@ def _blocks(stats: Mapping[str, Any]) -> list[Block]:
         tables.append(TableBlock(columns=("issue", "count"), rows=issues))
     if stats["avg_scores"]:
         tables.append(TableBlock(columns=("score", "mean"), rows=tuple(stats["avg_scores"].items())))
-    errors = tuple((code, count) for code, count in stats["error_counts"].items() if count)
+    first = stats["first_errors"]
+    errors = tuple((code, count, first.get(code)) for code, count in stats["error_counts"].items() if count)
     if errors:
-        tables.append(TableBlock(columns=("error", "drafts"), rows=errors))
+        tables.append(TableBlock(columns=("error", "drafts", "the first"), rows=errors))
     return [ScalarBlock(figures=figures), *tables]

@@ -17,6 +17,7 @@ from autorubric.cli._pass_options import (
     HOW_TO_GO_ON,
     CritiqueRubric,
     Limit,
+    MaxLost,
     OutDir,
     Resume,
     RetryErrors,
@@ -24,6 +25,7 @@ from autorubric.cli._pass_options import (
     TemplateFile,
     Threshold,
     demand_resume,
+    report_lost,
     tell_stopped,
 )
 from autorubric.cli._run_options import MaxCalls, MaxCost
@@ -106,6 +108,7 @@ def refine(  # noqa: PLR0913
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     fail_under: SuccessFailUnder = None,
+    max_lost: MaxLost = 0.05,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     as_json: JsonFlag = False,
@@ -119,17 +122,21 @@ def refine(  # noqa: PLR0913
     The success rate is in percent of the drafts in the four files, after a resume too; --fail-under makes a
     gate of it.
 
-    With --json the object is the statistics: total, filtered, processed, skipped, refined, rejected,
-    undecided, errors, success_rate, reason_counts, rounds_distribution, mean_gain, stopped, left, faults,
-    fault_count, notices, inputs, generated_at, seconds.
+    Drafts that are no longer in the drafts file are not counted.
+
+    With --json the object is the statistics: total, filtered, processed, skipped, removed, critiques,
+    critiques_failed, first_critique_error, refined, rejected, undecided, errors, success_rate,
+    reason_counts, rounds_distribution, mean_gain, first_error, stopped, left, faults, fault_count, notices,
+    inputs, generated_at, seconds.
 
     \b
     Example:
       autorubric refine out/critiques_v1.jsonl --drafts drafts.jsonl \\
           --out-dir out --judge gpt-4.1-mini --fail-under 80
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 a draft could not be refined
-    for an error, 130 stopped, by a limit too.
+    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 a critique failed or a draft
+    could not be refined for an error, with --fail-under more of them than --max-lost, 130 stopped, by a
+    limit too.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
@@ -158,15 +165,28 @@ def refine(  # noqa: PLR0913
         print_blocks(_blocks(stats))
     if stats["stopped"] is not None:
         return tell_stopped(stats["stopped"])
-    unjudged = stats["errors"] + stats["fault_count"]
-    if stats["success_rate"] is None and not unjudged:
+    return _code(stats, fail_under, max_lost)
+
+
+def _code(stats: Mapping[str, Any], fail_under: float | None, max_lost: float) -> Exit:
+    """Too many drafts without a verdict are 3, whether their critique failed or their refinement."""
+    unread = stats["fault_count"]
+    failed = stats["critiques_failed"] + unread
+    refined = sum(stats[name] for name in ("refined", "rejected", "undecided", "errors"))
+    share = max(
+        report_lost(failed, stats["critiques"] + unread, stats["first_critique_error"]),
+        report_lost(stats["errors"], refined, stats["first_error"]),
+    )
+    if share > (0.0 if fail_under is None else max_lost):
+        return Exit.UNJUDGED
+    if stats["success_rate"] is None:
         # There was nothing to refine, and so nothing that could have failed.
         return Exit.DONE
-    return exit_code(stats["success_rate"], fail_under, unjudged=unjudged)
+    return exit_code(stats["success_rate"], fail_under)
 
 
 def _blocks(stats: Mapping[str, Any]) -> list[Block]:
-    names = ("total", "filtered", "processed", "skipped", "left", "success_rate", "mean_gain")
+    names = ("total", "filtered", "processed", "skipped", "removed", "left", "success_rate", "mean_gain")
     figures = tuple((name.replace("_", " "), stats[name]) for name in names)
     outcomes = tuple((name, stats[name]) for name in ("refined", "rejected", "undecided", "errors"))
     reasons = tuple(stats["reason_counts"].items())

@@ -27,12 +27,12 @@ class DraftCritic(Protocol):
     """Makes critiques of drafts; failures are answers too.
 
     Attributes:
-        in_turn: Whether it is to be asked for one at a time.
+        parallel: Most drafts to have under way at a time; None where it does not say.
         models: The models that it asks, without those that they fall back on.
     """
 
     @property
-    def in_turn(self) -> bool: ...
+    def parallel(self) -> int | None: ...
 
     @property
     def models(self) -> tuple[LLMConfig, ...]: ...
@@ -63,9 +63,9 @@ class SchemaCritic:
     template: Template
 
     @property
-    def in_turn(self) -> bool:
+    def parallel(self) -> int | None:
         """As the teacher."""
-        return self.teacher.in_turn
+        return self.teacher.parallel
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from autorubric.critique._critics import DraftCritic
-from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, read_drafts
-from autorubric.critique._ledger import Ledger, locked, set_all_aside, write_json
+from autorubric.critique._drafts import MOST_FAULTS, Draft, LineFault, key_of, read_drafts
+from autorubric.critique._ledger import Ledger, contract_error, locked, set_all_aside, write_json
 from autorubric.critique._manifest import Setup, counts_of, manifest_of, setup_changes
 from autorubric.critique._records import critique_record
 from autorubric.critique._stats import CritiqueTally
@@ -28,7 +28,7 @@ UNFINISHED: Final = "critiques_v1_unfinished.json"
 OUTPUTS: Final[Mapping[str, str]] = {"critiques": CRITIQUES, "manifest": MANIFEST, "stats": STATS}
 
 _WINDOW: Final = 32
-"""Drafts under way at a time; also the most whose work a kill can undo."""
+"""Drafts under way at a time where the teacher does not say; also the most whose work a kill can undo."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,17 +59,21 @@ class CritiquePass:
     skipped: int = 0
     faults: list[dict[str, Json]] = field(default_factory=list)
     fault_count: int = 0
+    removed: int = 0
     notices: list[str] = field(default_factory=list)
+    _resumes: bool = False
+    _seen: _Seen = field(default_factory=lambda: _Seen())
 
     async def run(self, resume: bool) -> dict[str, Json]:
-        """The statistics, once every draft has its record, or a budget has ended it."""
+        """The statistics, once every draft has its record, or a budget or an error has stopped it."""
         started = time.perf_counter()
+        self._resumes = resume
         with locked(self.out_dir):
             ledger = self._opened(resume)
             try:
                 self._write_manifest(None)
-                # A plain function is called in the order of the drafts, and never twice at a time.
-                limit = 1 if self.critic.in_turn else _WINDOW
+                limit = self.critic.parallel or _WINDOW
+                self.unfinished.errors.in_flight = limit
                 pending = self._pending(ledger)
                 made = run_bounded(self.unfinished.taken(pending), self._critique, limit=limit)
                 async with aclosing(made):
@@ -81,7 +85,7 @@ class CritiquePass:
                 # The rest of the file is read only now that no request waits for its answer.
                 self.left = self.unfinished.left + sum(1 for _ in pending)
                 ledger.sweep()
-                tally = CritiqueTally.of(ledger.records())
+                tally = CritiqueTally.of(self._current(ledger))
             finally:
                 ledger.close()
             return self._finish(ledger, tally, time.perf_counter() - started)
@@ -91,6 +95,7 @@ class CritiquePass:
         done: dict[str, Json] = {"dry_run": True, "prompt_characters": 0}
         path = self.out_dir / CRITIQUES
         ledger = Ledger(path)
+        self._resumes = resume
         if resume and path.exists():
             ledger.read()
         for draft in self._pending(ledger):
@@ -98,7 +103,7 @@ class CritiquePass:
             length = self.critic.prompt_length(draft)
             known = done["prompt_characters"]
             done["prompt_characters"] = None if length is None or known is None else known + length
-        tally = CritiqueTally.of(ledger.records() if resume and path.exists() else ())
+        tally = CritiqueTally.of(self._current(ledger) if resume and path.exists() else ())
         self._warn()
         done |= {"pending": self.processed}
         self.processed = 0
@@ -118,14 +123,18 @@ class CritiquePass:
 
     def _pending(self, ledger: Ledger) -> Iterator[Draft]:
         """The drafts that are to be critiqued, in order; the others are counted."""
-        seen = _Seen()
         for found in read_drafts(self.drafts_path):
-            if self.limit is not None and self.drafts >= self.limit:
+            is_beyond = self.limit is not None and self.drafts >= self.limit
+            if is_beyond and not self._resumes:
                 return
             if isinstance(found, LineFault):
-                self._tell(found)
+                self._seen.is_whole = False
+                if not is_beyond:
+                    self._tell(found)
                 continue
-            first = seen.first_line(found.id, found.line)
+            first = self._seen.first_line(found.id, found.line)
+            if is_beyond:
+                continue
             if first is not None:
                 self._tell(LineFault(found.line, f"the id stands in line {first} already", found.id))
                 continue
@@ -138,9 +147,24 @@ class CritiquePass:
                 continue
             yield found
 
+    def _current(self, ledger: Ledger) -> Iterator[dict[str, Any]]:
+        """The records of drafts that are in the file; those of drafts removed from it are counted."""
+        for record in ledger.records():
+            if self._resumes and self._seen.is_missing(key_of(record["id"]) or ""):
+                self.removed += 1
+            else:
+                yield record
+        if self.removed:
+            self.notices.append(
+                f"records of drafts that are no longer in {self.drafts_path.name}: {self.removed}; they "
+                f"stay in {CRITIQUES} and are not counted"
+            )
+
     async def _critique(self, draft: Draft) -> dict[str, Json] | None:
         async def ask(begun: dict[str, Json]) -> dict[str, Json]:
-            return critique_record(draft, await self.critic.critique(draft, begun))
+            record = critique_record(draft, await self.critic.critique(draft, begun))
+            self.unfinished.errors.add(contract_error(record))
+            return record
 
         return await self.unfinished.work(draft.id, draft.digest, ask)
 
@@ -150,7 +174,7 @@ class CritiquePass:
             self.faults.append(fault._asdict())
 
     def _finish(self, ledger: Ledger, tally: CritiqueTally, seconds: float) -> dict[str, Json]:
-        if self.unfinished.ended_by is not None:
+        if self.unfinished.limit is not None:
             self.notices.append(self.unfinished.told(self.left, self.drafts))
         self._warn()
         stats = {**self._counted(tally), "seconds": seconds}
@@ -163,6 +187,7 @@ class CritiquePass:
             "total": self.drafts,
             "processed": self.processed,
             "skipped": self.skipped,
+            "removed": self.removed,
             **tally.to_dict(),
             "stopped": self.unfinished.limit,
             "left": self.left,
@@ -195,9 +220,14 @@ class CritiquePass:
 
 
 class _Seen:
-    """Ids with the line of the first draft that has it; on disk, so that memory does not grow."""
+    """Ids with the line of the first draft that has it; on disk, so that memory does not grow.
+
+    Attributes:
+        is_whole: Whether every line gave a draft: else a draft that is missing may be on one that did not.
+    """
 
     def __init__(self) -> None:
+        self.is_whole = True
         self._ids = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._ids.execute("PRAGMA journal_mode=OFF")
         self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID")
@@ -209,3 +239,8 @@ class _Seen:
             return None
         found: int = self._ids.execute("SELECT line FROM ids WHERE id = ?", (key,)).fetchone()[0]
         return found
+
+    def is_missing(self, key: str) -> bool:
+        """Whether the id is of no draft."""
+        found = self._ids.execute("SELECT 1 FROM ids WHERE id = ?", (key,)).fetchone()
+        return self.is_whole and found is None

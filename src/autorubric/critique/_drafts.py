@@ -23,12 +23,13 @@ class Draft:
     """One draft.
 
     Attributes:
-        id: Its id.
+        id: Its id, a number as a text: the key that records are found by.
         prompt: What it answers; None where that is not known.
         output: What was written: a text, or JSON data.
         contract: What a program found when it checked the output; None where none did.
         line: Its line in the file, from 1.
         offset: Where the line begins in the file, in bytes.
+        written_id: Its id as its file has it, a text or a whole number.
     """
 
     id: str
@@ -37,6 +38,11 @@ class Draft:
     contract: Json = None
     line: int = 0
     offset: int = 0
+    written_id: str | int = ""
+
+    def __post_init__(self) -> None:
+        if self.written_id == "":
+            object.__setattr__(self, "written_id", self.id)
 
     @property
     def output_text(self) -> str:
@@ -129,22 +135,29 @@ def draft_of(line: Line) -> Draft | LineFault:
 
 
 def _read(given: dict[str, Any], line: Line) -> Draft | LineFault:
-    key = given.get("id")
-    if isinstance(key, int) and not isinstance(key, bool):
-        key = str(key)
-    if not isinstance(key, str) or not key.strip():
-        told = "the draft has no id" if key is None else f"the id {shortened(key)} is no text"
+    written = given.get("id")
+    key = key_of(written)
+    if key is None or not key.strip():
+        told = "the draft has no id" if written is None else f"the id {shortened(written)} is no text"
         return LineFault(line.number, f'{told}; give "id", a text that is not blank')
     if given.get("output") is None:
         return LineFault(line.number, 'the draft has no output; give "output", a text or JSON data', key)
     return Draft(
         id=key,
+        written_id=written if isinstance(written, int) else key,
         prompt=given.get("prompt"),
         output=given["output"],
         contract=given.get("contract"),
         line=line.number,
         offset=line.offset,
     )
+
+
+def key_of(given: Json) -> str | None:
+    """The key of an id, a text or a whole number; None for anything else."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
+    return given if isinstance(given, str) else None
 
 
 def text_of(value: Json) -> str:

@@ -40,10 +40,11 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
 ) -> dict[str, Json]:
     """The statistics of a critique pass, which writes one record a draft; safe inside a running event loop.
 
-    Writes `critiques_v1.jsonl`, `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records stand in
-    the order in which critiques arrive, at most 32 drafts being under way; a teacher that is a plain function
-    is asked for one draft at a time, so that its records stand in the order of the drafts. A critique that
-    cannot be used is a record with its error, and never ends the pass.
+    Writes `critiques_v1.jsonl`, `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are in
+    the order in which critiques arrive, at most 32 drafts being under way, or as many as
+    `max_parallel_requests` says; a teacher that is a plain function is asked for one draft at a time unless
+    the config says more. A critique that cannot be used is a record with its error. The pass stops (`stopped`
+    is `errors`) where the teacher only fails, with the same provider error or time-out.
 
     Args:
         drafts_path: JSON lines, each `{"id", "prompt", "output", "contract"}`; further keys are let be. Lines

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from autorubric._files import write_bytes_atomic, write_parts_atomic
-from autorubric.critique._drafts import Line, lines_of
+from autorubric.critique._drafts import Line, key_of, lines_of
 from autorubric.errors import Fault, FileError, RunLockedError
 from autorubric.eval import FileLock
 from autorubric.values import Json
@@ -106,7 +106,7 @@ class Ledger:
         """The record of every id, in the order of the file."""
         for line in lines_of(self.path):
             record = _parsed(line.raw)
-            if record is not None and self._is_last(record["id"], line):
+            if record is not None and self._is_last(_key(record), line):
                 yield record
 
     def sweep(self, others: Sequence[Ledger] = ()) -> None:
@@ -129,9 +129,10 @@ class Ledger:
             self._file = None
 
     def _note(self, record: Mapping[str, Any], offset: int) -> None:
-        if self.known(record["id"]) is not None:
+        key = _key(record)
+        if self.known(key) is not None:
             self._superseded += 1
-        row = (record["id"], offset, record_failed(record), record.get(self._digest_key))
+        row = (key, offset, record_failed(record), record.get(self._digest_key))
         self._index.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", row)
 
     def _is_last(self, key: str, line: Line) -> bool:
@@ -140,7 +141,7 @@ class Ledger:
 
     def _stays(self, line: Line, elsewhere: Collection[str]) -> bool:
         record = _parsed(line.raw)
-        return record is None or (record["id"] not in elsewhere and self._is_last(record["id"], line))
+        return record is None or (_key(record) not in elsewhere and self._is_last(_key(record), line))
 
     def _cut_torn_end(self) -> None:
         """Cuts off a last line that is no record, or ends one that is."""
@@ -207,8 +208,13 @@ def write_json(path: Path, content: Mapping[str, Json]) -> None:
 
 def record_failed(record: Mapping[str, Any]) -> bool:
     """Whether a record is one of a failure."""
+    return contract_error(record) is not None
+
+
+def contract_error(record: Mapping[str, Any]) -> Any:
+    """The error in the record of a critique, with `code` and `message`; None where it has none."""
     contract = record.get("critique_contract")
-    return isinstance(contract, Mapping) and contract.get("error") is not None
+    return contract.get("error") if isinstance(contract, Mapping) else None
 
 
 def _start_of_last_line(file: IO[bytes], end: int) -> int:
@@ -230,4 +236,8 @@ def _parsed(raw: bytes) -> dict[str, Any] | None:
         record = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) and isinstance(record.get("id"), str) else None
+    return record if isinstance(record, dict) and key_of(record.get("id")) is not None else None
+
+
+def _key(record: Mapping[str, Any]) -> str:
+    return key_of(record["id"]) or ""

@@ -8,7 +8,7 @@ from sys import float_info
 from typing import Any, Final
 
 from autorubric._files import parse_structured
-from autorubric.critique._drafts import Draft
+from autorubric.critique._drafts import Draft, key_of
 from autorubric.critique._evidence import evidence_of
 from autorubric.critique._provenance import Answered
 from autorubric.errors import FileError
@@ -25,8 +25,8 @@ def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[s
     critique = answered.answer
     evidence = [] if critique is None else evidence_of(critique, draft.output)
     return {
-        "id": draft.id,
-        "draft_id": draft.id,
+        "id": draft.written_id,
+        "draft_id": draft.written_id,
         "critique": critique,
         "raw_critique_text": None if critique is not None else raw_text(answered.text),
         "teacher": answered.provenance.to_dict(),
@@ -68,7 +68,7 @@ def _contract(
         # A rubric's critique is made here, of votes: there is no reply that could be anything else.
         "strict_json_ok": answered.text is None or is_strict_json(answered.text),
         "schema_ok": True,
-        "id_ok": critique.get("id", draft.id) == draft.id,
+        "id_ok": key_of(critique.get("id", draft.id)) == draft.id,
         "evidence_ok": all(one["resolved"] for one in evidence),
     }
 

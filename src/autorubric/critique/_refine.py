@@ -52,7 +52,8 @@ def refine(  # noqa: PLR0913 - the public contract
 
     A draft is rewritten as its critique says and critiqued again, until the verdict is pass (`refined`) or
     reject (`rejected`), the score does not rise, a text comes again, or the rounds are used up (`undecided`,
-    with the reason and the best of its texts), or the teacher fails (`errors`). The score is the mean of a
+    with the reason and the best of its texts, the draft itself where none is better), or the teacher fails
+    (`errors`). The score is the mean of a
     critique's scores, or that of the rubric. Drafts with the worst issues come first, then those with the
     lowest scores. Writes `refined_v1.jsonl`,
     `rejected_v1.jsonl`, `undecided_v1.jsonl`, `errors_v1.jsonl`, whose lines are drafts again,
@@ -60,7 +61,8 @@ def refine(  # noqa: PLR0913 - the public contract
 
     Args:
         critiques_path: What `generate_critiques` wrote.
-        drafts_path: The drafts that it was made of.
+        drafts_path: The drafts that it was made of. Those that were removed from it are not counted, nor are
+            their outcomes.
         out_dir: Where the files go; made where it is missing.
         teacher: Who rewrites and critiques, as in `generate_critiques`; a function tells them apart by
             `prompt.task`. With a rubric it is asked to rewrite as a teacher, and to judge as a judge.

@@ -14,10 +14,12 @@ from autorubric.critique._drafts import (
     Draft,
     LineFault,
     draft_of,
+    key_of,
     line_at,
     lines_of,
     read_drafts,
 )
+from autorubric.critique._ledger import contract_error
 from autorubric.critique._records import graded_score, issues_of, risk_of, scores_of, verdict_of
 from autorubric.critique._schema import digest_of
 from autorubric.values import Json
@@ -36,12 +38,14 @@ class Job(NamedTuple):
         critique: Its critique.
         draft: The draft; None where its file has none of that id.
         changed: Whether the draft is another than the one that the critique is of.
+        written_id: Its id as the critique's file has it, a text or a whole number.
     """
 
     id: str
     critique: Mapping[str, Json]
     draft: Draft | None
     changed: bool
+    written_id: str | int
 
     @property
     def digest(self) -> str:
@@ -70,7 +74,9 @@ class RiskRange:
 
 
 class Jobs:
-    """The drafts of a critique file whose verdict is revise.
+    """The drafts of a critique file whose verdict is revise, without those that were removed from theirs.
+
+    Where no draft is found at all, or some lines of the drafts cannot be read, none counts as removed.
 
     Their order is that of the worst severity among their issues, then of their lowest score, or the score of
     the rubric that they were made by, then of the file.
@@ -81,8 +87,12 @@ class Jobs:
         risk: Which risk levels are taken.
 
     Attributes:
+        critiques: Critiques, failed ones too.
+        failed: How many of them have no verdict.
+        first_failure: Why the first of these has none; None where there are none.
         total: Critiques whose verdict is revise.
         filtered: How many of them the risk range leaves out.
+        removed: Critiques whose draft is no longer in its file; they are in no other count.
         faults: Lines of the critiques that cannot be read; the first thousand.
         fault_count: How many there are.
 
@@ -100,24 +110,37 @@ class Jobs:
         self._index.execute("PRAGMA journal_mode=OFF")
         self._index.execute(
             "CREATE TABLE jobs (id TEXT PRIMARY KEY, revise INTEGER, taken INTEGER, severity INTEGER, "
-            "lowest REAL, critique INTEGER, draft INTEGER)"
+            "lowest REAL, critique INTEGER, draft INTEGER, failure TEXT, removed INTEGER DEFAULT 0)"
         )
         self._read_critiques(risk)
         self._find_drafts()
-        self.total = self._count("SELECT COUNT(*) FROM jobs WHERE revise")
-        self.filtered = self._count("SELECT COUNT(*) FROM jobs WHERE revise AND NOT taken")
+        self.removed = self._count("SELECT COUNT(*) FROM jobs WHERE removed")
+        self.critiques = self._count("SELECT COUNT(*) FROM jobs WHERE NOT removed")
+        self.failed = self._count("SELECT COUNT(*) FROM jobs WHERE failure IS NOT NULL AND NOT removed")
+        self.total = self._count("SELECT COUNT(*) FROM jobs WHERE revise AND NOT removed")
+        self.filtered = self._count("SELECT COUNT(*) FROM jobs WHERE revise AND NOT taken AND NOT removed")
+        first = self._index.execute(
+            "SELECT failure FROM jobs WHERE failure IS NOT NULL AND NOT removed ORDER BY critique"
+        ).fetchone()
+        self.first_failure: str | None = None if first is None else first[0]
 
     def __iter__(self) -> Iterator[Job]:
         query = (
-            "SELECT id, critique, draft FROM jobs WHERE taken "
+            "SELECT id, critique, draft FROM jobs WHERE taken AND NOT removed "
             "ORDER BY severity DESC, lowest ASC, critique ASC"
         )
         for key, critique_at, draft_at in self._index.execute(query):
             yield self._job(key, critique_at, draft_at)
 
     def judged(self) -> Iterator[str]:
-        """The ids of all critiques that have a verdict, whichever it is."""
-        return (key for (key,) in self._index.execute("SELECT id FROM jobs"))
+        """The ids of all critiques that have a verdict, whichever it is, and a draft."""
+        query = "SELECT id FROM jobs WHERE failure IS NULL AND NOT removed"
+        return (key for (key,) in self._index.execute(query))
+
+    def holds(self, key: str) -> bool:
+        """Whether there is a critique of that id, of a draft that was not removed."""
+        query = "SELECT 1 FROM jobs WHERE id = ? AND NOT removed"
+        return self._index.execute(query, (key,)).fetchone() is not None
 
     def of(self, key: str) -> Job | None:
         """What is to be refined under an id; None where its verdict is another than revise."""
@@ -132,36 +155,44 @@ class Jobs:
             draft = found if isinstance(found, Draft) else None
         of = record.get("draft_hash")
         changed = draft is not None and of is not None and of != draft.digest
-        return Job(key, record["critique"], draft, changed)
+        return Job(key, record["critique"], draft, changed, record["id"])
 
     def _read_critiques(self, risk: RiskRange) -> None:
         for line in lines_of(self._critiques_path):
             try:
                 record = json.loads(line.raw)
-                key = record["id"]
-                if not isinstance(key, str):
-                    raise TypeError(key)
+                key = key_of(record["id"])
+                if key is None:
+                    raise TypeError(record["id"])
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.fault_count += 1
                 if len(self.faults) < MOST_FAULTS:
                     self.faults.append(LineFault(line.number, "no record of a critique"))
                 continue
             self._index.execute("DELETE FROM jobs WHERE id = ?", (key,))
-            verdict = verdict_of(record)
-            if verdict is not None:
+            row: tuple[object, ...]
+            if (verdict := verdict_of(record)) is None:
+                row = (key, False, False, 0, 0.0, line.offset, _failure(record))
+            else:
                 critique = record["critique"]
                 revise = verdict == "revise"
                 taken = revise and risk.takes(critique)
-                row = (key, revise, taken, _severity(critique), _lowest(critique), line.offset)
-                self._index.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL)", row)
+                row = (key, revise, taken, _severity(critique), _lowest(critique), line.offset, None)
+            self._index.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, NULL, ?, 0)", row)
 
     def _find_drafts(self) -> None:
+        is_whole = True
         for found in read_drafts(self._drafts_path):
-            if isinstance(found, Draft):
+            if not isinstance(found, Draft):
+                is_whole = False
+            else:
                 # Of several drafts with one id the first counts, as in the critique pass.
                 self._index.execute(
                     "UPDATE jobs SET draft = ? WHERE id = ? AND draft IS NULL", (found.offset, found.id)
                 )
+
+        if is_whole and self._count("SELECT COUNT(*) FROM jobs WHERE draft IS NOT NULL"):
+            self._index.execute("UPDATE jobs SET removed = 1 WHERE draft IS NULL")
 
     def _count(self, query: str) -> int:
         count: int = self._index.execute(query).fetchone()[0]
@@ -179,3 +210,11 @@ def _lowest(critique: Mapping[str, Any]) -> float:
         return graded
     # One without scores says nothing of its urgency: it comes last.
     return min(scores_of(critique).values(), default=float("inf"))
+
+
+def _failure(record: Mapping[str, Any]) -> str:
+    """Why a record has no verdict."""
+    error = contract_error(record)
+    if isinstance(error, Mapping):
+        return f"{error.get('code')}: {error.get('message')}"
+    return "the record has no critique with a verdict"

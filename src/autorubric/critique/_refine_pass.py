@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, get_args
 
+from autorubric.critique._drafts import key_of
 from autorubric.critique._ledger import Ledger, locked, set_all_aside, write_json
 from autorubric.critique._manifest import Setup, manifest_of, setup_changes
 from autorubric.critique._records import now
@@ -32,7 +33,7 @@ OUTPUTS: Final[Mapping[str, str]] = {
 }
 
 _WINDOW: Final = 16
-"""Drafts under way at a time; also the most whose work a kill can undo."""
+"""Drafts under way at a time where the teacher does not say; also the most whose work a kill can undo."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +71,9 @@ class RefinementPass:
             self._open(resume)
             try:
                 self._write_manifest(None)
-                limit = 1 if self.refiner.teacher.in_turn or self.refiner.critic.in_turn else _WINDOW
+                limits = (self.refiner.teacher.parallel, self.refiner.critic.parallel)
+                limit = min((one for one in limits if one), default=_WINDOW)
+                self.unfinished.errors.in_flight = limit
                 pending = self._pending()
                 made = run_bounded(self.unfinished.taken(pending), self._refine, limit=limit)
                 async with aclosing(made):
@@ -83,7 +86,7 @@ class RefinementPass:
                 self.left = self.unfinished.left + sum(1 for _ in pending)
                 decided = [ledger for name, ledger in self.ledgers.items() if name != "errors"]
                 self.ledgers["errors"].sweep(decided)
-                figures = _figures(self.ledgers)
+                figures = _figures(self.ledgers, self.jobs)
             finally:
                 for ledger in self.ledgers.values():
                     ledger.close()
@@ -148,16 +151,22 @@ class RefinementPass:
 
         async def ask(begun: dict[str, Json]) -> tuple[Outcome, dict[str, Json]]:
             outcome, record = await self.refiner.refine(draft, job.critique, begun)
+            self.unfinished.errors.add(record["error"])
             return outcome, {**record, "job_hash": job.digest}
 
         return await self.unfinished.work(job.id, job.digest, ask)
 
     def _finish(self, figures: Mapping[str, Json], seconds: float) -> dict[str, Json]:
-        if self.unfinished.ended_by is not None:
+        if self.unfinished.limit is not None:
             self.notices.append(self.unfinished.told(self.left, self.left + self.processed + self.skipped))
         if self.jobs.fault_count:
             lines = ", ".join(str(fault.line) for fault in self.jobs.faults[:5])
             self.notices.append(f"{self.jobs.fault_count} lines of the critiques cannot be read: {lines}")
+        if self.jobs.removed:
+            self.notices.append(
+                f"critiques of drafts that are no longer in the drafts file: {self.jobs.removed}; they and "
+                "their outcomes are not counted"
+            )
         stats: dict[str, Json] = {**self._counts(), **figures, **self._told()}
         stats |= {"inputs": dict(self.setup.inputs), "generated_at": now(), "seconds": seconds}
         self._write_manifest(figures)
@@ -170,6 +179,10 @@ class RefinementPass:
             "filtered": self.jobs.filtered,
             "processed": self.processed,
             "skipped": self.skipped,
+            "removed": self.jobs.removed,
+            "critiques": self.jobs.critiques,
+            "critiques_failed": self.jobs.failed,
+            "first_critique_error": self.jobs.first_failure,
         }
 
     def _told(self) -> dict[str, Json]:
@@ -191,8 +204,8 @@ class RefinementPass:
 
 def _unusable(job: Job, code: str, message: str) -> dict[str, Json]:
     return {
-        "id": job.id,
-        "draft_id": job.id,
+        "id": job.written_id,
+        "draft_id": job.written_id,
         "prompt": None if job.draft is None else job.draft.prompt,
         "output": None if job.draft is None else job.draft.output,
         "contract": None if job.draft is None else job.draft.contract,
@@ -209,14 +222,22 @@ def _unusable(job: Job, code: str, message: str) -> dict[str, Json]:
     }
 
 
-def _figures(ledgers: Mapping[Outcome, Ledger]) -> dict[str, Json]:
-    """What the records of all files come to; the success rate is in percent of the drafts in them."""
+def _figures(ledgers: Mapping[Outcome, Ledger], jobs: Jobs) -> dict[str, Json]:
+    """Figures of the records of all files; the success rate is in percent of the drafts in them.
+
+    Outcomes of drafts that were removed from their file are not counted.
+    """
     counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
     reasons: Counter[str] = Counter()
     rounds: Counter[int] = Counter()
     gains: list[float] = [0.0, 0.0]
+    first_error: str | None = None
     for outcome, ledger in ledgers.items():
         for record in ledger.records():
+            if not jobs.holds(key_of(record["id"]) or ""):
+                continue
+            if (error := record.get("error")) and first_error is None:
+                first_error = f"{error.get('code')}: {error.get('message')}"
             counts[outcome] += 1
             reasons[str(record.get("reason"))] += 1
             rounds[int(record.get("rounds") or 0)] += 1
@@ -230,4 +251,5 @@ def _figures(ledgers: Mapping[Outcome, Ledger]) -> dict[str, Json]:
         "reason_counts": dict(reasons),
         "rounds_distribution": {str(number): rounds[number] for number in sorted(rounds)},
         "mean_gain": gains[0] / gains[1] if gains[1] else None,
+        "first_error": first_error,
     }

@@ -101,8 +101,13 @@ class _Judged(NamedTuple):
 
     @property
     def rank(self) -> tuple[bool, float, int]:
-        """The greater, the better; of equal ones the later follows more of what was asked for."""
-        return self.level is not None, self.level or 0.0, self.round
+        """The greater, the better; of equal scores the earlier, so that a tie with the draft keeps the draft.
+
+        Without a score the later follows more of what was asked for.
+        """
+        if self.level is None:
+            return False, 0.0, self.round
+        return True, self.level, -self.round
 
 
 @dataclass(slots=True, kw_only=True)
@@ -185,8 +190,8 @@ class _Work:
         if outcome == "undecided":
             kept = max(judged, key=lambda one: one.rank)
         return {
-            "id": self.original.id,
-            "draft_id": self.original.id,
+            "id": self.original.written_id,
+            "draft_id": self.original.written_id,
             "prompt": self.original.prompt,
             "output": kept.draft.output,
             "contract": kept.draft.contract,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from autorubric.criteria import qualified_name
-from autorubric.critic import Critic, called_of
+from autorubric.critic import Called, Critic, called_of
 from autorubric.critique._drafts import Draft, text_of
 from autorubric.critique._heard import Heard
 from autorubric.critique._provenance import Answered, ErrorCode, Failure, Provenance, failed
 from autorubric.critique._records import UNSAID, graded_score, scores_of
 from autorubric.critique._schema import digest_of
-from autorubric.critique._teacher import Clock, model_config, provider_name, timeout_of
+from autorubric.critique._teacher import Clock, model_config, parallel_of, provider_name, timeout_of
 from autorubric.errors import ArgumentError, JudgeError
 from autorubric.graders import CriterionGrader
 from autorubric.judges import Judge, ModelJudge
@@ -44,7 +44,7 @@ class RubricCritic:
         threshold: Score from which the verdict is pass; below it is revise.
         about: What a manifest says of the teacher.
         asked: What is known of the teacher before it is asked.
-        one_at_a_time: Whether the teacher is a plain function, which is asked for one draft at a time.
+        parallel: Most drafts to have under way at a time; None where neither teacher nor settings say.
         timeout: Seconds that the critique of one draft may take; None for as long as it takes.
         clock: Seconds from any fixed point on.
     """
@@ -54,14 +54,9 @@ class RubricCritic:
     threshold: float
     about: Mapping[str, Json]
     asked: Provenance
-    one_at_a_time: bool
+    parallel: int | None
     timeout: float | None = None
     clock: Clock = time.perf_counter
-
-    @property
-    def in_turn(self) -> bool:
-        """Whether the teacher is a plain function."""
-        return self.one_at_a_time
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -179,9 +174,17 @@ def rubric_critic(
         threshold=float(least),
         about=about or seat.to_dict(),
         asked=Provenance(provider=provider, asked_model=name, attempted_models=(name,)),
-        one_at_a_time=called is not None and not is_later,
+        parallel=_parallel(called, grader.models, config),
         timeout=timeout_of(config) if is_later else None,
     )
+
+
+def _parallel(
+    called: Called | None, models: Sequence[LLMConfig], config: Mapping[str, Json] | None
+) -> int | None:
+    if called is not None:
+        return parallel_of(called, config)
+    return min((one.max_parallel_requests for one in models if one.max_parallel_requests), default=None)
 
 
 def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: float) -> dict[str, Json]:

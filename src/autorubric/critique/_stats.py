@@ -37,6 +37,7 @@ class CritiqueTally:
     issues: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_ISSUE_TYPES, 0)))
     risks: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_RISKS, 0)))
     errors: Counter[str] = field(default_factory=lambda: Counter(dict.fromkeys(_CODES, 0)))
+    first_errors: dict[str, str] = field(default_factory=dict)
     sums: dict[str, float] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     tokens: int = 0
@@ -59,6 +60,7 @@ class CritiqueTally:
         error = contract.get("error") or {}
         if error:
             self.errors[str(error.get("code"))] += 1
+            self.first_errors.setdefault(str(error.get("code")), str(error.get("message")))
         critique = record.get("critique")
         self.parsed += isinstance(critique, Mapping) or error.get("code") == "SCHEMA_ERROR"
         if not isinstance(critique, Mapping):
@@ -98,6 +100,7 @@ class CritiqueTally:
             "avg_scores": {name: total / self.counts[name] for name, total in self.sums.items()},
             "records": self.records,
             "error_counts": dict(self.errors),
+            "first_errors": dict(self.first_errors),
             "unresolved_evidence": self.unresolved,
             "id_mismatches": self.other_ids,
             "tokens": self.tokens,

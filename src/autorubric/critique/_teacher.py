@@ -60,12 +60,12 @@ class Teacher(Protocol):
     """Answers questions; its failures are answers too.
 
     Attributes:
-        in_turn: Whether it is to be asked one question at a time.
+        parallel: Most drafts to have under way at a time; None where it does not say.
         models: The models that it asks, without those that they fall back on; empty for a function.
     """
 
     @property
-    def in_turn(self) -> bool: ...
+    def parallel(self) -> int | None: ...
 
     @property
     def models(self) -> tuple[LLMConfig, ...]: ...
@@ -86,7 +86,7 @@ def teacher_of(
         given: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
             `aforward(prompt)`, or a function of the prompt.
         config: `{"models": [...], "generation": {...}}`; settings and fallbacks of a model given by name, and
-            the `timeout` among them of an async function too.
+            `timeout` and `max_parallel_requests` among them of a function too.
         clock: Seconds from any fixed point on.
 
     Raises:
@@ -102,8 +102,9 @@ def teacher_of(
     # Whatever has every attribute one asks for is no judge on that account.
     judges = inspect.iscoroutinefunction(getattr(type(given), "ask", None))
     if called is not None and not judges:
-        # Nothing can end a thread, and the function may not be called twice at a time.
-        return _Function(called, clock, None if called.later is None else timeout_of(config))
+        # Nothing can end a thread.
+        timeout = None if called.later is None else timeout_of(config)
+        return _Function(called, clock, timeout, parallel_of(called, config))
     if isinstance(given, Judge) and not isinstance(given, type):
         raise ArgumentError(
             f"teacher {given.judge_id!r} is a judge, which votes on criteria and writes no critique; give "
@@ -148,6 +149,25 @@ def timeout_of(config: Mapping[str, Json] | None) -> float | None:
     return float(seconds)
 
 
+def parallel_of(called: Called, config: Mapping[str, Json] | None) -> int | None:
+    """Most drafts to put to a function at a time; None where neither it nor the configuration says.
+
+    A plain function is called for one at a time unless the configuration says more: whether it may run in
+    several threads at once, only its author knows.
+
+    Raises:
+        ArgumentError: What the configuration gives is not a count.
+    """
+    most = _generation(config).get("max_parallel_requests")
+    if most is None:
+        return 1 if called.later is None else None
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ArgumentError(
+            f'config: "max_parallel_requests" is {shortened(most)}; give a whole number from 1 up'
+        )
+    return most
+
+
 _CONFIG_FORM = 'config: "models" is a list of names and "generation" a mapping of settings'
 
 
@@ -162,7 +182,10 @@ def _generation(config: Mapping[str, Json] | None) -> Mapping[str, Json]:
 class _Model:
     client: LLMClient
     clock: Clock
-    in_turn: ClassVar[bool] = False
+
+    @property
+    def parallel(self) -> int | None:
+        return self.client.config.max_parallel_requests
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
@@ -218,16 +241,12 @@ class _Function:
     called: Called
     clock: Clock
     timeout: float | None
+    parallel: int | None
     models: ClassVar[tuple[LLMConfig, ...]] = ()
     _name: str = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_name", self.called.name)
-
-    @property
-    def in_turn(self) -> bool:
-        # Whether it may run in several threads at once, only its author knows.
-        return self.called.later is None
 
     def describe(self) -> dict[str, Json]:
         return {"teacher": qualified_name(self.called.source)}

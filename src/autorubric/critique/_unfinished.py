@@ -1,4 +1,4 @@
-"""Drafts that a budget left unfinished: what was answered of them, kept for the pass that goes on."""
+"""Drafts that a stopped pass left unfinished: what was answered of them, kept for the pass that resumes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from autorubric.critique._ledger import write_json
 from autorubric.critique._manifest import VERSION
+from autorubric.critique._repeated import RepeatedErrors
 from autorubric.critique._schema import digest_of
 from autorubric.errors import BudgetError
 from autorubric.values import Json
@@ -17,7 +18,7 @@ T = TypeVar("T")
 
 
 class Unfinished:
-    """Has drafts worked on until a budget ends it, and keeps what was answered of those under way then.
+    """Has drafts worked on until a budget or an error stops it, and keeps what was answered of them.
 
     The file is written once, when the pass ends: there are never more drafts in it than were under way.
 
@@ -28,11 +29,13 @@ class Unfinished:
 
     Attributes:
         ended_by: The error of the budget; None where there was room for everything.
+        errors: Watches for a teacher that only fails.
         left: Drafts that were begun and are not finished.
     """
 
     def __init__(self, path: Path, basis: str) -> None:
         self._path, self._basis = path, basis
+        self.errors = RepeatedErrors(in_flight=0)
         self._drafts: dict[str, dict[str, Any]] = {}
         self.ended_by: BudgetError | None = None
         self.left = 0
@@ -46,8 +49,8 @@ class Unfinished:
             return
 
     def taken(self, waiting: Iterator[T]) -> Iterator[T]:
-        """The items in order, until the budget is used up; those after that are not taken."""
-        while self.ended_by is None:
+        """The items in order, until the budget is used up or the teacher only fails; none after that."""
+        while self.ended_by is None and self.errors.message is None:
             item = next(waiting, None)
             if item is None:
                 return
@@ -74,8 +77,10 @@ class Unfinished:
 
     @property
     def limit(self) -> str | None:
-        """The limit that was reached, `max_calls` or `max_cost`; None where none was."""
-        return None if self.ended_by is None else self.ended_by.limit
+        """What stopped the pass: `max_calls`, `max_cost` or `errors`; None where nothing did."""
+        if self.ended_by is None:
+            return None if self.errors.message is None else "errors"
+        return self.ended_by.limit
 
     def forget(self, key: str, digest: str) -> None:
         """Drops what was answered of a draft that has its record."""
@@ -93,5 +98,7 @@ class Unfinished:
         return digest_of([self._basis, key, digest])
 
     def told(self, left: int, total: int) -> str:
-        """What a notice says of a pass that the budget ended."""
-        return f"stopped: {self.ended_by}; {left} of {total} drafts are left for a pass that resumes"
+        """What a notice says of a pass that was stopped."""
+        why = self.ended_by or self.errors.message
+        more = "" if self.ended_by else " and retries errors"
+        return f"stopped: {why}; {left} of {total} drafts are left for a pass that resumes{more}"
