@@ -91,6 +91,43 @@ def test_disputes_are_handed_out_and_decided(cli: Cli, dataset: str, votes: str,
     assert decided["votes"] == {"judges": {"right": "MET", "wrong": "UNMET"}}
 
 
+def test_what_judges_get_wrong_is_exported_and_annotated(
+    cli: Cli, dataset: str, votes: str, tmp_path: Path
+) -> None:
+    """`labels export --where wrong` has the items of `show --only wrong`; the page asks for them alone."""
+    assert cli("eval", dataset, "--judge", f"recorded:{votes}#wrong", "--name", "r").code == 0
+    run = str(Path("experiments") / "r")
+    listed = [one["id"] for one in cli("show", run, "--only", "wrong", "--json").json["items"]]
+    told = cli("labels", "export", run, "--where", "wrong", "-o", "wrong.json", "--json").json
+    assert told == {"out": "wrong.json", "items": len(listed), "criteria": {"capital": 4}}
+    written = json.loads((tmp_path / "wrong.json").read_text(encoding="utf-8"))["items"]
+    assert [one["id"] for one in written] == listed == [*"abcd"]
+    assert written[0]["metadata"]["disputed"]["capital"]["label"] == "MET"
+    done = cli("labels", "export", run, "--where", "split", "--where", "lost", "-o", "none.jsonl")
+    assert "with 0 items marked split or lost" in done.err
+    assert cli("annotate", run, "--where", "wrong", "-o", "page.html").code == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"capital"' in page and '"rude"' not in page
+    eve = write_labels(tmp_path / "eve.jsonl", "eve")
+    assert cli("labels", "merge", dataset, eve, "--decide", "wrong.json", "-o", "out.json").code == 0
+
+
+def test_marks_are_of_a_run(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """A dataset has no marks, a run's folder needs them, and they do not go with --split."""
+    assert cli("eval", dataset, "--judge", "lexical", "--name", "r").code == 0
+    run = str(Path("experiments") / "r")
+    for arguments, said in (
+        (("labels", "export", dataset, "--where", "wrong"), "give a run"),
+        (("labels", "export", run, "--where", "wrong", "--split", "judges"), "leave out"),
+        (("annotate", dataset, "--where", "wrong"), "is not the folder of one"),
+        (("annotate", run), "choose items with --where"),
+        (("annotate", run, "--where", "wrong", "--rubric", "rubric.yaml"), "a run has its rubric"),
+    ):
+        done = cli(*arguments, "-o", "out.jsonl")
+        assert (done.code, said in done.err) == (2, True), done.err
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_disputes_of_a_dataset(cli: Cli, dataset: str, tmp_path: Path) -> None:
     """A file with ratings is as good as a run, for what people disagree on."""
     ada = write_labels(tmp_path / "ada.jsonl", "ada")

@@ -17,6 +17,7 @@ from autorubric import (
     evaluate_sync,
     merge_labels,
 )
+from autorubric.report import annotation_page, marks_of
 from tests.dataset.test_labels import label, write
 
 RUBRIC = [
@@ -160,3 +161,104 @@ def test_what_cannot_be_asked_for(options: Any) -> None:
     """Other kinds, tolerances off the scale, and judges of a dataset."""
     with pytest.raises(ArgumentError):
         disputed_items(dataset(), **options)
+
+
+SAID = {
+    "right": {"clear": "MET", "stars": 3},
+    "wrong": {"clear": "UNMET", "stars": 3},
+    "split": {"clear": "MET", "stars": 3},
+    "open": {"clear": "MET", "stars": 3},
+    "lost": {"clear": "MET", "stars": 3},
+}
+
+
+def one_judge(request: JudgeRequest) -> Any:
+    """Answers as the item's name says, abstains or fails."""
+    if request.criterion.name == "stars" and request.item_id == "open":
+        return "CANNOT_ASSESS"
+    if request.criterion.name == "clear" and request.item_id == "lost":
+        raise ValueError("no")
+    return SAID[request.item_id or ""][request.criterion.name or ""]
+
+
+def other_judge(request: JudgeRequest) -> Any:
+    """Answers as the first does, but on one item."""
+    if request.item_id == "split" and request.criterion.name == "clear":
+        return "UNMET"
+    return one_judge(request)
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> EvalResult:
+    """A run with an item of each mark; every `clear` is labelled MET."""
+    items = [{"id": name, "submission": name, "ground_truth": {"clear": "MET"}} for name in SAID]
+    return evaluate_sync(
+        RubricDataset(rubric=RUBRIC[:2], items=items),
+        CriterionGrader(judges=[one_judge, other_judge], aggregation="any", on_failure="exclude"),
+        experiments_dir=tmp_path_factory.mktemp("runs"),
+        experiment_name="r",
+        show_progress=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("wrong", {"wrong": {"clear"}}),
+        ("split", {"split": {"clear"}}),
+        ("abstained", {"open": {"stars"}}),
+        ("lost", {"lost": {"clear"}}),
+        (["wrong", "lost"], {"wrong": {"clear"}, "lost": {"clear"}}),
+        ([], {}),
+    ],
+)
+def test_items_are_chosen_by_their_marks(marked: EvalResult, where: Any, expected: Any) -> None:
+    """Each mark chooses the items that a report marks so, and of them the criteria that bear it."""
+    found = disputed_items(marked, where=where)
+    assert {item.id: set(item.metadata["disputed"]) for item in found} == expected
+    kinds = {"lost": "failed"}
+    marks: list[Any] = [where] if isinstance(where, str) else where
+    for mark in marks:
+        reported = marks_of(marked).items[kinds.get(mark, mark)]
+        chosen = ids(disputed_items(marked, where=mark))
+        assert [marked.dataset.item_id(i) for i in sorted(reported)] == chosen
+
+
+def test_what_was_said_goes_with_the_marks(marked: EvalResult) -> None:
+    """The label, the panel and its judges are in the metadata, and not on the page that people see."""
+    found = disputed_items(marked, where=["wrong", "split"])
+    assert found[0].metadata["disputed"]["clear"] == {
+        "marks": ["wrong"],
+        "judges": {"one_judge": "UNMET", "other_judge": "UNMET"},
+        "panel": "UNMET",
+        "label": "MET",
+    }
+    assert found[1].metadata["disputed"]["clear"]["marks"] == ["split"]
+    page = annotation_page(found)
+    assert "one_judge" not in page and "stars" not in page and "It is clear." in page
+
+
+def test_an_item_that_could_not_be_graded_is_lost_as_a_whole(tmp_path: Path) -> None:
+    """Every criterion of an item without a single vote is asked for."""
+
+    def never(request: JudgeRequest) -> Any:
+        raise ValueError("no")
+
+    run = evaluate_sync(
+        dataset().subset([0]),
+        CriterionGrader(judges=[never], on_failure="exclude"),
+        experiments_dir=tmp_path,
+        show_progress=False,
+    )
+    found = disputed_items(run, where="lost")
+    assert set(found[0].metadata["disputed"]) == {"clear", "stars", "words"}
+
+
+def test_marks_that_cannot_be_asked_for(marked: EvalResult) -> None:
+    """Other marks, marks of a dataset, and marks next to the other way to choose are errors."""
+    with pytest.raises(ArgumentError, match="did you mean 'wrong'"):
+        disputed_items(marked, where="wrng")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="give a run"):
+        disputed_items(marked.dataset, where="wrong")
+    with pytest.raises(ArgumentError, match="leave out split= and tolerance="):
+        disputed_items(marked, where="wrong", split="judges")

@@ -417,7 +417,7 @@ def data_and_labels(run: ar.EvalResult, before: ar.EvalResult, path: Path) -> No
     assert_type(ar.annotation_page(dataset), str)
     ar.write_annotation_page(dataset, path, seed=1)
     merged: ar.MergedLabels = ar.merge_labels(
-        dataset, [path], disputed=ar.disputed_items(run, split="judges")
+        dataset, [path], disputed=ar.disputed_items(run, where=["wrong", "lost"])
     )
     people: ar.HumanAgreement = ar.human_agreement(merged.dataset)
     assert_type(people.n_shared, int)

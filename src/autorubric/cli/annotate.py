@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import autorubric
 from autorubric.cli._output import Exit, guarded, notice
+from autorubric.cli.labels import WhereOption, marks_in
+from autorubric.errors import ArgumentError
 
-ItemsFile = Annotated[Path, typer.Argument(metavar="DATASET", help="The items to label.", show_default=False)]
+if TYPE_CHECKING:
+    from autorubric.eval._disputed import Mark
+
+ItemsFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SOURCE",
+        help="The items to label: a dataset file or, with --where, the folder of a run.",
+        show_default=False,
+    ),
+]
 PageFile = Annotated[
     Path, typer.Option("-o", "--out", metavar="PAGE", help="The HTML file to write.", show_default=False)
 ]
@@ -33,7 +46,12 @@ Seed = Annotated[
 
 @guarded
 def annotate(
-    dataset: ItemsFile, out: PageFile, rubric: ItemsRubric = None, title: Title = None, seed: Seed = 0
+    source: ItemsFile,
+    out: PageFile,
+    rubric: ItemsRubric = None,
+    title: Title = None,
+    seed: Seed = 0,
+    where: WhereOption = None,
 ) -> Exit:
     """Write one HTML page on which people label the items, offline.
 
@@ -41,16 +59,35 @@ def annotate(
     judges or other raters said. It can be used by the keyboard alone, keeps what was done, and saves the
     labels as JSON lines, which `autorubric labels merge` brings back.
 
+    Of a run the page has the items that --where chooses, and asks for the criteria that are marked. Write the
+    same items with autorubric labels export, for labels merge --decide.
+
     \b
-    Example:
+    Examples:
       autorubric annotate essays.jsonl --rubric rubric.yaml -o label-essays.html
+      autorubric annotate experiments/essays-1 --where wrong -o look-again.html
 
     Exit codes: 0 done, 2 faulty command line or file.
     """
     # Late, since the page's template takes as long to load as everything else that `--help` needs.
     from autorubric.report import write_annotation_page
 
-    items = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
+    items = _items(source, rubric, marks_in(where))
     write_annotation_page(items, out, seed=seed, title=title)
     notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it needs no network.")
     return Exit.DONE
+
+
+def _items(source: Path, rubric: Path | None, where: Sequence[Mark]) -> autorubric.RubricDataset:
+    """The items of a dataset file, or those of a run that bear a mark."""
+    if not source.is_dir():
+        if where:
+            raise ArgumentError(f"--where chooses items of a run; {source} is not the folder of one")
+        return autorubric.RubricDataset.from_file(source, rubric=rubric)
+    if not where:
+        raise ArgumentError(
+            f"{source} is a folder; of a run choose items with --where, such as --where wrong"
+        )
+    if rubric is not None:
+        raise ArgumentError("--rubric goes with a dataset file; a run has its rubric")
+    return autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)

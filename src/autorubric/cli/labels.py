@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -12,6 +14,7 @@ from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:
+    from autorubric.eval._disputed import Mark
     from autorubric.metrics import HumanAgreement
 
 Source = Annotated[
@@ -20,6 +23,28 @@ Source = Annotated[
 ]
 Split = Annotated[
     Literal["any", "people", "judges"], typer.Option("--split", help="Who is to differ on an item.")
+]
+
+
+class Where(StrEnum):
+    """Which items of a run are chosen, by their marks."""
+
+    WRONG = "wrong"
+    SPLIT = "split"
+    ABSTAINED = "abstained"
+    LOST = "lost"
+
+
+WhereOption = Annotated[
+    list[Where] | None,
+    typer.Option(
+        "--where",
+        metavar="MARK",
+        help="Of a run, choose items by what show --only marks, in the place of --split; repeat it. wrong: "
+        "judged otherwise than labelled; split: votes differ; abstained: a vote abstains; lost: a vote "
+        "failed or could not be read, or there is no score.",
+        show_default=False,
+    ),
 ]
 Tolerance = Annotated[
     float,
@@ -67,15 +92,29 @@ Decide = Annotated[
     ),
 ]
 
+
+def marks_in(where: Sequence[Where] | None) -> list[Mark]:
+    """The marks of a command line."""
+    return cast("list[Mark]", [one.value for one in where or ()])
+
+
 labels_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @labels_app.command("export")
 @guarded
 def export(
-    source: Source, out: ItemsOut, split: Split = "any", tolerance: Tolerance = 0.0, as_json: JsonFlag = False
+    source: Source,
+    out: ItemsOut,
+    split: Split = "any",
+    tolerance: Tolerance = 0.0,
+    where: WhereOption = None,
+    as_json: JsonFlag = False,
 ) -> Exit:
     """Write the items on which people disagree or judges split, for somebody to decide.
+
+    With --where these are the items on which a run's judges differ from the labels, split, abstained or gave
+    no verdict.
 
     Have them labelled with autorubric annotate, whose page asks for the criteria in dispute alone and does
     not show what was said; bring the labels back with autorubric labels merge --decide.
@@ -83,8 +122,9 @@ def export(
     With --json the object has: out, items, and criteria, how many items each is in dispute on.
 
     \b
-    Example:
+    Examples:
       autorubric labels export experiments/essays-1 -o disputed.jsonl
+      autorubric labels export experiments/essays-1 --where wrong -o wrong.jsonl
 
     Exit codes: 0 done, 2 faulty command line, file or run folder.
     """
@@ -93,7 +133,8 @@ def export(
         if source.is_dir()
         else autorubric.RubricDataset.from_file(source)
     )
-    found = autorubric.disputed_items(given, split=split, tolerance=tolerance)
+    marks = marks_in(where) or None
+    found = autorubric.disputed_items(given, split=split, tolerance=tolerance, where=marks)
     found.to_file(out)
     counts: dict[str, int] = {}
     for item in found:
@@ -103,7 +144,8 @@ def export(
         print_json({"out": str(out), "items": len(found), "criteria": counts})
     else:
         told = ", ".join(f"{name}: {count}" for name, count in counts.items())
-        notice(f"Wrote {out} with {len(found)} items in dispute{f' ({told})' if told else ''}.")
+        chosen = f"marked {' or '.join(marks)}" if marks else "in dispute"
+        notice(f"Wrote {out} with {len(found)} items {chosen}{f' ({told})' if told else ''}.")
     return Exit.DONE
 
 

@@ -144,7 +144,7 @@ def _by_score(one: ItemResult) -> tuple[bool, float, int]:
 
 
 def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks | None) -> TableBlock:
-    split = marks.split if marks is not None else frozenset()
+    split = marks.cells["split"] if marks is not None else frozenset()
     names = list(dict.fromkeys(c.name for one in chosen if one.report for c in one.report.report))
     rows: list[tuple[Cell, ...]] = []
     for one in chosen:

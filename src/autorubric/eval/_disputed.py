@@ -1,23 +1,37 @@
-"""The items of a run or dataset on which people disagree or judges split, ready for somebody to decide."""
+"""The items of a run or dataset on which people or judges differ, or that a report marks, for a decision."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, TypeAlias, get_args
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, TypeAlias, get_args
 
 from autorubric._files import nearest_key
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset import DISPUTED, DataItem, RubricDataset
 from autorubric.errors import ArgumentError
+from autorubric.eval._items import ItemResult
 from autorubric.eval._result import EvalResult
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import Answer, Json, Submission
 
 SplitKind: TypeAlias = Literal["any", "people", "judges"]
+Mark: TypeAlias = Literal["wrong", "split", "abstained", "lost"]
+
+_MARKS: Final[Mapping[Mark, str]] = {
+    "wrong": "wrong",
+    "split": "split",
+    "abstained": "abstained",
+    "lost": "failed",
+}
+"""Marks as they are named here and in a report."""
 
 
 def disputed_items(
-    source: EvalResult | RubricDataset, *, split: SplitKind = "any", tolerance: float = 0.0
+    source: EvalResult | RubricDataset,
+    *,
+    split: SplitKind = "any",
+    tolerance: float = 0.0,
+    where: Mark | Collection[Mark] | None = None,
 ) -> RubricDataset:
     """The items on which people disagree or judges split, without labels, for somebody to decide.
 
@@ -27,16 +41,26 @@ def disputed_items(
     name; its truth, ratings and other metadata are left out. `annotation_page` asks for the criteria in
     dispute alone and shows none of this; `merge_labels(…, disputed=…)` brings the decisions back.
 
+    With `where` the items of a run are chosen as a report marks them, and so are their criteria: `wrong`
+    (another answer than the label), `split` (votes differ), `abstained` (a vote, or the panel, abstained),
+    `lost` (a vote failed or could not be read, or there is no score). Under `disputed` there are then also
+    the `label`, the answer of the `panel` and the `marks`.
+
     Args:
         source: A run, whose dataset may hold ratings, or a dataset.
         split: Who is to differ: people, judges, or either.
         tolerance: On ordinal and interval levels, answers whose values on [0, 1] are no further apart than
             this do not differ.
+        where: Marks to choose by, in the place of `split` and `tolerance`.
 
     Raises:
-        ArgumentError: There is no such kind, the tolerance is not on [0, 1], or judges are asked for of a
-            dataset.
+        ArgumentError: There is no such kind or mark, the tolerance is not on [0, 1], judges or marks are
+            asked for of a dataset, or `where` goes with `split` or `tolerance`.
     """
+    if where is not None:
+        if split != "any" or tolerance:
+            raise ArgumentError("where= chooses by marks; leave out split= and tolerance=")
+        return _marked_items(source, [where] if isinstance(where, str) else list(where))
     if split not in get_args(SplitKind):
         raise ArgumentError(f"split {split!r}: {nearest_key(str(split), get_args(SplitKind))}")
     if not 0.0 <= tolerance <= 1.0:
@@ -55,6 +79,71 @@ def disputed_items(
         if found:
             items.append(_handed_out(dataset, place, found))
     return dataset.with_items(items)
+
+
+def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> RubricDataset:
+    """The items that bear one of these marks."""
+    for mark in where:
+        if mark not in _MARKS:
+            raise ArgumentError(f"where {mark!r}: {nearest_key(str(mark), _MARKS)}")
+    if not isinstance(source, EvalResult):
+        raise ArgumentError("judges are right or wrong in a run, and a dataset has no judges: give a run")
+    # Late, since a report reads the votes with numpy, which opening a run does without.
+    from autorubric.report import marks_of
+
+    marks = marks_of(source)
+    found = {}
+    for one in source.item_results:
+        on: dict[str, list[str]] = {}
+        for mark in where:
+            if one.item_idx in marks.items[_MARKS[mark]]:
+                for name in _marked_criteria(source.dataset, one, marks.cells[_MARKS[mark]]):
+                    on.setdefault(name, []).append(mark)
+        if on:
+            found[one.item_idx] = _said_on(source.dataset, one, on)
+    dataset = source.dataset
+    return dataset.with_items([_handed_out(dataset, place, said) for place, said in sorted(found.items())])
+
+
+def _marked_criteria(
+    dataset: RubricDataset, one: ItemResult, cells: Collection[tuple[int, str]]
+) -> list[str]:
+    """The criteria of a marked item whose cells, or those of their parts, bear the mark.
+
+    An item that is marked as a whole, having no score, has those that were not answered, or all.
+    """
+    rubric = dataset.get_item_rubric(one.item_idx)
+    marked = [
+        criterion.name or ""
+        for criterion in rubric
+        if any((one.item_idx, part.name) in cells for part in (criterion, *criterion.part_fields.values()))
+    ]
+    reports = one.report.report if one.report is not None else ()
+    return marked or [each.name for each in reports if each.status != "answered"] or list(rubric.names)
+
+
+def _said_on(
+    dataset: RubricDataset, one: ItemResult, on: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Json]]:
+    """What was said on these criteria of an item, by criterion."""
+    truth = dataset.item_truth(one.item_idx) or {}
+    ratings = dataset.item_ratings(one.item_idx)
+    by_name = {each.name: each for each in one.report.report} if one.report is not None else {}
+    found: dict[str, dict[str, Json]] = {}
+    for name, marks in on.items():
+        report = by_name.get(name)
+        decisions = report.judge_decisions if report is not None else {}
+        judges = {who: made.answer for who, made in decisions.items() if made.answer is not None}
+        found[name] = {"marks": list(marks)}
+        if people := {rater: labels[name] for rater, labels in ratings.items() if name in labels}:
+            found[name]["people"] = people
+        if judges:
+            found[name]["judges"] = dict(_told(judges))
+        if report is not None:
+            found[name]["panel"] = report.final_answer
+        if name in truth:
+            found[name]["label"] = truth[name]
+    return found
 
 
 def _handed_out(dataset: RubricDataset, place: int, said: Mapping[str, Json]) -> DataItem:

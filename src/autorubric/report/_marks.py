@@ -22,24 +22,24 @@ class Marks:
     Attributes:
         items: By mark the items with such a cell, as positions in the dataset; an item without a score has
             failed too.
-        split: The cells whose votes differ, as position of the item and name of the criterion.
+        cells: By mark those cells, as position of the item and name of the criterion, or of its part.
     """
 
     items: Mapping[str, frozenset[int]]
-    split: frozenset[tuple[int, str]]
+    cells: Mapping[str, frozenset[tuple[int, str]]]
 
 
 def marks_of(run: RunView) -> Marks:
     """The marks of a run."""
     read = ReadRun.of(run)
     cells = Cells.of(read)
-    split = np.flatnonzero(cells.flags & SPLIT)
     names = [one.name for one in read.table.criteria]
-    where = zip(cells.item[split].tolist(), cells.criterion[split].tolist(), strict=True)
-    return Marks(
-        items=items_marked(read, cells),
-        split=frozenset((item, names[criterion]) for item, criterion in where),
-    )
+    found = {}
+    for kind, flag in FLAGS.items():
+        at = np.flatnonzero(cells.flags & flag)
+        where = zip(cells.item[at].tolist(), cells.criterion[at].tolist(), strict=True)
+        found[kind] = frozenset((item, names[criterion]) for item, criterion in where)
+    return Marks(items=items_marked(read, cells), cells=found)
 
 
 def items_marked(run: ReadRun, cells: Cells) -> dict[str, frozenset[int]]:
