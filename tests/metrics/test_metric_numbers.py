@@ -12,7 +12,7 @@ import scipy.stats as st
 from autorubric.errors import ArgumentError
 from autorubric.metrics import bias, cohen_kappa, kendall_tau_b, lin_ccc, mae, mcc, pearson, rmse, spearman
 from autorubric.metrics._columns import number_pairs
-from autorubric.metrics._correlation import correlation_p_value, kendall_p_value
+from autorubric.metrics._correlation import correlation_p_value, kendall_test
 from autorubric.metrics._ranks import kendall_of, rank_pairs, spearman_of
 from tests.metrics.asserting import brackets, number
 from tests.metrics.published import LARGE, MINI
@@ -37,7 +37,9 @@ def test_correlations_as_scipy(n, levels):
         assert correlation_p_value(float(ours(x, y, ci=None)), n) == pytest.approx(expected.pvalue)
     expected = st.kendalltau(x, y, method="asymptotic")
     assert kendall_tau_b(x, y, ci=None) == pytest.approx(expected.statistic)
-    assert kendall_p_value(rank_pairs(pairs), expected.statistic) == pytest.approx(expected.pvalue)
+    test = kendall_test(rank_pairs(pairs), expected.statistic)
+    assert test is not None
+    assert test.p_value == pytest.approx(expected.pvalue)
 
 
 @pytest.mark.parametrize(("n", "levels"), CASES)
@@ -165,8 +167,8 @@ def test_p_values_at_the_edges():
     """No p below three pairs or without variation; a perfect correlation has p 0."""
     assert correlation_p_value(0.5, 2) is None
     assert correlation_p_value(1.0, 5) == 0.0
-    assert kendall_p_value(rank_pairs(number_pairs([1, 2], [1, 2], None)), 1.0) is None
-    assert kendall_p_value(rank_pairs(number_pairs([1, 1, 1], [1, 2, 3], None)), None) is None
+    assert kendall_test(rank_pairs(number_pairs([1, 2], [1, 2], None)), 1.0) is None
+    assert kendall_test(rank_pairs(number_pairs([1, 1, 1], [1, 2, 3], None)), None) is None
 
 
 def test_numbers_are_checked():

@@ -326,6 +326,7 @@ def numbers(truth: list[float], pred: list[float]) -> None:
     assert_type(ar.bradley_terry([("a", "b", "a")]), ar.BradleyTerryResult)
     assert_type(ar.elo([("a", "b", None)]), ar.EloResult)
     assert_type(ar.compare_judges(truth, pred, pred, stat="mae"), ar.JudgeComparison)
+    assert_type(ar.compare_judges(truth, pred, pred).statistic, ar.TestStatistic | None)
     assert_type(ar.adjust_pvalues([0.01, None], method="bh"), list[float | None])
     assert_type(ar.sample_size.kappa(0.4, 0.6), ar.Estimate)
 

@@ -50,7 +50,7 @@ from autorubric.metrics._criterion_results import (
     RankingCriterionMetrics,
 )
 from autorubric.metrics._errors import mae, rmse
-from autorubric.metrics._estimate import Estimate, UndefinedEstimateError
+from autorubric.metrics._estimate import Estimate, TestStatistic, UndefinedEstimateError
 from autorubric.metrics._fleiss_by_category import fleiss_kappa_by_category
 from autorubric.metrics._icc import cronbach_alpha, icc
 from autorubric.metrics._intervals import clustered_se, wilson
@@ -196,6 +196,7 @@ __all__ = [
     "RunComparison",
     "RunDifference",
     "SelfConsistency",
+    "TestStatistic",
     "TieCalibratedAccuracy",
     "UndefinedEstimateError",
     "VarianceComponents",

@@ -13,7 +13,7 @@ from scipy.special import stdtr
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import NumberPairs, number_pairs
 from autorubric.metrics._contingency import cluster_codes
-from autorubric.metrics._estimate import Reason
+from autorubric.metrics._estimate import Reason, TestStatistic
 from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._paired_tests import FEWEST_FLIPS, Alternative, PMethod, sign_flip, wilcoxon
@@ -74,6 +74,7 @@ class BiasResult:
         permutation_p: p under random signs of the differences [5], of all of a cluster together; 1
             where all are 0; None where `bias` was not what computed this.
         permutation_method: How that p was found.
+        t_test: The paired t test with its statistic and degrees of freedom; None where `p_value` is.
         alternative: What the three p-values test against: a mean bias other than 0, above it or below it.
 
     References:
@@ -104,12 +105,16 @@ class BiasResult:
     wilcoxon_method: PMethod | None = None
     permutation_p: float | None = None
     permutation_method: PMethod | None = None
+    t_test: TestStatistic | None = None
     alternative: Alternative = "two-sided"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return plain | {"ci": None if self.ci is None else self.ci.to_dict()}
+        return plain | {
+            "ci": None if self.ci is None else self.ci.to_dict(),
+            "t_test": None if self.t_test is None else self.t_test.to_dict(),
+        }
 
 
 def bias(
@@ -155,7 +160,8 @@ def _one_sided(found: BiasResult, alternative: Alternative, options: IntervalOpt
     agrees = found.direction == ("positive" if alternative == "greater" else "negative")
     p_value = found.p_value / 2 if agrees else 1 - found.p_value / 2
     significant = p_value < 1 - options.confidence_level
-    return replace(found, p_value=p_value, is_significant=significant, alternative=alternative)
+    t_test = found.t_test and replace(found.t_test, p_value=p_value)
+    return replace(found, p_value=p_value, t_test=t_test, is_significant=significant, alternative=alternative)
 
 
 def _tests(pairs: NumberPairs, alternative: Alternative, options: IntervalOptions) -> dict[str, Any]:
@@ -210,7 +216,8 @@ def _bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
     )
     sd = float(differences.std(ddof=1)) if pairs.n > 1 and np.ptp(differences) else None
     constant_sd = 0.0 if pairs.n > 1 else None
-    p_value, ends, reason = _paired_t(differences, mean, pairs, options.confidence_level)
+    t_test, ends, reason = _paired_t(differences, mean, pairs, options.confidence_level)
+    p_value = None if t_test is None else t_test.p_value
     spread = sd if sd is not None else constant_sd
     return BiasResult(
         mean_bias=mean,
@@ -225,6 +232,7 @@ def _bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
         upper_limit=None if spread is None else mean + _LIMIT * spread,
         n_missing=pairs.n_missing,
         reason=reason,
+        t_test=t_test,
         d_av=_d_av(mean, pairs),
     )
 
@@ -239,7 +247,7 @@ def _d_av(mean: float, pairs: NumberPairs) -> float | None:
 
 def _paired_t(
     differences: Array, mean: float, pairs: NumberPairs, confidence_level: float
-) -> tuple[float | None, ConfidenceInterval | None, Reason | None]:
+) -> tuple[TestStatistic | None, ConfidenceInterval | None, Reason | None]:
     members = np.arange(pairs.n) if pairs.cluster is None else pairs.cluster
     sums = np.bincount(members, weights=differences - mean)
     n_units = len(sums)
@@ -253,4 +261,6 @@ def _paired_t(
     ends = ConfidenceInterval(
         lower=mean - half, upper=mean + half, confidence=confidence_level, method=method
     )
-    return float(2 * stdtr(n_units - 1, -abs(mean) / se)), ends, None
+    df = n_units - 1
+    t_test = TestStatistic(name="t", value=mean / se, df=df, p_value=float(2 * stdtr(df, -abs(mean) / se)))
+    return t_test, ends, None

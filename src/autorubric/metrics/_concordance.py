@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
+from scipy.special import chdtrc
 
-from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimate import Estimate, TestStatistic
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._rater_tables import complete_table, no_analytic, weighted_units
@@ -21,7 +23,8 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
     j; midranks. It is the mean Spearman correlation r̄ of the raters, moved to [0, 1]: W = (r̄ (m-1) + 1) / m
     (without ties). Units that lack a rating are left out and counted. No rating: undefined (`no_ratings`);
     one rater: `no_pairs`; one complete unit or none: `too_few_units`; every rater constant: `no_variance`.
-    The interval resamples units; resamples have ties, which widen it.
+    The interval resamples units; resamples have ties, which widen it. `test` is Friedman's test of no
+    agreement, χ² = m (n - 1) W with n - 1 degrees of freedom [2]; None over clusters.
 
     Args:
         ratings: Numbers, `(n_units, n_raters)`; only their order within a rater counts. None is missing.
@@ -49,7 +52,13 @@ def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
         on_table=False,
     )
     units = weighted_units(len(table.scores), table.cluster)
-    return estimate(figure, units, options, n_missing=table.n_missing)
+    found = estimate(figure, units, options, n_missing=table.n_missing)
+    if found.value is None or table.cluster is not None:
+        return found
+    df = len(table.scores) - 1
+    statistic = table.n_raters * df * found.value
+    p = float(chdtrc(df, statistic))
+    return replace(found, test=TestStatistic(name="chi-squared", value=statistic, df=df, p_value=p))
 
 
 def _compute(scores: Array) -> Compute:

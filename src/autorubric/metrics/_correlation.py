@@ -12,7 +12,7 @@ from scipy.special import betainc, ndtr
 
 from autorubric.metrics._columns import NumberPairs, number_pairs
 from autorubric.metrics._contingency import cluster_codes
-from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimate import Estimate, TestStatistic
 from autorubric.metrics._estimation import Figure, estimate, fisher_z, lin_z
 from autorubric.metrics._moments import ccc_of, moments_of, pearson_of
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
@@ -183,8 +183,17 @@ def correlation_p_value(value: float, n: int) -> float | None:
     return float(betainc((n - 2) / 2, 0.5, 1 - value * value))
 
 
-def kendall_p_value(ranked: Ranked, tau: float | None) -> float | None:
-    """Two-sided p of no association, normal approximation with the tie-corrected variance of C - D [1].
+def correlation_test(value: float, n: int) -> TestStatistic | None:
+    """Test of `correlation_p_value` with its t; None below n = 3, and for ±1, where t is infinite."""
+    p_value = correlation_p_value(value, n)
+    if p_value is None or abs(value) >= 1:
+        return None
+    t = value * math.sqrt((n - 2) / (1 - value * value))
+    return TestStatistic(name="t", value=t, df=n - 2, p_value=p_value)
+
+
+def kendall_test(ranked: Ranked, tau: float | None) -> TestStatistic | None:
+    """Two-sided z test of no association, normal approximation with the tie-corrected variance of C - D [1].
 
     `tau` is tau-b of the pairs. None where it is undefined or there are fewer than three pairs.
 
@@ -205,4 +214,5 @@ def kendall_p_value(ranked: Ranked, tau: float | None) -> float | None:
         + triple[0] * triple[1] / (9 * base * (n - 2))
     )
     difference = tau * math.sqrt((base - pair[0]) * (base - pair[1])) / 2
-    return float(2 * ndtr(-abs(difference) / math.sqrt(variance)))
+    z = difference / math.sqrt(variance)
+    return TestStatistic(name="z", value=z, df=None, p_value=float(2 * ndtr(-abs(z))))

@@ -16,8 +16,9 @@ from autorubric.metrics._columns import NumberPairs
 from autorubric.metrics._correlation import (
     ccc_estimate,
     correlation_p_value,
+    correlation_test,
     kendall_estimate,
-    kendall_p_value,
+    kendall_test,
     pearson_estimate,
     spearman_estimate,
 )
@@ -35,7 +36,7 @@ from autorubric.metrics._criterion_results import (
     interpret_kappa,
 )
 from autorubric.metrics._errors import mae_estimate, rmse_estimate
-from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics._intervals import wilson
 from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._ranks import Ranked, rank_pairs, rank_table
@@ -330,23 +331,32 @@ def _ranking(given: OnCriterion) -> RankingCriterionMetrics:
 def linear_correlation(pairs: NumberPairs, options: IntervalOptions, noted: Noted) -> CorrelationResult:
     """Pearson's r with p and interval."""
     found = pearson_estimate(pairs, options)
-    p_value = None if found.value is None else correlation_p_value(found.value, found.n)
-    return _correlation("pearson", found, p_value, options, noted)
+    return _correlation("pearson", found, _test_of(found), options, noted)
 
 
 def rank_correlation(name: str, ranked: Ranked, options: IntervalOptions, noted: Noted) -> CorrelationResult:
     """Spearman's rho or Kendall's tau-b with p and interval."""
     if name == "spearman":
         found = spearman_estimate(ranked, options)
-        p_value = None if found.value is None else correlation_p_value(found.value, found.n)
-    else:
-        found = kendall_estimate(ranked, options)
-        p_value = kendall_p_value(ranked, found.value)
-    return _correlation(name, found, p_value, options, noted)
+        return _correlation(name, found, _test_of(found), options, noted)
+    found = kendall_estimate(ranked, options)
+    test = kendall_test(ranked, found.value)
+    return _correlation(name, found, (None if test is None else test.p_value, test), options, noted)
+
+
+def _test_of(found: Estimate) -> tuple[float | None, TestStatistic | None]:
+    """The p-value of a coefficient and its test; without a test, that of ±1 included, None."""
+    if found.value is None:
+        return None, None
+    return correlation_p_value(found.value, found.n), correlation_test(found.value, found.n)
 
 
 def _correlation(
-    name: str, found: Estimate, p_value: float | None, options: IntervalOptions, noted: Noted
+    name: str,
+    found: Estimate,
+    tested: tuple[float | None, TestStatistic | None],
+    options: IntervalOptions,
+    noted: Noted,
 ) -> CorrelationResult:
     noted.estimate(name, found)
     ends = None
@@ -356,7 +366,8 @@ def _correlation(
         )
     return CorrelationResult(
         coefficient=found.value,
-        p_value=p_value,
+        p_value=tested[0],
+        test=tested[1],
         ci=ends,
         interpretation=interpret_correlation(found.value),
         n_samples=found.n,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from autorubric.metrics._bias import BiasResult, ConfidenceInterval
-from autorubric.metrics._estimate import Estimate, Reason, UndefinedEstimateError
+from autorubric.metrics._estimate import Estimate, Reason, TestStatistic, UndefinedEstimateError
 from autorubric.metrics._number import NumberLike
 
 CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "ranking"]
@@ -25,6 +25,8 @@ class CorrelationResult(NumberLike):
         n_samples: Pairs used.
         method: Which correlation, and how the interval was made.
         reason: Why it is undefined.
+        test: The test of `p_value` with its statistic: t of Pearson and Spearman, z of Kendall; None where
+            there is no test, and for coefficients of ±1, where t is infinite.
     """
 
     coefficient: float | None
@@ -34,6 +36,7 @@ class CorrelationResult(NumberLike):
     n_samples: int = 0
     method: str = ""
     reason: Reason | None = None
+    test: TestStatistic | None = None
 
     @property
     def _number(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._number import NumberLike
@@ -65,6 +65,32 @@ class UndefinedEstimateError(ArgumentError):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestStatistic:
+    """A test statistic with its reference distribution.
+
+    Attributes:
+        name: The distribution that the statistic has under the null hypothesis.
+        value: The statistic; signed for t and z.
+        df: Degrees of freedom, of F those of the numerator; None for z.
+        df_denominator: Degrees of freedom of the denominator of F; None otherwise.
+        p_value: p-value in [0, 1]. Two-sided for t and z unless the result says otherwise; the
+            upper tail of F and chi-squared.
+    """
+
+    __test__ = False  # pytest would collect the class by its name
+
+    name: Literal["t", "F", "chi-squared", "z"]
+    value: float
+    df: float | None
+    df_denominator: float | None = None
+    p_value: float
+
+    def to_dict(self) -> dict[str, float | str | None]:
+        """All fields, as JSON can carry them; never NaN."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate(NumberLike):
     """A figure, its interval and what it rests on.
@@ -81,6 +107,8 @@ class Estimate(NumberLike):
         method: What was computed, and how the interval was.
         reason: Why the value is undefined or, where the value is there, why the interval is not.
         n_missing: Observations left out because a side was missing.
+        test: Test of the figure against 0, where the figure has one (the intraclass correlations, Kendall's
+            W); None otherwise, and over clusters.
     """
 
     value: float | None
@@ -91,6 +119,7 @@ class Estimate(NumberLike):
     method: str = ""
     reason: Reason | None = None
     n_missing: int = 0
+    test: TestStatistic | None = None
 
     def __post_init__(self) -> None:
         for name in ("value", "low", "high", "se"):
@@ -112,9 +141,11 @@ class Estimate(NumberLike):
         """Whether there is a value."""
         return self.value is not None
 
-    def to_dict(self) -> dict[str, float | int | str | None]:
-        """All fields, as JSON can carry them; never NaN."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, as JSON can carry them; never NaN. `test` is left out where there is none."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        test = fields.pop("test")
+        return fields if test is None else fields | {"test": test.to_dict()}
 
     @property
     def _number(self) -> float | None:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import numpy as np
-from scipy.special import fdtri
+from scipy.special import fdtrc, fdtri
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimate import Estimate, TestStatistic
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._intervals import Ends
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
@@ -67,6 +68,9 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
     Units that lack a rating are left out and counted. No rating: undefined (`no_ratings`); one rater:
     `no_pairs`; one complete unit or none: `too_few_units`; nothing varies: `no_variance`. The interval is
     that of [2], table 7; over clusters the percentile bootstrap; none where raters agree throughout.
+
+    `test` is the F test of ρ = 0 [2, table 8]: MSR / MSW with n - 1 and n (k-1) degrees of freedom one-way,
+    MSR / MSE with n - 1 and (n-1)(k-1) otherwise; None over clusters and where raters agree throughout.
 
     Args:
         ratings: Numbers, `(n_units, n_raters)`; None and NaN are missing.
@@ -115,7 +119,21 @@ def _estimate(ratings: Any, form: str, name: str, options: IntervalOptions) -> E
         analytic=_analytic(k, model, mean=mean),
         on_table=False,
     )
-    return estimate(figure, row_units(sums, table.cluster), options, n_missing=table.n_missing)
+    found = estimate(figure, row_units(sums, table.cluster), options, n_missing=table.n_missing)
+    if found.value is None or table.cluster is not None:
+        return found
+    return replace(found, test=_f_test(_squares(sums.sum(0), k), k, model))
+
+
+def _f_test(squares: _Squares, k: int, model: _Model) -> TestStatistic | None:
+    """F test of no variance between units; None where raters agree throughout, which makes F infinite."""
+    n = float(squares.n)
+    rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
+    if rest == 0:
+        return None
+    f = float(squares.units / rest)
+    p = float(fdtrc(n - 1, df, f))
+    return TestStatistic(name="F", value=f, df=n - 1, df_denominator=df, p_value=p)
 
 
 def _squares(totals: Array, k: int) -> _Squares:

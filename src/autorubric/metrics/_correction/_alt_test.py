@@ -18,7 +18,7 @@ from autorubric.metrics._correction._arguments import answer_or_none, finite_num
 from autorubric.metrics._correction._humans import read_annotators
 from autorubric.metrics._correction._intervals import share_estimate
 from autorubric.metrics._correction._sayings import ends_text, figure_text
-from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._intervals import mean_ends
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
@@ -49,6 +49,8 @@ class AnnotatorTest:
         adjusted_p: The same after Benjamini and Yekutieli.
         wins: Whether the judge wins; None where the annotator is left out.
         reason: Why the annotator is left out.
+        t_test: The t test with its statistic and degrees of freedom, one-sided; None where there is no test,
+            and where d does not vary.
     """
 
     name: str
@@ -59,6 +61,7 @@ class AnnotatorTest:
     adjusted_p: float | None
     wins: bool | None
     reason: Reason | None
+    t_test: TestStatistic | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,25 +232,30 @@ def _test(name: str, wins: _Wins, cluster: Codes | None, epsilon: float) -> Anno
     judge, human = wins.judge[wins.there], wins.human[wins.there]
     members = None if cluster is None else cluster[wins.there]
     enough = n >= LEAST_ITEMS
+    p_value, t_test = _t_test(human - judge, members, epsilon) if enough else (None, None)
     return AnnotatorTest(
         name=name,
         n=n,
         advantage=share_estimate("advantage of the judge", judge, members, 0.95),
         human_advantage=share_estimate("advantage of the annotator", human, members, 0.95),
-        p_value=_p_value(human - judge, members, epsilon) if enough else None,
+        p_value=p_value,
         adjusted_p=None,
         wins=None,
         reason=None if enough else "too_few_units",
+        t_test=t_test,
     )
 
 
-def _p_value(differences: Array, members: Codes | None, epsilon: float) -> float:
+def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[float, TestStatistic | None]:
+    """The one-sided p-value, and its t test where the differences vary."""
     own = np.arange(len(differences)) if members is None else np.unique(members, return_inverse=True)[1]
     mean = float(differences.mean())
     se = mean_ends(differences, own.reshape(-1), 0.95).se
     if np.ptp(differences) == 0 or not se:
-        return float(mean >= epsilon)
-    return float(stdtr(int(own.max()), (mean - epsilon) / se))
+        return float(mean >= epsilon), None
+    df, t = int(own.max()), (mean - epsilon) / se
+    p = float(stdtr(df, t))
+    return p, TestStatistic(name="t", value=t, df=df, p_value=p)
 
 
 def _adjusted(tests: list[AnnotatorTest]) -> list[AnnotatorTest]:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics._judge_comparison._contests import Contest, Statistic
 from autorubric.metrics._judge_comparison._difference import difference_estimate, negated
 from autorubric.metrics._judge_comparison._paired_tests import (
@@ -54,6 +54,10 @@ class JudgeComparison:
         stat: The figure; of a function its name.
         method: The test.
         test: The test in words, with its statistic.
+        statistic: The test statistic: t of Williams' test, chi-squared of the asymptotic McNemar test; None
+            for the other tests, whose p-value comes from counting.
+        n_only_a: Items that a alone has right, of McNemar's tests; None of the others.
+        n_only_b: Items that b alone has right, likewise.
         n: Items with a truth and both judgements.
         n_missing: Items left out because a side was missing.
         reason: Why there is no p-value.
@@ -69,12 +73,16 @@ class JudgeComparison:
     n: int
     n_missing: int
     reason: Reason | None = None
+    statistic: TestStatistic | None = None
+    n_only_a: int | None = None
+    n_only_b: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
-            name: value.to_dict() if isinstance(value, Estimate) else value for name, value in plain.items()
+            name: value.to_dict() if isinstance(value, Estimate | TestStatistic) else value
+            for name, value in plain.items()
         }
 
 
@@ -146,7 +154,10 @@ def compare_judges(
     seen = triples.exchanged() if turned else triples
     contest = contest_of(seen, chosen, weights) if turned else plain
     difference = difference_estimate(contest, seen, options, adjusted_wald=method.startswith("mcnemar"))
-    test = _tested(contest, difference, seen, method, options)
+    # Closed tests take the judges as they are given: their statistic has a sign.
+    closed = method in _STATS_OF
+    test = _tested(contest, difference, triples if closed else seen, method, options)
+    only_a, only_b = test.discordant or (None, None)
     of_a, of_b = side_estimates(triples, plain, chosen, weights, options)
     return JudgeComparison(
         difference=negated(difference) if turned else difference,
@@ -159,6 +170,9 @@ def compare_judges(
         n=triples.n,
         n_missing=triples.n_missing,
         reason=test.reason,
+        statistic=test.statistic,
+        n_only_a=only_a,
+        n_only_b=only_b,
     )
 
 

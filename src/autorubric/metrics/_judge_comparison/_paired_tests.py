@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import bdtr, chdtrc, gammaln, stdtr
 
-from autorubric.metrics._estimate import Reason
+from autorubric.metrics._estimate import Reason, TestStatistic
 from autorubric.metrics._estimation import DEGENERATE_SHARE
 from autorubric.metrics._judge_comparison._contests import Contest
 from autorubric.metrics._resampling import Array, replicates
@@ -23,11 +23,16 @@ _TIE = 1e-9
 
 
 class PValue(NamedTuple):
-    """A p-value, how it was found, and why there is none."""
+    """A p-value, how it was computed, and why there is none.
+
+    `discordant` are the items that a alone has right, and those that b alone has.
+    """
 
     p_value: float | None
     words: str
     reason: Reason | None = None
+    statistic: TestStatistic | None = None
+    discordant: tuple[int, int] | None = None
 
 
 def bootstrap_test(contest: Contest, n_resamples: int, rng: np.random.Generator) -> PValue:
@@ -115,7 +120,8 @@ def mcnemar_test(only_a: int, only_b: int) -> PValue:
             percentages, Psychometrika 12(2), 153-157.
     """
     p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
-    return PValue(p, f"exact McNemar, {only_a} items right by a alone, {only_b} by b alone")
+    words = f"exact McNemar, {only_a} items right by a alone, {only_b} by b alone"
+    return PValue(p, words, discordant=(only_a, only_b))
 
 
 def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
@@ -132,8 +138,12 @@ def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
     n = only_a + only_b
     statistic = (only_a - only_b) ** 2 / n if n else 0.0
     words = f"asymptotic McNemar, chi-squared = {statistic:.4f}, 1 degree of freedom"
+    p = float(chdtrc(1, statistic))
     return PValue(
-        float(chdtrc(1, statistic)), f"{words}, {only_a} items right by a alone, {only_b} by b alone"
+        p,
+        f"{words}, {only_a} items right by a alone, {only_b} by b alone",
+        statistic=TestStatistic(name="chi-squared", value=statistic, df=1, p_value=p),
+        discordant=(only_a, only_b),
     )
 
 
@@ -153,10 +163,13 @@ def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
     if n < 4:
         return PValue(None, "Williams' t", "too_few_units")
     if r_a == r_b:
-        return PValue(1.0, f"{words}, t = 0")
-    determinant = max(0.0, 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab)
+        zero = TestStatistic(name="t", value=0.0, df=n - 3, p_value=1.0)
+        return PValue(1.0, f"{words}, t = 0", statistic=zero)
+    determinant = max(0.0, 1 - (r_a**2 + r_b**2) - r_ab**2 + 2 * r_a * r_b * r_ab)
     room = 2 * determinant * (n - 1) / (n - 3) + (r_a + r_b) ** 2 * (1 - r_ab) ** 3 / 4
     if room <= 1e-12 or r_ab <= -1 + 1e-12:
         return PValue(None, words, "no_variance")
     t = (r_a - r_b) * math.sqrt((n - 1) * (1 + r_ab) / room)
-    return PValue(float(2 * stdtr(n - 3, -abs(t))), f"{words}, t = {t:.4f}")
+    p = float(2 * stdtr(n - 3, -abs(t)))
+    statistic = TestStatistic(name="t", value=t, df=n - 3, p_value=p)
+    return PValue(p, f"{words}, t = {t:.4f}", statistic=statistic)
