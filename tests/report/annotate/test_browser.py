@@ -213,6 +213,92 @@ def test_an_answer_can_be_taken_back(opened: Opened, tmp_path: Path) -> None:
     assert [row["criterion"] for row in saved(page, tmp_path / "x.jsonl")[1:]] == []
 
 
+LONG = RubricDataset(
+    rubric=Rubric(
+        [{"name": f"c{at}", "requirement": "It is so.", "weight": -1 if at == 8 else 1} for at in range(9)]
+    ),
+    items=[{"submission": "\n\n".join(f"Paragraph {at}. " + "word " * 80 for at in range(60))}] * 2,
+)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (360, 700), (740, 360)], ids=["desktop", "phone", "landscape"])
+def test_the_text_stays_in_view(opened: Opened, chromium: Any, tmp_path: Path, size: tuple[int, int]) -> None:
+    """At the last of nine criteria the text is still shown, and scrolls without the criteria."""
+    context = chromium.new_context(viewport={"width": size[0], "height": size[1]})
+    page = opened(LONG, context=context)
+    begin(page, "ada")
+    for _ in range(8):
+        page.keyboard.press("1")
+    page.screenshot(path=tmp_path / "criteria.png")
+    text, last = page.locator("#item"), box(page, "c8")
+    for shown in (text, last.get_by_role("button", name="UNMET")):
+        place = shown.bounding_box()
+        assert 0 <= place["y"] < size[1] and place["y"] + min(place["height"], 100) <= size[1]
+    assert text.bounding_box()["height"] >= min(200, size[1] // 4)
+    before = last.bounding_box()
+    text.evaluate("one => one.scrollTop = 500")
+    assert text.evaluate("one => one.scrollTop") == 500
+    assert last.bounding_box() == before
+    assert page.evaluate("document.documentElement.scrollHeight") <= size[1]
+    page.keyboard.press("n")
+    assert page.locator("#item").evaluate("one => one.scrollTop") == 0
+    context.close()
+
+
+def test_a_phone_has_a_bar_of_one_row(opened: Opened, chromium: Any, tmp_path: Path) -> None:
+    """The bar is one row with a button for the text; the rest is behind another, and works from there."""
+    context = chromium.new_context(viewport={"width": 360, "height": 700}, accept_downloads=True)
+    page = opened(LONG, context=context)
+    begin(page, "ada")
+    shown = page.locator("header button:visible")
+    assert shown.all_inner_texts() == ["←", "→", "Text", "More"]
+    assert len({round(one.bounding_box()["y"]) for one in shown.all()}) == 1
+    assert page.locator("header").bounding_box()["height"] < 64
+    assert page.inner_text("#short") == "1/2 · 0/18"
+    page.click("#text")
+    assert not page.locator("section[aria-label=Criteria]").is_visible()
+    assert page.locator("#item").bounding_box()["height"] > 600
+    page.click("#text")
+    box(page, "c0").get_by_role("button", name="UNMET").click()
+    assert page.inner_text("#short") == "1/2 · 1/18 *"
+    page.click("#more")
+    rows = saved(page, tmp_path / "ada.jsonl")
+    assert [row["value"] for row in rows[1:]] == ["UNMET"] and not page.locator("#save").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    context.close()
+
+
+def test_progress_counts_criteria(opened: Opened) -> None:
+    """An item that is half labelled counts by its criteria."""
+    page = opened(LONG)
+    begin(page, "ada")
+    assert "Item 1 of 2; 0 done; 0 of 18 criteria." in page.inner_text("header")
+    for _ in range(5):
+        page.keyboard.press("1")
+    assert "Item 1 of 2; 0 done; 5 of 18 criteria." in page.inner_text("header")
+    bar = page.locator("#progress")
+    assert (bar.evaluate("one => one.value"), bar.evaluate("one => one.max")) == (5, 18)
+    assert not page.locator("#text").is_visible() and not page.locator("#more").is_visible()
+
+
+def test_a_penalty_says_what_its_answer_means(opened: Opened) -> None:
+    """MET of a penalty means that the error is present, and the page says so at that criterion alone."""
+    rubric = Rubric(
+        [
+            {"name": "clear", "requirement": "It is clear."},
+            {"name": "rude", "requirement": "It is rude.", "weight": -1},
+            {"name": "false", "type": "pass_fail", "requirement": "It is false.", "weight": -1},
+            {"name": "long", "type": "numerical_rating", "requirement": "How long.", "weight": -1},
+        ]
+    )
+    page = opened(RubricDataset(rubric=rubric, items=[{"submission": "One."}]))
+    begin(page, "ada")
+    assert "Penalty" not in box(page, "clear").inner_text()
+    assert "Penalty: MET means that the error is present." in box(page, "rude").inner_text()
+    assert "Penalty: passed means that the error is present." in box(page, "false").inner_text()
+    assert "Penalty: the more of it is true, the lower the score." in box(page, "long").inner_text()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_a_phone(opened: Opened, chromium: Any, scheme: str) -> None:
     """Nothing is wider than a narrow screen, in light and dark."""

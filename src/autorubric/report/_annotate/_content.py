@@ -119,11 +119,22 @@ def _criterion(criterion: BaseCriterion, submission: Submission, above: str) -> 
         "group": above,
         "requirement": criterion.requirement or "",
         "details": _details(criterion, form),
+        "penalty": _penalty(criterion),
         "when": when.criterion if when is not None else None,
         "abstains": abstains,
         "form": form,
         "misfit": criterion.misfit(submission),
     }
+
+
+def _penalty(criterion: BaseCriterion) -> str:
+    """What an answer to a penalty means, since its name reads like something good; empty for any other."""
+    if criterion.weight >= 0:
+        return ""
+    met = next((one.label for one in criterion.answers() if one.value == 1.0 and one.label), None)
+    if criterion.level != "binary" or met is None:
+        return "Penalty: the more of it is true, the lower the score."
+    return f"Penalty: {met} means that the error is present."
 
 
 def _details(criterion: BaseCriterion, form: Mapping[str, Any]) -> str:

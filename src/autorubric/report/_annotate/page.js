@@ -258,6 +258,7 @@
       el("legend", {}, head.join("")),
       criterion.requirement ? el("p", {}, criterion.requirement) : null,
       criterion.details ? el("p", { class: "details soft" }, criterion.details) : null,
+      criterion.penalty ? el("p", { class: "warn" }, criterion.penalty) : null,
       criterion.when ? el("p", { class: "soft" }, `Counts only where ${criterion.when} is met.`) : null);
     box.addEventListener("focusin", () => select(place, false));
     if (criterion.misfit) {
@@ -292,16 +293,32 @@
   }
 
   function section(title, text) {
-    return text ? [el("h2", {}, title), el("div", { class: "text", tabindex: "0" }, text)] : [];
+    return text ? [el("h2", {}, title), el("div", { class: "text" }, text)] : [];
   }
   function progress() {
-    const done = content.items.filter(isDone).length;
     const bar = document.getElementById("progress");
     if (!bar) return;
-    bar.value = done;
+    const done = content.items.filter(isDone).length;
+    const all = content.items.flatMap((one) => asked(one).map((criterion) => labelOf(one.id, criterion.name)));
+    const labelled = all.filter(isAnswered).length;
+    bar.value = labelled;
     const kept = state.stored ? "" : " This browser keeps nothing: save before you leave.";
-    document.getElementById("count").textContent =
-      `Item ${state.at + 1} of ${content.items.length}; ${done} done.${state.saved ? "" : " Not saved to a file yet."}${kept}`;
+    const place = `Item ${state.at + 1} of ${content.items.length}; ${done} done; ${labelled} of ${all.length} criteria.`;
+    document.getElementById("count").textContent = `${place}${state.saved ? "" : " Not saved to a file yet."}${kept}`;
+    document.getElementById("short").textContent =
+      `${state.at + 1}/${content.items.length} · ${labelled}/${all.length}${state.saved ? "" : " *"}`;
+    document.getElementById("short").title = place;
+  }
+
+  // A button that narrow screens alone show, for what there is no room for beside the criteria.
+  function toggle(id, label, controls, onchange) {
+    const button = el("button", { type: "button", id, class: "narrow", "aria-controls": controls, "aria-expanded": "false" }, label);
+    button.addEventListener("click", () => {
+      const on = button.getAttribute("aria-expanded") !== "true";
+      button.setAttribute("aria-expanded", String(on));
+      onchange(on);
+    });
+    return button;
   }
 
   function show() {
@@ -317,26 +334,39 @@
         if (chosen) chosen.text().then(load);
       },
     });
+    const n_criteria = content.items.reduce((sum, each) => sum + asked(each).length, 0);
+    const columns = el("div", { class: "columns" });
+    const text = toggle("text", "Text", "item", (on) => columns.classList.toggle("reading", on));
+    const extras = el("div", { class: "extras", id: "extras" },
+      el("button", { type: "button", id: "open", onclick: unfinished }, "Next open"),
+      el("button", { type: "button", id: "save", onclick: save }, "Save labels"),
+      el("label", { class: "button", for: "file" }, "Load labels"), file,
+      el("button", { type: "button", id: "help", onclick: help }, "Keys"));
+    const more = toggle("more", "More", "extras", (on) => extras.classList.toggle("shown", on));
+    extras.addEventListener("click", () => {
+      if (more.getAttribute("aria-expanded") === "true") more.click();
+    });
+    app.classList.add("labelling");
     app.replaceChildren(
       el("header", { class: "bar" },
         el("div", { class: "grow" }, el("h1", {}, content.title),
-          el("progress", { id: "progress", max: content.items.length, "aria-label": "Items done" }),
-          el("div", { class: "soft" }, el("span", { id: "count" }), ` Rater: ${state.rater}.`),
+          el("progress", { id: "progress", max: n_criteria, "aria-label": "Criteria labelled" }),
+          el("div", { class: "soft" }, el("span", { class: "wide" }, el("span", { id: "count" }), ` Rater: ${state.rater}.`),
+            el("span", { class: "narrow", id: "short" })),
           el("div", { class: "soft", id: "said", role: "status" })),
-        el("button", { type: "button", id: "previous", onclick: () => go(-1) }, "← Previous"),
-        el("button", { type: "button", id: "next", class: "main", onclick: () => go(1) }, "Next →"),
-        el("button", { type: "button", id: "open", onclick: unfinished }, "Next open"),
-        el("button", { type: "button", id: "save", onclick: save }, "Save labels"),
-        el("label", { class: "button", for: "file" }, "Load labels"), file,
-        el("button", { type: "button", id: "help", onclick: help }, "Keys")),
-      guidelines ? el("details", { open: state.at === 0 }, el("summary", {}, "Guidelines"), el("div", { class: "text" }, guidelines)) : "",
-      el("div", { class: "columns" },
-        el("section", { "aria-label": "Item" },
+        el("button", { type: "button", id: "previous", "aria-label": "Previous", onclick: () => go(-1) }, "←", el("span", { class: "wide" }, " Previous")),
+        el("button", { type: "button", id: "next", class: "main", "aria-label": "Next", onclick: () => go(1) }, el("span", { class: "wide" }, "Next "), "→"),
+        text, more, extras),
+      columns);
+    const wide = window.matchMedia("(min-width: 50.01rem)").matches;
+    columns.replaceChildren(
+        el("section", { "aria-label": "Item", id: "item", tabindex: "0" },
+          guidelines ? el("details", { open: state.at === 0 && wide }, el("summary", {}, "Guidelines"), el("div", { class: "text" }, guidelines)) : "",
           section("Prompt", one.prompt), section("Reasoning of the author", one.thinking),
           one.text === null && !byLetter.length ? el("p", { class: "warn" }, "This item has no text.") : section("Submission", one.text),
           byLetter.map((candidate) => section(`Candidate ${candidate.letter}`, candidate.text)),
           section("Reference", one.reference)),
-        el("section", { "aria-label": "Criteria" }, one.criteria.map((criterion, place) => criterionBox(criterion, place, letters)))));
+        el("section", { "aria-label": "Criteria" }, one.criteria.map((criterion, place) => criterionBox(criterion, place, letters))));
     progress();
     const open = one.criteria.findIndex((criterion) => !criterion.misfit && !isAnswered(labelOf(one.id, criterion.name)));
     select(Math.max(open, 0), false);
@@ -358,8 +388,7 @@
     const saved = state.saved;
     keep();
     state.saved = saved;
-    show();
-    return window.scrollTo(0, 0);
+    return show();
   }
   function unfinished() {
     const n = content.items.length;
