@@ -129,8 +129,8 @@ def test_a_huge_or_cut_reply_is_shortened_when_asked_again() -> None:
     transport = Scripted(reply("x" * 1_000_000, finish_reason="length"), '{"a": 1}')
     run(lambda: client_of(transport).ask(HELLO, read=read_a))
     quote, wish = transport.seen[1].messages[2:]
-    assert len(quote.content) < 5000
-    assert "cut off at the most tokens allowed, so be shorter" in wish.content
+    assert len(quote.content) < 500
+    assert "it was too long and was cut off. Keep every text to one or two short sentences." in wish.content
 
 
 def test_an_empty_reply_is_quoted_as_such() -> None:

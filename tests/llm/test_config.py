@@ -34,6 +34,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         "model": "m",
         "temperature": None,
         "max_tokens": None,
+        "max_reason_chars": 600,
         "top_p": None,
         "timeout": 60.0,
         "max_retries": 3,

@@ -33,7 +33,7 @@ from autorubric.criteria._registry import (
     register_kind,
     registered_kinds,
 )
-from autorubric.criteria._wire import object_schema
+from autorubric.criteria._wire import REASON_LENGTH, longest_reply, object_schema
 
 if TYPE_CHECKING:
     from autorubric.criteria._analytic_rubric import AnalyticRubricCriterion, RubricDimension
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AS_DECLARED",
+    "REASON_LENGTH",
     "AnalyticRubricCriterion",
     "BaseCriterion",
     "BoolField",
@@ -82,6 +83,7 @@ __all__ = [
     "find_check",
     "is_registered",
     "kind_of",
+    "longest_reply",
     "object_schema",
     "qualified_name",
     "register_check",

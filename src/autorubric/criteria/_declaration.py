@@ -23,7 +23,7 @@ from autorubric.criteria._checks import check_name
 from autorubric.criteria._conditions import Gate, When
 from autorubric.criteria._fields import EvalField, FieldSpec, TextField
 from autorubric.criteria._keys import field_fault
-from autorubric.criteria._wire import is_closed, object_schema
+from autorubric.criteria._wire import REASON_LENGTH, is_closed, object_schema, reason_schema
 from autorubric.errors import ArgumentError
 from autorubric.values import Json, Level
 
@@ -183,7 +183,11 @@ class Declaration(BaseModel):
         asked: dict[str, Any] = {name: field.get_field() for name, field in self._asked_fields().items()}
         ordered = create_model("Wire", __base__=_Evaluation, **asked).model_json_schema()["properties"]
         if not self._blank_texts() and "reason" not in ordered:
-            ordered = {"reason": {"type": "string"}, **ordered}
+            ordered = {"reason": reason_schema(), **ordered}
+        if self._measuring_fields():
+            # Where the text itself is the answer, it may be as long as it has to be.
+            for name in self._blank_texts():
+                ordered[name]["maxLength"] = REASON_LENGTH
         ordered["cannot_assess"] = {"type": "boolean"}
         for spec in ordered.values():
             spec.pop("title", None)

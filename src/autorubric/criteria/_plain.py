@@ -6,7 +6,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -15,7 +15,7 @@ from autorubric._files import shortened
 from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField, says_yes
 from autorubric.criteria._registry import register_kind
-from autorubric.criteria._wire import object_schema
+from autorubric.criteria._wire import object_schema, reason_schema
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.values import Answer, CriterionVerdict, Json, Level, ScaleType, Submission
 
@@ -138,20 +138,14 @@ class Criterion(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """Reason first, then the verdict or label; labels stay out of it so that all scales share one."""
-        reason = {"type": "string"}
+        """Reason first, then the verdict or label as an enum.
+
+        Criteria whose labels are equal and declared in the same order share one schema.
+        """
         if self.options is None:
-            return object_schema(
-                {
-                    "reason": reason,
-                    "verdict": {"type": "string", "enum": [str(verdict) for verdict in CriterionVerdict]},
-                }
-            )
-        if self._has_na:
-            return object_schema({"reason": reason, "label": {"type": "string"}})
-        return object_schema(
-            {"reason": reason, "cannot_assess": {"type": "boolean"}, "label": {"type": "string"}}
-        )
+            return _choice_schema("verdict", tuple(map(str, CriterionVerdict)), may_abstain=False)
+        labels = tuple(option.label for option in self.options)
+        return _choice_schema("label", labels, may_abstain=not self._has_na)
 
     @property
     def _has_na(self) -> bool:
@@ -281,6 +275,13 @@ class Criterion(BaseCriterion):
             what = "label" if in_words else "label or value"
             raise ReplyError(f"{self._called}: {given!r} is no option's {what}; {self._allowed()}")
         return found[0]
+
+
+@lru_cache(maxsize=256)
+def _choice_schema(name: str, choices: tuple[str, ...], *, may_abstain: bool) -> dict[str, Json]:
+    abstention = {"cannot_assess": {"type": "boolean"}} if may_abstain else {}
+    choice = {name: {"type": "string", "enum": list(choices)}}
+    return object_schema({"reason": reason_schema(), **abstention, **choice})
 
 
 def _with_reason(answer: Answer, reason: str) -> Answer:

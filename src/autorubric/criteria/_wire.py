@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from autorubric.values import Json
+
+REASON_LENGTH: Final = 600
+"""Most characters of a reason, where a judge's config says nothing else."""
+
+_NUMBER_LENGTH: Final = 24
+
+
+def reason_schema() -> dict[str, Json]:
+    """The JSON schema of a reason or another explanation of a verdict."""
+    return {"type": "string", "maxLength": REASON_LENGTH}
 
 
 def object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
@@ -23,3 +34,27 @@ def is_closed(schema: Json) -> bool:
         own = schema.get("type") != "object" or schema.get("additionalProperties") is False
         return own and all(is_closed(inner) for inner in schema.values())
     return not isinstance(schema, list) or all(is_closed(inner) for inner in schema)
+
+
+def longest_reply(schema: Json) -> int | None:
+    """The most characters of a reply that follows a schema, escapes not counted; None without a bound."""
+    if "enum" in schema:
+        return max(len(str(value)) for value in schema["enum"]) + 2
+    if "anyOf" in schema:
+        return _largest([longest_reply(one) for one in schema["anyOf"]])
+    match schema.get("type"):
+        case "string":
+            return schema["maxLength"] + 2 if "maxLength" in schema else None
+        case "integer" | "number":
+            return _NUMBER_LENGTH
+        case "boolean":
+            return len("false")
+        case "object" if schema.get("additionalProperties") is False:
+            inner = [longest_reply(one) for one in schema["properties"].values()]
+            names = sum(len(name) + len('"":,') for name in schema["properties"])
+            return None if None in inner else sum(one or 0 for one in inner) + names + 2
+    return None
+
+
+def _largest(lengths: list[int | None]) -> int | None:
+    return None if None in lengths else max(length or 0 for length in lengths)

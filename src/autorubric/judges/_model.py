@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
 from autorubric._events import Exchanged
-from autorubric.criteria import Shown
+from autorubric.criteria import REASON_LENGTH, Shown
 from autorubric.errors import BudgetError, JudgeError, ProviderError, ReplyError
 from autorubric.judges._base import JudgeReply, JudgeRequest, shared_error
 from autorubric.judges._certainty import probability_of
@@ -219,6 +219,9 @@ answers."""
 def asked_of(config: LLMConfig) -> dict[str, Json]:
     """What answers depend on in a model's config; pace, retries, caching and price may change under way."""
     said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
+    if config.max_reason_chars == REASON_LENGTH:
+        # Votes that were stored before the parameter existed stay valid.
+        del said["max_reason_chars"]
     said["fallbacks"] = [one if isinstance(one, str) else asked_of(one) for one in config.fallbacks]
     return said
 

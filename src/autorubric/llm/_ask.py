@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from autorubric.errors import ReplyError
-from autorubric.llm._exchange import Exchange, Question, Tally, asked_again
+from autorubric.llm._exchange import Exchange, Question, Tally, asked_again, is_cut_off
 from autorubric.llm._route import Route
 from autorubric.llm._transport import Message, ModelReply
 
@@ -48,6 +49,9 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
                 raise
             messages = asked_again(conversation.messages, reply, str(error))
             conversation = conversation._replace(messages=messages)
+            if conversation.schema is not None and is_cut_off(reply):
+                route.note_cut_off(reply)
+                conversation = conversation._replace(schema=replace(conversation.schema, max_chars=None))
         else:
             if cache is not None and reply.refusal is None:
                 cache.put(key, reply)

@@ -21,6 +21,7 @@ from pydantic import (
     field_validator,
 )
 
+from autorubric.criteria import REASON_LENGTH
 from autorubric.llm._names import prefix_of
 from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
@@ -75,6 +76,15 @@ def _name_or_config(given: Any) -> str:
     return f"{UNION_TAG}name" if isinstance(given, str) else f"{UNION_TAG}config"
 
 
+_LENGTH_PARAMS = frozenset(
+    {
+        *("max_tokens", "max_completion_tokens", "n_predict"),
+        *("thinking", "reasoning", "reasoning_effort", "chat_template_kwargs", "extra_body"),
+    }
+)
+"""Request parameters that bound a reply's length, or by which a model may reason before it replies."""
+
+
 class LLMConfig(Spec):
     """Which model is asked, how, and within which limits. Data only: connections open at first use.
 
@@ -82,7 +92,11 @@ class LLMConfig(Spec):
         model: Model name, with the provider's prefix where it needs one: `gpt-4.1-mini`,
             `anthropic/claude-sonnet-4-5`, `hosted_vllm/Qwen/Qwen3-8B`.
         temperature: Sampling temperature, 0 to 2; None leaves it to the provider, as for all None here.
-        max_tokens: Most tokens in a reply, reasoning included.
+        max_tokens: Most tokens in a reply, reasoning included. None: where the reply's schema bounds its
+            length and the model is not known to reason, a limit is derived from the schema; a reply that is
+            cut off all the same is asked for again without it.
+        max_reason_chars: Most characters of a judge's reason, as `maxLength` in the reply's schema; None for
+            no bound. Left out for providers whose schemas cannot have it, such as OpenAI and Anthropic.
         top_p: Nucleus sampling mass, above 0 up to 1.
         timeout: Seconds that one request may take, from connecting to the last byte.
         max_retries: Further tries after a failure that another try may mend, for each class of failure: a
@@ -122,6 +136,7 @@ class LLMConfig(Spec):
     model: str
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
+    max_reason_chars: int | None = Field(default=REASON_LENGTH, ge=1)
     top_p: float | None = Field(default=None, gt=0, le=1)
     timeout: float = Field(default=60.0, gt=0)
     max_retries: int = Field(default=3, ge=0)
@@ -154,7 +169,14 @@ class LLMConfig(Spec):
 
     @field_validator(
         *("temperature", "max_tokens", "top_p", "timeout", "max_retries", "retry_min_wait", "retry_max_wait"),
-        *("max_parallel_requests", "requests_per_minute", "tokens_per_minute", "cache_ttl", "seed"),
+        *(
+            "max_reason_chars",
+            "max_parallel_requests",
+            "requests_per_minute",
+            "tokens_per_minute",
+            "cache_ttl",
+            "seed",
+        ),
         *("transport", "truncate", "cache_enabled", "prompt_caching"),
         *("input_cost_per_token", "output_cost_per_token"),
         mode="wrap",
@@ -311,6 +333,12 @@ class LLMConfig(Spec):
         params = {name: value for name, value in given.items() if value is not None}
         thinking = self.thinking.to_params() if self.thinking else {}
         return {**params, **thinking, **self._public_params(self.extra_params)}
+
+    @property
+    def bounds_replies(self) -> bool:
+        """Whether the caller says how long a reply may be, or that the model reasons before it."""
+        reasons = self.thinking is not None and self.thinking.level is not ThinkingLevel.NONE
+        return reasons or not _LENGTH_PARAMS.isdisjoint(self.request_params())
 
     def secret_params(self) -> dict[str, Json]:
         """The extra parameters that hold secrets; sent, never shown or kept."""

@@ -13,6 +13,7 @@ from autorubric.values import TokenUsage
 T = TypeVar("T")
 
 _LONGEST_QUOTE: Final = 4000
+_LONGEST_CUT_QUOTE: Final = 400
 
 
 class Exchange(NamedTuple, Generic[T]):
@@ -96,17 +97,28 @@ class Tally:
 
 def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:
     """The conversation with an unreadable reply and what was wrong with it."""
-    if reply.finish_reason == "length":
-        why = f"it was cut off at the most tokens allowed, so be shorter; {why}"
-    quote = _shortened(reply.text) or "(empty)"
+    longest = _LONGEST_QUOTE
+    if is_cut_off(reply):
+        why = f"it was too long and was cut off. Keep every text to one or two short sentences. {why}"
+        # A long quote of a reply that does not end invites another one.
+        longest = _LONGEST_CUT_QUOTE
+    quote = _shortened(reply.text, longest) or "(empty)"
     wish = f"Your reply could not be used: {why}\nReply again, with the complete answer and nothing else."
     return (*messages, Message(role="assistant", content=quote), Message(role="user", content=wish))
 
 
-def _shortened(text: str) -> str:
+def is_cut_off(reply: ModelReply) -> bool:
+    """Whether a reply ends too early: at a limit, or, where the server does not say so, inside an object."""
+    if reply.finish_reason == "length":
+        return True
+    text = reply.text.rstrip()
+    return text.lstrip().startswith("{") and not text.endswith("}")
+
+
+def _shortened(text: str, longest: int) -> str:
     text = text.strip()
-    half = _LONGEST_QUOTE // 2
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:half]}\n…\n{text[-half:]}"
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}\n…\n{text[-half:]}"
 
 
 def with_text_at_end(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

@@ -34,7 +34,7 @@ from autorubric.llm._litellm_clients import close_idle, close_with_loop
 from autorubric.llm._names import OPENAI_COMPATIBLE, is_openai_itself, prefix_of, wire_name
 from autorubric.llm._secrets import Mask
 from autorubric.llm._transport import Message, ModelReply, ModelRequest
-from autorubric.llm._wire import reply_of, response_format
+from autorubric.llm._wire import reply_of, response_format, token_limit
 from autorubric.values import Json
 
 _STOLEN_VERSIONS: Final = ("1.82.7", "1.82.8")
@@ -65,6 +65,8 @@ class LiteLLMTransport:
         self._refused_params: set[str] = set()
         self._fixed: dict[str, Any] | None = None
         self._supported: frozenset[str] | None = None
+        # Reasoning would count into a limit on the reply's tokens.
+        self._reasons = True
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """The provider's reply to one request.
@@ -121,6 +123,7 @@ class LiteLLMTransport:
         config = self._config
         name, provider = self._name_and_provider(litellm)
         self._supported = _supported_params(litellm, name)
+        self._reasons = bool(litellm.supports_reasoning(model=name))
         key = config.api_key.get_secret_value() if config.api_key else None
         is_foreign = config.api_base is not None and not is_openai_itself(config.api_base)
         if key is None and is_foreign and provider in _TAKES_OPENAI_KEY:
@@ -168,6 +171,8 @@ class LiteLLMTransport:
         params = {name: value for name, value in request.params.items() if name not in unsupported}
         arguments = {**params, **fixed, "messages": self._messages(request)}
         if request.schema is not None:
+            if request.schema.max_chars is not None and self._takes("max_tokens") and not self._reasons:
+                arguments.setdefault("max_tokens", token_limit(request.schema.max_chars))
             arguments["response_format"] = response_format(request.schema)
         return arguments, tuple(sorted(unsupported))
 

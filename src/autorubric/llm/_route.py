@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 
-from autorubric.errors import SchemaRefusedError
+from autorubric.errors import ContextLengthError, RequestRefusedError, SchemaRefusedError
 from autorubric.llm._budget import Spend
 from autorubric.llm._cache import ReplyCache, cache_key
 from autorubric.llm._config import LLMConfig
 from autorubric.llm._exchange import Question, with_text_at_end
 from autorubric.llm._limit import Limit
-from autorubric.llm._names import provider_of, speaks_openai
+from autorubric.llm._names import is_openai_itself, provider_of, speaks_openai
 from autorubric.llm._openai import OpenAITransport
 from autorubric.llm._prices import Priced, Pricing, own_price, pricing_of
 from autorubric.llm._retry import Retry, RetryPolicy
 from autorubric.llm._transport import ModelReply, ModelRequest, Transport
+from autorubric.llm._wire import bounded_schema, has_lengths
 from autorubric.rate_limit import Limits
+
+_NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
+"""Where a refusal names the limit on the reply, the request is sent again without it."""
 
 _DEFAULT_PARALLEL = 512
 """Requests in flight to one provider where the config sets no bound: below the usual bound on open files."""
@@ -75,6 +81,10 @@ class Route:
         }
         self._transport = _composed(config, transport or provider_transport(config))
         self._takes_schema = True
+        is_openai = config.api_base is not None and is_openai_itself(config.api_base)
+        self._takes_lengths = transport is not None or (is_direct(config) and not is_openai)
+        # OpenAI's own address has models that reason, and counts that into the limit.
+        self._limits_tokens = not config.bounds_replies and not is_openai
 
     def request(self, question: Question[Any]) -> ModelRequest:
         """The request that the question is to this model."""
@@ -87,10 +97,16 @@ class Route:
 
     def as_sent(self, request: ModelRequest) -> ModelRequest:
         """The request as the provider can take it: the schema goes into the prompt where it was refused."""
-        if request.schema is None or self._takes_schema:
+        if request.schema is None:
             return request
-        schema = json.dumps(dict(request.schema.schema), ensure_ascii=False)
-        text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{schema}"
+        if self._takes_schema:
+            bound = self.config.max_reason_chars
+            schema = bounded_schema(request.schema, bound, enforced=self._takes_lengths)
+            if not self._limits_tokens and schema.max_chars is not None:
+                schema = replace(schema, max_chars=None)
+            return request._replace(schema=schema)
+        written = json.dumps(dict(request.schema.schema), ensure_ascii=False)
+        text = f"Reply with one JSON object and nothing else. It must follow this JSON schema:\n{written}"
         return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
 
     async def send(self, request: ModelRequest) -> ModelReply:
@@ -99,14 +115,46 @@ class Route:
         Raises:
             ProviderError: No reply came.
         """
-        try:
-            reply = await self._transport.send(self.as_sent(request))
-        except SchemaRefusedError:
-            self._takes_schema = False
-            reply = await self._transport.send(self.as_sent(request))
+        while True:
+            sent = self.as_sent(request)
+            try:
+                reply = await self._transport.send(sent)
+                break
+            except RequestRefusedError as error:
+                request = self._without_refused(request, sent, error)
         if request.schema is not None and not self._takes_schema:
             reply = reply._replace(dropped_params=(*reply.dropped_params, "response_format"))
         return reply
+
+    def note_cut_off(self, reply: ModelReply) -> None:
+        """Stops limiting tokens where a cut-off reply shows that the model reasons before it replies."""
+        if reply.reasoning or "{" not in reply.text:
+            self._limits_tokens = False
+
+    def _without_refused(
+        self, request: ModelRequest, sent: ModelRequest, error: RequestRefusedError
+    ) -> ModelRequest:
+        """The request to send instead of a refused one, less what the provider may not take.
+
+        Raises:
+            RequestRefusedError: The error itself, where there is nothing to leave out.
+        """
+        if sent.schema is None:
+            raise error
+        if isinstance(error, SchemaRefusedError):
+            if has_lengths(sent.schema):
+                self._takes_lengths = False
+            else:
+                self._takes_schema = False
+            return request
+        if request.schema is None or sent.schema.max_chars is None:
+            raise error
+        if not _NAMES_REPLY.search(str(error)):
+            raise error
+        if not isinstance(error, ContextLengthError):
+            self._limits_tokens = False
+        # Servers count the tokens of the reply into the context.
+        return request._replace(schema=replace(request.schema, max_chars=None))
 
     async def aclose(self) -> None:
         """Releases connections and the cache's file; sending afterwards opens them again."""

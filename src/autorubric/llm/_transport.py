@@ -35,11 +35,14 @@ class ReplySchema:
         name: Name that providers ask for; letters, digits, `_` and `-`.
         schema: The JSON schema.
         strict: Whether the provider may enforce it by constrained decoding.
+        max_chars: Most characters of a reply that follows it, which bounds the tokens asked for; None where
+            there is no bound.
     """
 
     name: str
     schema: Mapping[str, Json]
     strict: bool = True
+    max_chars: int | None = None
 
 
 class ModelRequest(NamedTuple):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_json
 
+from autorubric.criteria import REASON_LENGTH
 from autorubric.llm._names import wire_name
 from autorubric.llm._transport import Message, ModelReply, ModelRequest, ReplySchema
 from autorubric.values import Json, TokenUsage
 
 _OWN_KEYS: Final = frozenset({"model", "messages", "response_format"})
 _MOST_WRITTEN: Final = 256
+_SPARE_TOKENS: Final = 256
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -34,6 +37,7 @@ class _Written(NamedTuple):
 
 
 _WRITTEN: Final[dict[tuple[int, str, bool], _Written]] = {}
+_BOUNDED: Final[dict[tuple[int, int | None, bool], tuple[Mapping[str, Json], Mapping[str, Json]]]] = {}
 
 
 def response_format(schema: ReplySchema) -> dict[str, Json]:
@@ -50,6 +54,8 @@ def plain_messages(request: ModelRequest) -> list[dict[str, Json]]:
 def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
     """The request's body as it goes over the wire; what requests share is serialised once."""
     rest = {**request.params, **secret_params}
+    if request.schema is not None and request.schema.max_chars is not None:
+        rest.setdefault("max_tokens", token_limit(request.schema.max_chars))
     if "extra_body" in rest and isinstance(extra := rest.pop("extra_body"), Mapping):
         rest |= extra
     if not rest:
@@ -111,6 +117,48 @@ def _written_once(schema: ReplySchema) -> _Written:
             length=len(_written(dict(schema.schema)).decode("utf-8")),
         )
     return kept
+
+
+def token_limit(max_chars: int) -> int:
+    """Tokens that a reply of so many characters may take: at most one for each, and some for escapes."""
+    return max_chars + _SPARE_TOKENS
+
+
+def has_lengths(schema: ReplySchema) -> bool:
+    """Whether the schema bounds the length of a text."""
+    return b'"maxLength"' in _written_once(schema).format
+
+
+def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) -> ReplySchema:
+    """The schema with another bound on the length of its texts.
+
+    Args:
+        schema: The schema, its texts bounded by `REASON_LENGTH` characters or not at all.
+        longest: Most characters of a text; None for no bound.
+        enforced: Whether the bound is in the schema; else it bounds the tokens of the reply alone.
+    """
+    if (longest == REASON_LENGTH and enforced) or not has_lengths(schema):
+        return schema
+    key = (id(schema.schema), longest, enforced)
+    kept = _BOUNDED.get(key)
+    if kept is None:
+        if len(_BOUNDED) >= _MOST_WRITTEN:
+            _BOUNDED.clear()
+        kept = _BOUNDED[key] = (schema.schema, _with_lengths(schema.schema, longest if enforced else None))
+    most = schema.max_chars
+    if most is not None:
+        most = None if longest is None else max(most, most * longest // REASON_LENGTH)
+    return replace(schema, schema=kept[1], max_chars=most)
+
+
+def _with_lengths(schema: Json, longest: int | None) -> Json:
+    if isinstance(schema, Mapping):
+        kept = {name: _with_lengths(inner, longest) for name, inner in schema.items()}
+        if kept.get("maxLength") == REASON_LENGTH:
+            del kept["maxLength"]
+            kept |= {} if longest is None else {"maxLength": longest}
+        return kept
+    return [_with_lengths(inner, longest) for inner in schema] if isinstance(schema, list) else schema
 
 
 def error_in(envelope: Json) -> tuple[int | None, str] | None:

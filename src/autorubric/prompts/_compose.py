@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from autorubric._kept import Kept
-from autorubric.criteria import AS_DECLARED, BaseCriterion, Shown, object_schema
+from autorubric.criteria import AS_DECLARED, BaseCriterion, Shown, longest_reply, object_schema
 from autorubric.llm import Message, ReplySchema
 from autorubric.prompts._delimit import delimit, neutralise
 from autorubric.prompts._shared import Material, shared_of
@@ -22,6 +22,9 @@ from autorubric.prompts._texts import (
     SYSTEM_PROMPT,
 )
 from autorubric.values import Json
+
+_AROUND: Final = 40
+"""Characters of a batched reply for each criterion: its id, and what encloses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +89,10 @@ def _block(criterion: BaseCriterion, shown: Shown, examples: Sequence[str] = ())
 
 
 def _schema(criterion: BaseCriterion) -> ReplySchema:
-    return ReplySchema(name="evaluation", schema=criterion.wire_schema, strict=criterion.strict)
+    schema = criterion.wire_schema
+    return ReplySchema(
+        name="evaluation", schema=schema, strict=criterion.strict, max_chars=longest_reply(schema)
+    )
 
 
 _DECLARED: Final = Kept[BaseCriterion, tuple[str, ReplySchema]](
@@ -118,7 +124,14 @@ def compose_batch(
         )
     block = "\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"])
     strict = all(question.criterion.strict for _, question in questions)
-    schema = ReplySchema(name="evaluations", schema=_batch_schema(questions), strict=strict)
+    lengths = [longest_reply(question.criterion.wire_schema) for _, question in questions]
+    longest = [_AROUND + length for length in lengths if length is not None]
+    schema = ReplySchema(
+        name="evaluations",
+        schema=_batch_schema(questions),
+        strict=strict,
+        max_chars=sum(longest) if len(longest) == len(lengths) else None,
+    )
     return _prompt(shared.prefix, block, schema, system_prompt)
 
 

@@ -1,0 +1,209 @@
+"""What a reply may be: labels as an enum, bounded reasons, a limit on tokens, and cut-off replies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from autorubric import (
+    Criterion,
+    CriterionGrader,
+    CriterionOption,
+    EnsembleEvaluationReport,
+    LLMConfig,
+    NarrativeCriterion,
+    Rubric,
+    Submission,
+)
+from autorubric.values import Json
+from tests.servers.fixtures import OpenAIServer
+
+LABELS = ("poor", "fair", "good")
+TONE = Criterion(
+    name="tone",
+    requirement="The tone is friendly.",
+    options=[CriterionOption(label=label, value=value / 2) for value, label in enumerate(LABELS)],
+)
+CLEAR = TONE.model_copy(update={"name": "clear", "requirement": "The text is clear."})
+POLITE = Criterion(name="polite", requirement="The text is polite.")
+MET = {"reason": "It is.", "verdict": "MET"}
+
+Grade = Callable[..., EnsembleEvaluationReport]
+
+
+@pytest.fixture(params=["openai_compatible", "litellm"])
+def grade(request: pytest.FixtureRequest, openai_server: OpenAIServer) -> Grade:
+    """Grades a text with the server's model over one of the transports."""
+
+    def run(rubric: Rubric, **settings: Any) -> EnsembleEvaluationReport:
+        given = {"api_base": openai_server.api_base, "transport": request.param, "api_key": "k"}
+        config = LLMConfig(**{"model": "openai/judge-1", "retry_min_wait": 0.0, **given, **settings})
+        return rubric.grade_sync("Thank you.", CriterionGrader(llm_config=config))
+
+    return run
+
+
+@pytest.fixture
+def direct(openai_server: OpenAIServer) -> Grade:
+    """Grades a text with the server's model over the direct transport."""
+
+    def run(rubric: Rubric, **settings: Any) -> EnsembleEvaluationReport:
+        config = LLMConfig(model="judge-1", api_base=openai_server.api_base, retry_min_wait=0.0, **settings)
+        return rubric.grade_sync("Thank you.", CriterionGrader(llm_config=config))
+
+    return run
+
+
+def schemas(server: OpenAIServer) -> list[Mapping[str, Any]]:
+    """The schema of the reply that each request asked for."""
+    return [one["body"]["response_format"]["json_schema"]["schema"] for one in server.log()]
+
+
+def test_labels_are_an_enum_in_their_declared_order(grade: Grade, openai_server: OpenAIServer) -> None:
+    """The prompt shuffles the options; the schema names them as declared, and is shared by equal scales."""
+    openai_server.script({"do": "answer", "payload": {"reason": "r", "label": "fair"}}, repeat="last")
+    for _ in range(3):
+        grade(Rubric([TONE, CLEAR]))
+    label = {"type": "string", "enum": list(LABELS)}
+    assert [schema["properties"]["label"] for schema in schemas(openai_server)] == [label] * 6
+    assert len({str(schema) for schema in schemas(openai_server)}) == 1
+
+
+def test_the_order_shown_does_not_change_the_schema() -> None:
+    """A shuffled criterion shows its options in another order and asks for the same reply."""
+    orders = {TONE.show(Submission(text="t"), random.Random(seed)).order for seed in range(20)}
+    assert len(orders) > 1
+    assert TONE.wire_schema["properties"]["label"]["enum"] == list(LABELS)
+    assert TONE.wire_schema is CLEAR.wire_schema
+
+
+def test_reasons_have_a_longest_length(direct: Grade, openai_server: OpenAIServer) -> None:
+    """600 characters by default, as many as the config says, or any number."""
+    openai_server.script({"do": "answer", "payload": MET}, repeat="last")
+    for settings in ({}, {"max_reason_chars": 90}, {"max_reason_chars": None}):
+        direct(Rubric([POLITE]), **settings)
+    reasons = [schema["properties"]["reason"] for schema in schemas(openai_server)]
+    assert [reason.get("maxLength") for reason in reasons] == [600, 90, None]
+
+
+def test_a_hosted_provider_gets_no_length_that_it_would_refuse(openai_server: OpenAIServer) -> None:
+    """Over litellm, whose providers refuse `maxLength`, the schema goes without it."""
+    openai_server.script({"do": "answer", "payload": MET}, repeat="last")
+    config = LLMConfig(
+        model="openai/judge-1", api_base=openai_server.api_base, transport="litellm", api_key="k"
+    )
+    Rubric([POLITE]).grade_sync("Thank you.", CriterionGrader(llm_config=config))
+    assert "maxLength" not in str(schemas(openai_server))
+
+
+def test_a_text_that_is_the_answer_has_no_longest_length() -> None:
+    """A narrative is as long as it has to be."""
+    assert "maxLength" not in str(NarrativeCriterion(name="n").wire_schema)
+
+
+def test_tokens_are_limited_by_the_schema(direct: Grade, openai_server: OpenAIServer) -> None:
+    """Without a limit of the caller's the schema gives one; a longer reason has a higher one."""
+    openai_server.script({"do": "answer", "payload": MET}, repeat="last")
+    for settings in ({}, {"max_reason_chars": 2000}, {"max_tokens": 50}, {"max_reason_chars": None}):
+        direct(Rubric([POLITE]), **settings)
+    limits = [one["body"].get("max_tokens") for one in openai_server.log()]
+    assert limits[0] is not None and 600 < limits[0] < 1200
+    assert limits[1] is not None and limits[1] > limits[0] + 1000
+    assert limits[2:] == [50, None]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"thinking": "medium"},
+        {"extra_params": {"max_completion_tokens": 70}},
+        {"extra_params": {"chat_template_kwargs": {"enable_thinking": True}}},
+    ],
+)
+def test_a_model_that_may_reason_is_not_limited(
+    direct: Grade, openai_server: OpenAIServer, settings: Any
+) -> None:
+    """Reasoning counts into the limit, and would be cut off."""
+    openai_server.script({"do": "answer", "payload": MET}, repeat="last")
+    direct(Rubric([POLITE]), **settings)
+    assert all("max_tokens" not in one["body"] for one in openai_server.log())
+
+
+@pytest.mark.parametrize(("model", "limited"), [("openai/gpt-4.1-mini", True), ("openai/o3-mini", False)])
+def test_litellm_limits_the_models_that_do_not_reason(
+    openai_server: OpenAIServer, model: str, limited: bool
+) -> None:
+    """Which models reason is what litellm knows of them."""
+    openai_server.script({"do": "answer", "payload": MET}, repeat="last")
+    config = LLMConfig(model=model, api_base=openai_server.api_base, transport="litellm", api_key="k")
+    Rubric([POLITE]).grade_sync("Thank you.", CriterionGrader(llm_config=config))
+    assert [any("max" in name for name in one["body"]) for one in openai_server.log()] == [limited]
+
+
+def test_a_batched_request_has_room_for_every_criterion(openai_server: OpenAIServer) -> None:
+    """One reply for all criteria may be as long as their replies together."""
+    limits = []
+    for count in (1, 4):
+        openai_server.reset()
+        rubric = Rubric([POLITE.model_copy(update={"name": f"c{at}"}) for at in range(count)])
+        config = LLMConfig(model="judge-1", api_base=openai_server.api_base)
+        rubric.grade_sync("Thanks.", CriterionGrader(llm_config=config, llm_calls="per_item"))
+        limits.append(openai_server.log()[0]["body"]["max_tokens"])
+    assert limits[1] > limits[0] + 3 * 600
+
+
+@pytest.mark.parametrize("finish_reason", ["length", "stop"])
+def test_a_cut_off_reply_is_asked_for_again_and_shorter(
+    grade: Grade, openai_server: OpenAIServer, finish_reason: str
+) -> None:
+    """The second request demands brevity, quotes little of the first reply, and has no derived limit."""
+    long = '{"reason": "' + "and so on " * 300
+    openai_server.script(
+        {"do": "answer", "content": long, "finish_reason": finish_reason}, {"do": "answer", "payload": MET}
+    )
+    report = grade(Rubric([POLITE]))
+    _, second = (one["body"] for one in openai_server.log())
+    assert (report.score, report.verdicts.lost, report.verdicts.assumed) == (1.0, 0, 0)
+    assert "one or two short sentences" in second["messages"][-1]["content"]
+    assert len(second["messages"][-2]["content"]) < 500
+    assert "max_tokens" not in second
+
+
+def test_a_model_that_turns_out_to_reason_is_not_limited_again(
+    direct: Grade, openai_server: OpenAIServer
+) -> None:
+    """A reply that is cut off before any JSON spent its tokens on reasoning."""
+    openai_server.script(
+        {"do": "answer", "content": "<think>Let me see", "finish_reason": "length"},
+        {"do": "answer", "payload": MET},
+        repeat="last",
+    )
+    two = Rubric([POLITE, POLITE.model_copy(update={"name": "kind"})])
+    report = direct(two, max_parallel_requests=1)
+    assert report.score == 1.0
+    assert ["max_tokens" in one["body"] for one in openai_server.log()][-1] is False
+
+
+@pytest.mark.parametrize(
+    ("message", "left_out"),
+    [
+        ("Invalid schema for response_format: 'maxLength' is not permitted.", '"maxLength"'),
+        ("max_tokens is not supported with this model.", '"max_tokens"'),
+        ("maximum context length is 900 tokens; you asked for 400 in the completion", '"max_tokens"'),
+    ],
+)
+def test_what_a_server_refuses_is_left_out(
+    direct: Grade, openai_server: OpenAIServer, message: str, left_out: str
+) -> None:
+    """A server that takes no lengths, or no limit, is asked again without; the verdict is not lost."""
+    openai_server.script(
+        {"do": "status", "status": 400, "message": message}, {"do": "answer", "payload": MET}
+    )
+    report = direct(Rubric([POLITE]))
+    bodies: list[Json] = [str(one["body"]).replace("'", '"') for one in openai_server.log()]
+    assert report.score == 1.0
+    assert [left_out in body for body in bodies] == [True, False]
+    assert "response_format" in bodies[1]
