@@ -219,7 +219,7 @@ def test_a_provider_without_structured_output_gets_no_schema() -> None:
 def test_a_missing_key_is_no_broken_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that is nowhere is told as such, at once, and without a traceback in the message."""
     monkeypatch.delenv("CLOUDFLARE_API_KEY", raising=False)
-    with pytest.raises(AuthenticationError, match="check api_key") as caught:
+    with pytest.raises(AuthenticationError, match="set CLOUDFLARE_API_KEY") as caught:
         send(LLMConfig(model="cloudflare/some-model"))
     assert "Traceback" not in str(caught.value)
 

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, NoReturn
 
 from autorubric.errors import (
+    AuthenticationError,
     MissingDependencyError,
     ModelNotFoundError,
     ProviderConnectionError,
@@ -29,8 +30,16 @@ from autorubric.llm._faults import (
     refusal_of,
     retry_after_of,
     says_key_is_wrong,
+    unreachable,
 )
 from autorubric.llm._litellm_clients import close_idle, close_with_loop
+from autorubric.llm._litellm_keys import (
+    key_advice,
+    missing_variables,
+    never_connected,
+    says_key_is_missing,
+    was_sent,
+)
 from autorubric.llm._names import OPENAI_COMPATIBLE, is_openai_itself, prefix_of, wire_name
 from autorubric.llm._secrets import Mask
 from autorubric.llm._transport import Message, ModelReply, ModelRequest
@@ -67,6 +76,7 @@ class LiteLLMTransport:
         self._supported: frozenset[str] | None = None
         # Reasoning would count into a limit on the reply's tokens.
         self._reasons = True
+        self._provider = ""
 
     async def send(self, request: ModelRequest) -> ModelReply:
         """The provider's reply to one request.
@@ -126,6 +136,9 @@ class LiteLLMTransport:
         self._reasons = bool(litellm.supports_reasoning(model=name))
         key = config.api_key.get_secret_value() if config.api_key else None
         is_foreign = config.api_base is not None and not is_openai_itself(config.api_base)
+        self._provider = provider
+        if key is None and config.api_base is None and not (config.secret_params() or config.headers()):
+            self._demand_key(litellm, name)
         if key is None and is_foreign and provider in _TAKES_OPENAI_KEY:
             # Else litellm sends OPENAI_API_KEY to whoever is behind the address.
             key = "none"
@@ -139,6 +152,11 @@ class LiteLLMTransport:
             **{argument: value for argument, value in given.items() if value is not None},
             **config.secret_params(),
         }
+
+    def _demand_key(self, litellm: Any, name: str) -> None:
+        """Refuses to send where a key is known to be missing, since the answer may be long in coming."""
+        if missing_variables(litellm, name, self._provider):
+            self._fail(AuthenticationError, key_advice(litellm, name, self._provider))
 
     def _name_and_provider(self, litellm: Any) -> tuple[str, str]:
         model, base = self._config.model, self._config.api_base
@@ -209,6 +227,11 @@ class LiteLLMTransport:
     def _refuse(self, litellm: Any, request: ModelRequest, error: Exception) -> ModelReply:
         text = str(error).partition(_TRACEBACK)[0]
         is_connection = isinstance(error, litellm.APIConnectionError)
+        if never_connected(error):
+            raise unreachable(self._config.model, f"cannot connect to the provider: {text}", self._mask)
+        if self._config.api_key is None and not _headers_of(error) and says_key_is_missing(text):
+            name = (self._fixed or {}).get("model", self._config.model)
+            self._fail(AuthenticationError, key_advice(litellm, name, self._provider))
         is_filter = isinstance(error, litellm.ContentPolicyViolationError)
         failure = Failure(
             model=request.model,
@@ -223,6 +246,8 @@ class LiteLLMTransport:
         if isinstance(error, litellm.Timeout):
             self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s: {text}")
         if (is_connection and failure.status != 401) or "Connection error" in text:
+            if not was_sent(error):
+                raise unreachable(self._config.model, f"the request could not be sent: {text}", self._mask)
             self._fail(ProviderConnectionError, f"no connection, or it broke: {text}")
         if failure.status == 0:
             self._fail(RequestRefusedError, f"{type(error).__name__}: {text}")

@@ -1,0 +1,127 @@
+"""What litellm's providers need before anything is sent, and what its errors say of keys and connections."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_OTHER_WAYS: Final = frozenset(
+    {
+        *("azure", "azure_text", "bedrock", "sagemaker", "vertex_ai", "ollama", "ollama_chat", "datarobot"),
+        *("github_copilot", "chatgpt"),
+    }
+)
+"""Providers that are also reached without the variables that litellm names: by roles, sign-in or locally."""
+_UNLISTED: Final = {
+    "clarifai": "CLARIFAI_API_KEY",
+    "cohere_chat": "COHERE_API_KEY",
+    "cometapi": "COMETAPI_KEY",
+    "compactifai": "COMPACTIFAI_API_KEY",
+    "minimax": "MINIMAX_API_KEY",
+    "predibase": "PREDIBASE_API_KEY",
+}
+"""Variables of providers that litellm asks without a key, and names no variable of."""
+_AWS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "anthropic_text": ("ANTHROPIC_API_KEY",),
+    "bedrock_mantle": _AWS,
+    "custom_openai": ("OPENAI_API_KEY",),
+    "sagemaker_chat": _AWS,
+    "sagemaker_nova": _AWS,
+    "text-completion-openai": ("OPENAI_API_KEY",),
+    "watsonx_text": ("WATSONX_API_KEY",),
+}
+"""Variables of providers that share those of another one."""
+_PREFIXES: Final = {"cohere": "CO_", "cohere_chat": "CO_", "huggingface": "HF_", "openrouter": "OR_"}
+"""Further beginnings of the variables that litellm reads for a provider."""
+_SECRET: Final = re.compile(r"(?:KEY|TOKEN|JWT)$")
+_NO_KEY: Final = re.compile(
+    r"missing credentials|no credentials found|unable to locate credentials|no usable .{0,20}credentials|"
+    r"(?:missing|not set|is not set|required|no)\b.{0,40}\b(?:api[ _]?key|jwt key|api token|token)\b|"
+    r"\b(?:api[ _]?key|token)\b.{0,40}\b(?:missing|not set|required|must be|not found|not provided)|"
+    r"api key are not set|missing \w+ tenant id",
+    re.IGNORECASE,
+)
+_NOT_CONNECTED: Final = frozenset(
+    {
+        *("ConnectError", "ConnectTimeout", "ClientConnectorError", "ClientConnectorDNSError"),
+        *("ConnectionRefusedError", "gaierror", "EndpointConnectionError"),
+    }
+)
+_CLIENTS: Final = frozenset({"aiohttp", "anthropic", "botocore", "h11", "httpcore", "httpx", "openai"})
+_NO_CONNECTION: Final = re.compile(
+    r"cannot connect to host|connection refused|name resolution|name or service not known|"
+    r"nodename nor servname|all connection attempts failed",
+    re.IGNORECASE,
+)
+
+
+def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
+    """Return the environment variables whose key the provider needs; empty where none is known to be missing.
+
+    Asks nobody. A key that litellm has otherwise, as from a secret manager, is not missing, nor one in a
+    variable that is named after the provider in another way.
+
+    Args:
+        litellm: The litellm module.
+        model: The model's name for litellm, with the provider's prefix.
+        provider: The provider's name.
+    """
+    if provider in _OTHER_WAYS or litellm.secret_manager_client is not None or litellm.api_key:
+        return ()
+    stem = re.sub(r"_ai$|_chat$", "", provider).replace("-", "_").upper()
+    prefixes = (stem, stem.replace("_", ""), _PREFIXES.get(provider, stem))
+    if any(name.startswith(prefixes) and _SECRET.search(name) and os.environ[name] for name in os.environ):
+        return ()
+    return tuple(name for name in _named(litellm, model, provider) if _SECRET.search(name))
+
+
+def key_advice(litellm: Any, model: str, provider: str) -> str:
+    """Return what to do where a key is missing: which environment variable to set."""
+    names = _ALIASES.get(provider, ()) or _named(litellm, model, provider)
+    secret = [name for name in names if _SECRET.search(name) or name.startswith("AWS_")]
+    shown = secret or names or (f"{re.sub(r'[^A-Z0-9]', '_', provider.upper())}_API_KEY",)
+    both = " and " if shown[0].startswith("AWS_") else " or "
+    return f"no key for {provider}; set {both.join(shown)} in the environment, or api_key in the LLMConfig"
+
+
+def says_key_is_missing(text: str) -> bool:
+    """Whether litellm, before it sends anything, says that it has no key."""
+    return _NO_KEY.search(text) is not None
+
+
+def never_connected(error: BaseException) -> bool:
+    """Whether the error, or one that led to it, is about a connection that could not be made."""
+    chain = list(_chain(error))
+    return any(type(one).__name__ in _NOT_CONNECTED for one in chain) or any(
+        _NO_CONNECTION.search(str(one)) for one in chain
+    )
+
+
+def was_sent(error: BaseException) -> bool:
+    """Whether a client that speaks to the network led to the error, and not litellm's own preparation."""
+    return any(
+        isinstance(one, OSError | EOFError) or type(one).__module__.partition(".")[0] in _CLIENTS
+        for one in _chain(error)
+    )
+
+
+def _named(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
+    """The variables that litellm, or the table here, names for a provider; empty where neither does."""
+    if provider in _UNLISTED:
+        return (_UNLISTED[provider],)
+    if provider in ("github_copilot", "chatgpt"):
+        # litellm signs in over the network to answer.
+        return ()
+    return tuple(litellm.validate_environment(model=model)["missing_keys"])
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or following.__context__
