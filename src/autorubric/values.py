@@ -105,6 +105,28 @@ class VerdictCounts:
         """Share of the verdicts that were lost or assumed, on [0, 1]; None where none was asked for."""
         return (self.lost + self.assumed) / self.asked if self.asked else None
 
+    def exceeds(self, max_lost: float) -> bool:
+        """Whether a larger share than `max_lost`, on [0, 1], was lost or assumed."""
+        return (self.missing_share or 0.0) > max_lost
+
+    @classmethod
+    def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
+        """The sum of counts, each cause that of the first that has one."""
+        every = list(counts)
+        numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
+        return cls(
+            **numbers,
+            lost_cause=next((one.lost_cause for one in every if one.lost_cause), None),
+            assumed_cause=next((one.assumed_cause for one in every if one.assumed_cause), None),
+        )
+
+    def __str__(self) -> str:
+        """The counts in a line, as `300 asked for: 245 answered, 5 abstained, 50 lost, 0 assumed`."""
+        return (
+            f"{self.asked:,} asked for: {self.answered:,} answered, {self.abstained:,} abstained, "
+            f"{self.lost:,} lost, {self.assumed:,} assumed"
+        )
+
     def __add__(self, other: VerdictCounts) -> VerdictCounts:
         if not isinstance(other, VerdictCounts):
             return NotImplemented

@@ -13,6 +13,7 @@ from tests.servers.fixtures import OpenAIServer
 
 RUN_KEYS = {
     *("experiment_name", "experiment_dir", "total_items", "successful_items", "failed_items"),
+    *("partly_scored_items", "verdicts"),
     *("mean_score", "tokens", "cost", "calls_saved", "stopped", "seconds", "notices", "items"),
 }
 
@@ -38,7 +39,7 @@ def test_recorded_votes_go_round(cli: Cli, dataset: str, votes: str) -> None:
     assert done.json["mean_score"] == pytest.approx(0.5)
     measured = cli("metrics", done.json["experiment_dir"], "--json")
     assert measured.code == 0
-    assert set(measured.json) == {"run", "metrics"}
+    assert set(measured.json) == {"run", "verdicts", "metrics"}
     assert measured.json["metrics"]["criterion_accuracy"] == 1.0
     assert measured.json["metrics"]["mean_kappa"] == 1.0
 

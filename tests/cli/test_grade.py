@@ -17,7 +17,7 @@ CRITERION_KEYS = {
 VOTE_KEYS = {"judge", "sample", "status", "answer", "value", "reason", "confidence", "error"}
 REPORT_KEYS = {
     *("score", "raw_score", "error", "node_scores", "judge_scores", "mean_agreement"),
-    *("cannot_assess_count", "tokens", "cost", "criteria"),
+    *("cannot_assess_count", "verdicts", "tokens", "cost", "criteria"),
 }
 
 

@@ -45,10 +45,11 @@ class OpenAIServer:
         model: str | None = None,
         contains: str | None = None,
         repeat: str = "once",
+        anywhere: bool = False,
     ) -> None:
         """Makes the next requests do `then`, in order: steps, or names of those that need nothing else."""
         steps = [{"do": step} if isinstance(step, str) else step for step in then]
-        rule = {"model": model, "contains": contains, "then": steps, "repeat": repeat}
+        rule = {"model": model, "contains": contains, "then": steps, "repeat": repeat, "anywhere": anywhere}
         self._call("/__script", {"rules": [rule]})
 
     def log(self) -> list[dict[str, Any]]:

@@ -6,10 +6,10 @@ things:
     {"rules": [{"model": "m1", "contains": "needle", "then": [{"do": "status", "status": 429}]}]}
 
 A rule takes the requests whose model is `model` (after the prefix; any if left out) and whose last message
-holds `contains` (any if left out). Its `then` are done one after the other, one a request; afterwards the
-rule is used up (`"repeat": "once"`, the default), stays at its last (`last`), or begins anew (`cycle`). The
-newest rule that takes a request wins. What can be done is listed in `ACTIONS`. `GET /__log` gives the
-requests seen, `POST /__reset` forgets all.
+holds `contains` (any if left out), or with `"anywhere": true` any message does. Its `then` are done one after
+the other, one a request; afterwards the rule is used up (`"repeat": "once"`, the default), stays at its last
+(`last`), or begins anew (`cycle`). The newest rule that takes a request wins. What can be done is listed in
+`ACTIONS`. `GET /__log` gives the requests seen, `POST /__reset` forgets all.
 
 `POST /__trouble` makes the requests that no rule takes fail by a seed, or be turned away over a limit (the
 fields of `Trouble`); `GET /__trouble` tells what became of each: seconds, outcome, digest of the body. While
@@ -50,13 +50,16 @@ class Rule:
     contains: str | None
     then: list[dict[str, Any]]
     repeat: str = "once"
+    anywhere: bool = False
     used: int = 0
 
     def next_step(self, body: dict[str, Any]) -> dict[str, Any] | None:
         """What the request does; None where the rule does not take it."""
         if self.model is not None and self.model != body["model"]:
             return None
-        if self.contains is not None and self.contains not in str(body["messages"][-1]["content"]):
+        messages = body["messages"] if self.anywhere else body["messages"][-1:]
+        texts = "\n".join(str(message["content"]) for message in messages)
+        if self.contains is not None and self.contains not in texts:
             return None
         position = self.used
         if position >= len(self.then):
@@ -284,7 +287,13 @@ async def script(request: web.Request) -> web.Response:
     if unknown:
         return web.json_response({"error": f"unknown {unknown}; known: {sorted(ACTIONS)}"}, status=400)
     request.app[STATE].rules += [
-        Rule(rule.get("model"), rule.get("contains"), rule["then"], rule.get("repeat", "once"))
+        Rule(
+            rule.get("model"),
+            rule.get("contains"),
+            rule["then"],
+            rule.get("repeat", "once"),
+            rule.get("anywhere", False),
+        )
         for rule in rules
     ]
     return web.json_response({})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +38,26 @@ CacheDir = Annotated[
         "--cache-dir",
         metavar="DIR",
         help="Keep models' replies in this folder and answer equal requests from it.",
+        show_default=False,
+    ),
+]
+
+
+class OnFailure(StrEnum):
+    """How a reply counts that could not be read."""
+
+    conservative = "conservative"
+    exclude = "exclude"
+    raise_ = "raise"
+
+
+HowFailuresCount = Annotated[
+    OnFailure,
+    typer.Option(
+        "--on-failure",
+        metavar="HOW",
+        help="How an unreadable reply counts: conservative, as UNMET (MET for a penalty); exclude, not at "
+        "all; or raise, which leaves the item without a score.  [default: conservative]",
         show_default=False,
     ),
 ]

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from enum import IntEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TextIO
 
 import typer
 
 from autorubric._blocks import printable
 from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError, RunWriteError
+
+if TYPE_CHECKING:
+    from autorubric.values import VerdictCounts
 
 P = ParamSpec("P")
 
@@ -55,6 +58,22 @@ MeanFailUnder = Annotated[
     ),
 ]
 
+MAX_LOST = 0.05
+"""Share of the verdicts behind a figure that may be lost or assumed, unless `--max-lost` says otherwise."""
+
+MaxLost = Annotated[
+    float | None,
+    typer.Option(
+        "--max-lost",
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Exit with 3 if more than this share of the verdicts behind the figures was lost or assumed.  "
+        f"[default: {MAX_LOST} where a gate is set]",
+        show_default=False,
+    ),
+]
+
 _FLAGS = {"experiment_name": "--name", "on_mismatch": "--on-mismatch"}
 
 
@@ -65,7 +84,7 @@ class Exit(IntEnum):
         DONE: Done as asked.
         BELOW: Done, and the score is below `--fail-under`.
         USAGE: The command line or a file is faulty; nothing was judged.
-        UNJUDGED: Something that was to be judged could not be.
+        UNJUDGED: Something could not be judged, or more verdicts were lost or assumed than `--max-lost`.
         STOPPED: Stopped by the user.
         CUT: Whoever read stdout closed it, as `head` does; the code that shells give for it.
     """
@@ -78,17 +97,48 @@ class Exit(IntEnum):
     CUT = 141
 
 
-def exit_code(score: float | None, fail_under: float | None, *, unjudged: int = 0) -> Exit:
-    """The exit code that a score comes to.
+def exit_code(
+    score: float | None,
+    fail_under: float | None,
+    *,
+    unjudged: int = 0,
+    verdicts: VerdictCounts | None = None,
+    max_lost: float | None = None,
+) -> Exit:
+    """Return the exit code for a score; a notice says where too many of its verdicts are missing.
 
     Args:
         score: The score, or the mean of the items that have one.
         fail_under: What it is to reach.
         unjudged: Items without a score; a mean over the others says nothing of these.
+        verdicts: The verdicts behind the score; None where they are not counted.
+        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None for `MAX_LOST` where
+            there is a `fail_under`, and for no limit elsewhere.
     """
+    is_gate = fail_under is not None or max_lost is not None
+    if verdicts is not None and is_gate and too_many_missing(verdicts, max_lost):
+        return Exit.UNJUDGED
     if score is None or unjudged:
         return Exit.UNJUDGED
     return Exit.BELOW if fail_under is not None and score < fail_under else Exit.DONE
+
+
+def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = "") -> bool:
+    """Return whether more verdicts were lost or assumed than may be; a notice says so.
+
+    Args:
+        verdicts: The verdicts behind a figure.
+        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None for `MAX_LOST`.
+        of: What the verdicts are of, to be put before the counts.
+    """
+    most = MAX_LOST if max_lost is None else max_lost
+    if not verdicts.exceeds(most):
+        return False
+    notice(
+        f"{of}{': ' if of else ''}{verdicts.lost + verdicts.assumed:,} of {verdicts.asked:,} verdicts "
+        f"({verdicts.missing_share:.1%}) were lost or assumed, more than --max-lost {most:g}"
+    )
+    return True
 
 
 def guarded(command: Callable[P, Exit]) -> Callable[P, None]:

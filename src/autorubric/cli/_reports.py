@@ -29,6 +29,7 @@ def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
     if panel:
         figures += [(f"score by {judge}", score) for judge, score in report.judge_scores.items()]
         figures.append(("mean agreement", report.mean_agreement))
+    figures.append(("verdicts", str(report.verdicts)))
     if report.token_usage is not None:
         figures.append(("tokens", report.token_usage.total_tokens))
     if report.completion_cost is not None:
@@ -62,6 +63,7 @@ def report_json(report: EnsembleEvaluationReport) -> dict[str, Any]:
         "judge_scores": report.judge_scores,
         "mean_agreement": report.mean_agreement,
         "cannot_assess_count": report.cannot_assess_count,
+        "verdicts": report.verdicts.to_dict(),
         "tokens": report.token_usage.total_tokens if report.token_usage else None,
         "cost": report.completion_cost,
         "criteria": [_criterion_json(one) for one in report.report],

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from autorubric.eval import EvalConfig, EvalResult
     from autorubric.eval._config import StopReason
     from autorubric.graders import Grader
+    from autorubric.values import VerdictCounts
 
 
 def run_resumable(
@@ -67,6 +68,45 @@ def made_name(stem: str) -> str:
     """A run's name: what a file is called, without what no folder may be called, and the time."""
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
     return f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def run_counts(result: EvalResult) -> dict[str, Any]:
+    """Return how many items and verdicts a run has, by outcome, as `--json` prints them."""
+    return {
+        "total_items": result.total_items,
+        "successful_items": result.successful_items,
+        "partly_scored_items": result.partly_scored_items,
+        "failed_items": result.failed_items,
+        "mean_score": mean_score(result),
+        "verdicts": result.verdicts.to_dict(),
+    }
+
+
+def labelled_verdicts(
+    result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
+) -> VerdictCounts:
+    """Return the counts of the verdicts that figures against labels rest on.
+
+    Args:
+        result: The run.
+        dataset: The labelled dataset, its items matched by id; the run's own by default.
+        criterion: Name of the one criterion that is counted; None for all.
+    """
+    # Late, since `--help` should not wait for it.
+    from autorubric.values import VerdictCounts
+
+    labelled = result.dataset if dataset is None else dataset
+    truths = {labelled.item_id(at): labelled.item_truth(at) or {} for at in range(len(labelled))}
+    counts = []
+    for item in result.item_results:
+        labels = truths.get(result.dataset.item_id(item.item_idx), {})
+        names = {name for name, label in labels.items() if label is not None}
+        names &= names if criterion is None else {criterion}
+        if item.report is None:
+            counts.append(VerdictCounts(asked=len(names), lost=len(names), lost_cause=item.error))
+        else:
+            counts += [one.verdicts for one in item.report.report if one.name in names]
+    return VerdictCounts.sum(counts)
 
 
 def mean_score(result: EvalResult) -> float | None:

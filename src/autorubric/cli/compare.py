@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import LabelledFile
@@ -36,6 +36,7 @@ def compare(
     run: Compared,
     dataset: LabelledFile = None,
     fail_on_regression: FailOnRegression = False,
+    max_lost: MaxLost = None,
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -53,7 +54,8 @@ def compare(
       autorubric compare experiments/before experiments/after --fail-on-regression
 
     Exit codes: 0 done, 1 lower with --fail-on-regression, 2 faulty command line, file or run folder,
-    3 it cannot be told whether it is lower, with --fail-on-regression.
+    3 it cannot be told whether it is lower, or more verdicts of a run were lost or assumed than --max-lost,
+    with --fail-on-regression.
     """
     before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
     for one in (before, after):
@@ -66,6 +68,12 @@ def compare(
         print_json({**told, "difference": found.to_dict()})
     else:
         print_blocks(found.blocks())
+    if not fail_on_regression and max_lost is None:
+        return Exit.DONE
+    sides = (("the baseline", before), ("the run", after))
+    missing = [too_many_missing(one.verdicts, max_lost, side) for side, one in sides]
+    if any(missing):
+        return Exit.UNJUDGED
     if not fail_on_regression:
         return Exit.DONE
     if found.regressed is None:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import autorubric
-from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
+from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
 from autorubric.cli._output import (
     Exit,
     JsonFlag,
+    MaxLost,
     MeanFailUnder,
     exit_code,
     guarded,
@@ -35,7 +36,14 @@ from autorubric.cli._run_options import (
     RunsDir,
     ShardOf,
 )
-from autorubric.cli._runs import made_name, mean_score, report_stop, run_resumable, sharded
+from autorubric.cli._runs import (
+    made_name,
+    mean_score,
+    report_stop,
+    run_counts,
+    run_resumable,
+    sharded,
+)
 from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:
@@ -64,28 +72,32 @@ def evaluate(  # noqa: PLR0913
     no_progress: NoProgress = False,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
+    on_failure: HowFailuresCount = OnFailure.conservative,
     fail_under: MeanFailUnder = None,
+    max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Grade a dataset into a run folder.
 
     A run that is stopped goes on when it is started again under its name.
 
-    With --json the object has: experiment_name, experiment_dir, total_items, successful_items, failed_items,
-    mean_score, tokens, cost, calls_saved, seconds, stopped, notices, and items, a list with: id, score,
-    error. With --dry-run it has: items, votes, calls, prompt_tokens, completion_tokens, cost, at_most,
-    stored_votes, judges and notes.
+    With --json the object has: experiment_name, experiment_dir, total_items, successful_items,
+    partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained, lost, assumed,
+    lost_cause, assumed_cause), tokens, cost, calls_saved, seconds, stopped, notices, and items, a list
+    with: id, score, error. With --dry-run it has: items, votes, calls, prompt_tokens, completion_tokens,
+    cost, at_most, stored_votes, judges and notes.
 
     \b
     Example:
       autorubric eval essays.json --judge gpt-4.1-mini --judge lexical --name one
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
-    also if a judge fails over and over with one error; 130 stopped, by the user or at --max-calls or
-    --max-cost.
+    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, more
+    verdicts were lost or assumed than --max-lost, or a judge failed repeatedly with one error; 130 stopped,
+    by the user or at --max-calls or --max-cost.
     """
     items = _opened(dataset, rubric)
-    grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
+    judges = parse_judges(judge, api_base=api_base, cache_dir=cache_dir)
+    grader = autorubric.CriterionGrader(judges=judges, on_failure=on_failure.value)
     if shard and name is None:
         name = dataset.stem
     if dry_run:
@@ -109,13 +121,15 @@ def evaluate(  # noqa: PLR0913
     result = replace(result, notices=tuple(map(in_flags, result.notices)))
     mean = mean_score(result)
     if as_json:
-        print_json(_json(result, mean))
+        print_json(_json(result))
     else:
         print_blocks(result.blocks())
     _tell(result, as_json=as_json)
     if result.stopped is not None:
         return report_stop(result.stopped, how_to_go_on)
-    return exit_code(mean, fail_under, unjudged=result.failed_items)
+    return exit_code(
+        mean, fail_under, unjudged=result.failed_items, verdicts=result.verdicts, max_lost=max_lost
+    )
 
 
 def _opened(path: Path, rubric: Path | None) -> RubricDataset:
@@ -157,15 +171,12 @@ def _tell(result: EvalResult, *, as_json: bool) -> None:
         notice(f"How far to trust it: autorubric metrics {shlex.quote(str(result.experiment_dir))}")
 
 
-def _json(result: EvalResult, mean: float | None) -> dict[str, Any]:
+def _json(result: EvalResult) -> dict[str, Any]:
     usage = result.total_token_usage
     return {
         "experiment_name": result.experiment_name,
         "experiment_dir": str(result.experiment_dir),
-        "total_items": result.total_items,
-        "successful_items": result.successful_items,
-        "failed_items": result.failed_items,
-        "mean_score": mean,
+        **run_counts(result),
         "tokens": usage.total_tokens if usage else None,
         "cost": result.total_completion_cost,
         "calls_saved": result.calls_saved,

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli._output import Exit, guarded, notice
+from autorubric.cli._output import MAX_LOST, Exit, guarded, notice
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
 
@@ -39,6 +39,19 @@ CaseFailUnder = Annotated[
     ),
 ]
 
+CaseMaxLost = Annotated[
+    float,
+    typer.Option(
+        "--max-lost",
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="In junit with --fail-under, an item is an error if more than this share of its verdicts was "
+        f"lost or assumed.  [default: {MAX_LOST}]",
+        show_default=False,
+    ),
+]
+
 
 @guarded
 def export(
@@ -47,6 +60,7 @@ def export(
     out: OutFile = None,
     table: Table = "scores",
     fail_under: CaseFailUnder = None,
+    max_lost: CaseMaxLost = MAX_LOST,
 ) -> Exit:
     """Write a run for other programs: as a table, a page, or a report for build servers.
 
@@ -71,7 +85,7 @@ def export(
     result = autorubric.EvalResult.from_experiment(run)
     for text in result.notices:
         notice(text)
-    content = result.export(format, table=table, fail_under=fail_under)
+    content = result.export(format, table=table, fail_under=fail_under, max_lost=max_lost)
     if out is None:
         # Not by bytes: what stands in for stdout need not take them.
         sys.stdout.write(content.decode("utf-8"))

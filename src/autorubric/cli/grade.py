@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
-from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
-from autorubric.cli._output import Exit, FailUnder, JsonFlag, exit_code, guarded, notice, print_json
+from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
+from autorubric.cli._output import (
+    Exit,
+    FailUnder,
+    JsonFlag,
+    MaxLost,
+    exit_code,
+    guarded,
+    notice,
+    print_json,
+)
 from autorubric.cli._reports import report_blocks, report_json
 from autorubric.cli._tables import print_blocks
 from autorubric.cli._texts import read_input
@@ -66,7 +75,9 @@ def grade(  # noqa: PLR0913
     item_id: ItemId = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
+    on_failure: HowFailuresCount = OnFailure.conservative,
     fail_under: FailUnder = None,
+    max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Grade one text against a rubric.
@@ -74,7 +85,8 @@ def grade(  # noqa: PLR0913
     Prints a table with the answer and the reason for each criterion, and the score.
 
     With --json the object has: score, raw_score, error, node_scores, judge_scores, mean_agreement,
-    cannot_assess_count, tokens, cost, and criteria, a list with: name, weight, status, answer, value,
+    cannot_assess_count, verdicts (asked, answered, abstained, lost, assumed, lost_cause, assumed_cause),
+    tokens, cost, and criteria, a list with: name, weight, status, answer, value,
     reason, agreement, tie, error, and votes, a list with: judge, sample, status, answer, value, reason,
     confidence, error.
 
@@ -84,12 +96,13 @@ def grade(  # noqa: PLR0913
       autorubric grade --file answer.txt --rubric rubric.yaml \\
           --judge gpt-4.1-mini --judge lexical --fail-under 0.7
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
-    130 stopped.
+    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, or more
+    verdicts lost or assumed than --max-lost, 130 stopped.
     """
     submission = _text(text, file)
     criteria = autorubric.Rubric.from_file(rubric)
-    grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
+    judges = parse_judges(judge, api_base=api_base, cache_dir=cache_dir)
+    grader = autorubric.CriterionGrader(judges=judges, on_failure=on_failure.value)
     report = _graded(criteria, grader, submission, query=query, reference=reference, item_id=item_id)
     if as_json:
         print_json(report_json(report))
@@ -97,7 +110,7 @@ def grade(  # noqa: PLR0913
         print_blocks(report_blocks(report))
     if report.error is not None:
         notice(f"{'No score' if report.score is None else 'Warning'}: {report.error}")
-    return exit_code(report.score, fail_under)
+    return exit_code(report.score, fail_under, verdicts=report.verdicts, max_lost=max_lost)
 
 
 def _text(text: str | None, file: Path | None) -> str:

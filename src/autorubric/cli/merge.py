@@ -9,6 +9,7 @@ import typer
 
 import autorubric
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._runs import run_counts
 from autorubric.cli._tables import print_blocks
 
 RunFolders = Annotated[
@@ -32,8 +33,8 @@ def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
     Runs that depend on different things, and votes that contradict each other, are refused. What is missing
     is told.
 
-    With --json the object has: experiment_dir, total_items, successful_items, failed_items, mean_score and
-    notices.
+    With --json the object has: experiment_dir, total_items, successful_items, partly_scored_items,
+    failed_items, mean_score, verdicts (as for `eval`) and notices.
 
     \b
     Example:
@@ -48,10 +49,7 @@ def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
         print_json(
             {
                 "experiment_dir": str(result.experiment_dir),
-                "total_items": result.total_items,
-                "successful_items": result.successful_items,
-                "failed_items": result.failed_items,
-                "mean_score": result.item_results.tally.mean_score,
+                **run_counts(result),
                 "notices": list(result.notices),
             }
         )

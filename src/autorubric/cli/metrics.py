@@ -9,7 +9,8 @@ import typer
 
 import autorubric
 from autorubric.cli._metric_gates import check_gates, read_gates
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
+from autorubric.cli._runs import labelled_verdicts
 from autorubric.cli._tables import print_blocks
 from autorubric.errors import ArgumentError
 
@@ -52,11 +53,13 @@ def metrics(
     bootstrap: Bootstrap = False,
     per_judge: PerJudge = False,
     fail_under: TrustFailUnder = None,
+    max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Measure a run's judges against the labels that people gave.
 
-    With --json the object has: run, and metrics, the figures as `MetricsResult.to_dict` names them.
+    With --json the object has: run, verdicts (those on labelled criteria, as for `eval`), and metrics, the
+    figures as `MetricsResult.to_dict` names them.
 
     \b
     Examples:
@@ -65,7 +68,7 @@ def metrics(
       autorubric metrics experiments/essays-1 --fail-under tnr.low@apology=.8
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line, file or run folder, 3 a figure of
-    --fail-under is undefined.
+    --fail-under is undefined, or more of the verdicts behind it were lost or assumed than --max-lost.
     """
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)
@@ -78,7 +81,15 @@ def metrics(
     for text in result.notices:
         notice(text)
     if as_json:
-        print_json({"run": str(run), "metrics": found.to_dict()})
+        verdicts = labelled_verdicts(result, labelled).to_dict()
+        print_json({"run": str(run), "verdicts": verdicts, "metrics": found.to_dict()})
     else:
         print_blocks(found.blocks())
-    return check_gates(gates, found)
+    if not gates and max_lost is None:
+        return Exit.DONE
+    criteria = dict.fromkeys(gate.criterion for gate in gates) or (None,)
+    missing = [
+        too_many_missing(labelled_verdicts(result, labelled, name), max_lost, name or "") for name in criteria
+    ]
+    code = check_gates(gates, found)
+    return Exit.UNJUDGED if any(missing) else code

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
-from autorubric.cli._judges import ApiBase, CacheDir, JudgeNames, parse_judges
+from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._run_options import DatasetFile, RubricFile
 from autorubric.cli._tables import print_blocks
@@ -55,6 +55,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     limit: Limit = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
+    on_failure: HowFailuresCount = OnFailure.conservative,
     fail_over: FailOver = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -82,7 +83,8 @@ def redteam(  # noqa: PLR0913 - one parameter an option
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
     items = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
-    grader = autorubric.CriterionGrader(judges=parse_judges(judge, api_base=api_base, cache_dir=cache_dir))
+    judges = parse_judges(judge, api_base=api_base, cache_dir=cache_dir)
+    grader = autorubric.CriterionGrader(judges=judges, on_failure=on_failure.value)
     report = _run(items, grader, chosen, limit)
     if as_json:
         print_json(report.to_dict())

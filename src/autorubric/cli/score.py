@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
-from autorubric.cli._output import Exit, JsonFlag, MeanFailUnder, exit_code, guarded, notice, print_json
+from autorubric.cli._output import (
+    Exit,
+    JsonFlag,
+    MaxLost,
+    MeanFailUnder,
+    exit_code,
+    guarded,
+    notice,
+    print_json,
+)
 from autorubric.cli._runs import mean_score
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import RunFolder
@@ -76,6 +85,15 @@ Weights = Annotated[
     ),
 ]
 
+NewOnFailure = Annotated[
+    Literal["conservative", "exclude"] | None,
+    typer.Option(
+        "--on-failure",
+        help="How a reply counts that could not be read: as the conservative answer, or not at all.",
+        show_default=False,
+    ),
+]
+
 
 @guarded
 def score(  # noqa: PLR0913 - one parameter an option
@@ -86,7 +104,9 @@ def score(  # noqa: PLR0913 - one parameter an option
     nominal_aggregation: NominalAggregation = None,
     cannot_assess: CannotAssess = None,
     weight: Weights = None,
+    on_failure: NewOnFailure = None,
     fail_under: MeanFailUnder = None,
+    max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Score a run's stored votes anew, under other weights or policies; no judge is asked.
@@ -94,7 +114,8 @@ def score(  # noqa: PLR0913 - one parameter an option
     The run folder stays as it is. Criteria that ask something else than they did have no votes, and a notice
     names them.
 
-    With --json the object has: run, mean_score and mean_score_before, notices, and items, a list with: id,
+    With --json the object has: run, mean_score and mean_score_before, verdicts (as for `eval`), notices, and
+    items, a list with: id,
     score, before, error.
 
     \b
@@ -103,7 +124,7 @@ def score(  # noqa: PLR0913 - one parameter an option
       autorubric score experiments/essays-1 --aggregation unanimous
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line, file or run folder, 3 an item has no
-    score.
+    score, or more verdicts lost or assumed than --max-lost.
     """
     before = autorubric.EvalResult.from_experiment(run)
     policies: dict[str, Any] = {
@@ -111,6 +132,7 @@ def score(  # noqa: PLR0913 - one parameter an option
         "ordinal_aggregation": ordinal_aggregation,
         "nominal_aggregation": nominal_aggregation,
         "cannot_assess_config": _cannot_assess(cannot_assess) if cannot_assess is not None else None,
+        "on_failure": on_failure,
         "judge_weights": _weights(weight) if weight else None,
     }
     chosen = {name: given for name, given in policies.items() if given is not None}
@@ -124,7 +146,13 @@ def score(  # noqa: PLR0913 - one parameter an option
         print_json(_json(run, before, after))
     else:
         print_blocks(_blocks(before, after))
-    return exit_code(mean_score(after), fail_under, unjudged=after.failed_items)
+    return exit_code(
+        mean_score(after),
+        fail_under,
+        unjudged=after.failed_items,
+        verdicts=after.verdicts,
+        max_lost=max_lost,
+    )
 
 
 def _cannot_assess(given: str) -> autorubric.CannotAssessConfig:
@@ -166,6 +194,7 @@ def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
             ("mean score before", mean_score(before)),
             ("mean score now", mean_score(after)),
             ("without a score", after.failed_items),
+            ("verdicts", str(after.verdicts)),
         ),
     )
     if not changed:
@@ -184,6 +213,7 @@ def _json(run: Path, before: EvalResult, after: EvalResult) -> dict[str, Any]:
         "run": str(run),
         "mean_score_before": mean_score(before),
         "mean_score": mean_score(after),
+        "verdicts": after.verdicts.to_dict(),
         "notices": list(after.notices),
         "items": [
             {"id": item, "score": new, "before": old, "error": ids.get(item)}

@@ -14,7 +14,7 @@ import autorubric
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._reports import answer_text, report_blocks, report_json
-from autorubric.cli._runs import mean_score
+from autorubric.cli._runs import run_counts
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
@@ -98,10 +98,11 @@ def show(
 ) -> Exit:
     """Show a run: its figures and items, or one item with every vote and reason.
 
-    With --json the object has: run, total_items, successful_items, failed_items, mean_score, notices, and
-    items, a list with: id, score, error, answers by criterion; all that --only chooses. With --item it has:
-    run, id, submission, error, report (null where grading raised), labels by criterion, and with --prompts
-    exchanges, a list with: criterion, judge, sample, messages, replies, shared_with.
+    With --json the object has: run, total_items, successful_items, partly_scored_items, failed_items,
+    mean_score, verdicts (as for `eval`), notices, and items, a list with: id, score, error, answers by
+    criterion; all that --only chooses. With --item it has: run, id, submission, error, report (null where
+    grading raised), labels by criterion, and with --prompts exchanges, a list with: criterion, judge, sample,
+    messages, replies, shared_with.
 
     \b
     Examples:
@@ -163,10 +164,7 @@ def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks 
 def _run_json(run: Path, result: EvalResult, chosen: Sequence[ItemResult]) -> dict[str, Any]:
     return {
         "run": str(run),
-        "total_items": result.total_items,
-        "successful_items": result.successful_items,
-        "failed_items": result.failed_items,
-        "mean_score": mean_score(result),
+        **run_counts(result),
         "notices": list(result.notices),
         "items": [
             {

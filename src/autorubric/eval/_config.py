@@ -32,7 +32,7 @@ class EvalConfig(BaseModel):
     """Options of a run.
 
     Attributes:
-        fail_fast: Whether the first item that fails ends the run.
+        fail_fast: Whether the first item without a score, or with a lost verdict, ends the run.
         show_progress: Whether progress is shown on stderr, where that is a terminal.
         progress_style: A bar for the items, or another one for the votes beside it.
         max_concurrent_items: Items graded at a time; None for 64. Requests are limited by `LLMConfig`.

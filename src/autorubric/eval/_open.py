@@ -31,6 +31,7 @@ from autorubric.eval._folder import (
     run_path,
 )
 from autorubric.eval._index import RunIndex, Stand
+from autorubric.eval._lines import parse_vote
 from autorubric.eval._notices import Notices
 from autorubric.eval._reopen import read_index, stand_of, stored_dataset
 from autorubric.eval._standing import StandingVotes
@@ -149,6 +150,9 @@ class _Given:
         copied, changed_dataset = self._compared(store, stored, old)
         described = with_checks(self.grader.describe(), copied.checks)
         changed = asking_differences(stored, described, changed_dataset)
+        if changed and not _has_replies(store.path):
+            # Nothing was bought that another name would have to protect.
+            changed = []
         if changed and self.config.on_mismatch == "refuse":
             raise RunMismatchError(_refusal(store.path, changed), differences=changed)
         if changed and self.config.on_mismatch == "fork":
@@ -286,6 +290,22 @@ def _depends(described: GraderDescription, copied: Copied) -> dict[str, Json]:
     # Through JSON, as it will be read: tuples and lists are the same there.
     asking, deciding = json.loads(json.dumps([dict(described.asking), dict(described.deciding)]))
     return {"dataset": copied.entry, "asking": asking, "deciding": deciding}
+
+
+def _has_replies(path: Path) -> bool:
+    """Whether a vote is stored for which a reply came."""
+    try:
+        with (path / VOTES).open("rb") as file:
+            return any(_is_reply(raw) for raw in file)
+    except FileNotFoundError:
+        return False
+
+
+def _is_reply(raw: bytes) -> bool:
+    try:
+        return not parse_vote(raw).vote.without_reply
+    except ValueError:
+        return False
 
 
 def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], index: RunIndex) -> list[str]:

@@ -1,9 +1,10 @@
-"""Progress on stderr: items, mean score so far, cost, failures and rate."""
+"""Progress on stderr: items, mean score so far, cost where it is known, what failed, and rate."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,10 @@ class Progress:
         self._votes = _bar(unit="vote", desc="votes", position=1) if is_detailed else None
         self._scores = 0.0
         self._scored = 0
-        self._cost = 0.0
+        self._cost: float | None = None
         self._failed = 0
+        self._lost = 0
+        self._assumed = 0
 
     def vote(self) -> None:
         """One vote has arrived."""
@@ -50,14 +53,27 @@ class Progress:
             self._items.update()
         else:
             self._count(instead_of, -1)
-        mean = f"{self._scores / self._scored:.3f}" if self._scored else "–"
-        self._items.set_postfix_str(f"score {mean}, ${self._cost:.4f}, {self._failed} failed", refresh=False)
+        self._items.set_postfix_str(", ".join(self._figures()), refresh=False)
+
+    def _figures(self) -> Iterator[str]:
+        yield f"score {self._scores / self._scored:.3f}" if self._scored else "score –"
+        if self._cost is not None:
+            yield f"${self._cost:.4f}"
+        yield f"{self._failed} failed"
+        if self._lost:
+            yield f"{self._lost} verdicts lost"
+        if self._assumed:
+            yield f"{self._assumed} verdicts assumed"
 
     def _count(self, done: GradedItem, times: int) -> None:
         if done.score is not None:
             self._scores += times * done.score
             self._scored += times
-        self._cost += times * (done.cost or 0.0)
+        if done.cost is not None:
+            self._cost = (self._cost or 0.0) + times * done.cost
+        if done.verdicts is not None:
+            self._lost += times * done.verdicts.lost
+            self._assumed += times * done.verdicts.assumed
         self._failed += times * (done.error is not None)
 
     def __enter__(self) -> Progress:

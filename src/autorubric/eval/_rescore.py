@@ -29,6 +29,7 @@ class Policies(TypedDict, total=False):
         ordinal_aggregation: For ordered scales and numbers.
         nominal_aggregation: For unordered choices.
         ranking_aggregation: For candidates that are compared.
+        on_failure: How a reply counts that could not be read: `conservative` or `exclude`.
         cannot_assess_config: How criteria without a judgment count.
         normalize: Whether the score is brought to [0, 1].
         judge_weights: Weights by judge id, above 0; judges that are not named keep theirs.
@@ -38,6 +39,7 @@ class Policies(TypedDict, total=False):
     ordinal_aggregation: str
     nominal_aggregation: str
     ranking_aggregation: str
+    on_failure: str
     cannot_assess_config: CannotAssessConfig
     normalize: bool
     judge_weights: Mapping[str, float]
@@ -84,7 +86,9 @@ def _unasked(path: Path, rubric: Rubric) -> list[str]:
 def _deciding(path: Path, policies: Policies) -> dict[str, Json]:
     """The policies as a manifest holds them."""
     deciding: dict[str, Json] = {}
-    chosen: dict[str, Any] = {name: given for name, given in policies.items() if name.endswith("aggregation")}
+    chosen: dict[str, Any] = {
+        name: given for name, given in policies.items() if name in AggregationPolicy.model_fields
+    }
     if chosen:
         before = stored_policy(path).aggregation.model_dump()
         try:

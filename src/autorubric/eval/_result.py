@@ -74,7 +74,7 @@ class EvalResult:
     @property
     def partly_scored_items(self) -> int:
         """Items with a score although a verdict behind it was lost."""
-        return self.item_results.tally.partly_scored
+        return self.item_results.partly_scored
 
     @property
     def verdicts(self) -> VerdictCounts:
@@ -172,6 +172,7 @@ class EvalResult:
         *,
         table: ExportTable = "scores",
         fail_under: float | None = None,
+        max_lost: float = 0.05,
     ) -> bytes:
         """The content of a file with the run, for other programs.
 
@@ -185,6 +186,8 @@ class EvalResult:
             format: The format.
             table: Which table, where the format holds one.
             fail_under: In `junit`, a case whose score is below is a failure.
+            max_lost: In `junit` with `fail_under`, a case is an error where a larger share of its verdicts,
+                on [0, 1], was lost or assumed.
 
         Raises:
             ArgumentError: There is no such format or table.
@@ -192,7 +195,7 @@ class EvalResult:
         """
         from autorubric.eval._export import exported
 
-        return exported(self, format, table, fail_under)
+        return exported(self, format, table, fail_under, max_lost)
 
     def to_html(
         self,
@@ -254,8 +257,15 @@ class EvalResult:
                 ("folder", str(self.experiment_dir)),
             ),
         )
-        notices = [TextBlock(title="Notices", text="\n".join(self.notices))] if self.notices else []
-        return [figures, *notices]
+        texts = {"No item has a score": self._why_unscored(), "Notices": "\n".join(self.notices)}
+        return [figures, *(TextBlock(title=title, text=text) for title, text in texts.items() if text)]
+
+    def _why_unscored(self) -> str:
+        """The first error, where every item has one and no score."""
+        if not self.total_items or self.successful_items:
+            return ""
+        position, error = self.errors[0]
+        return f"item {self.dataset.item_id(position)!r}: {error}"
 
     @classmethod
     def from_experiment(cls, path: str | Path) -> EvalResult:

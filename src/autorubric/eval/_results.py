@@ -132,15 +132,25 @@ class StoredResults(View[ItemResult]):
             tally.add(line.fields())
         return tally
 
-    @cached_property
+    @property
     def verdicts(self) -> VerdictCounts:
         """Verdicts of all items by outcome; those of items without counts are read from the stored votes."""
-        counts = self.tally.verdicts
+        return self._counted.verdicts
+
+    @property
+    def partly_scored(self) -> int:
+        """Items with a score although a verdict behind it was lost."""
+        return self._counted.partly_scored
+
+    @cached_property
+    def _counted(self) -> Tally:
+        """The sums, with the verdicts of items without counts read from the stored votes."""
         if not self.tally.uncounted:
-            return counts
-        for line in [line for line in self.lines() if line.verdicts is None]:
-            counts += self._counts_of(line)
-        return counts
+            return self.tally
+        tally = Tally()
+        for line in self.lines():
+            tally.add({**line.fields(), "verdicts": line.verdicts or self._counts_of(line)})
+        return tally
 
     def _counts_of(self, line: StoredItem) -> VerdictCounts:
         if not line.raised:

@@ -153,7 +153,7 @@ def _by_criterion(run: ReadRun, cells: Cells, base: ReadRun, answers: Array) -> 
         both = mine[answers[mine] >= 0]
         if not len(both):
             continue
-        values = bias(base.table.value[answers[both]], run.table.value[cells.row[both]])
+        values = bias(_answered_values(base, answers[both]), _answered_values(run, cells.row[both]))
         right = None
         if (labels[both] >= 0).any():
             size = max(len(run.table.criteria[at].answers), 1)
@@ -171,6 +171,12 @@ def _by_criterion(run: ReadRun, cells: Cells, base: ReadRun, answers: Array) -> 
         }
         for (at, values, right), p, q in zip(rows, adjusted, of_right, strict=True)
     ]
+
+
+def _answered_values(run: ReadRun, rows: Array) -> Array:
+    """Values of decisions; NaN where the panel failed, or unreadable replies decided."""
+    answered = run.table.status[rows] == ANSWERED
+    return np.where(answered, run.table.value[rows], np.nan)
 
 
 def _told(found: JudgeComparison) -> dict[str, Any]:

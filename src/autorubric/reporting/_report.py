@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from autorubric.aggregation import decide_by_judge, decide_panel
 from autorubric.criteria import BaseCriterion
@@ -61,7 +62,7 @@ def build_report(
         token_usage=usage,
         completion_cost=cost,
         error=_what_failed(reports, scored),
-        verdicts=_count_verdicts(reports, policy),
+        verdicts=VerdictCounts.sum(report.verdicts for report in reports),
         judge_scores=_judge_scores(task.rubric.root, reports, policy, penalty, scored),
         mean_agreement=sum(agreements) / len(agreements) if agreements else None,
     )
@@ -75,18 +76,20 @@ def _facing_report(
     return report if facing is criterion else replace(report, criterion=criterion)
 
 
-def _count_verdicts(reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy) -> VerdictCounts:
+def _count_verdicts(
+    criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
+) -> VerdictCounts:
+    if len(votes) == 1 and votes[0].status == "answered":
+        return _ONE_ANSWERED
+    assumes = criterion.measures and policy.aggregation.on_failure == "conservative"
     outcomes: Counter[str] = Counter()
     causes: dict[str, str] = {}
-    assumes = policy.aggregation.on_failure == "conservative"
-    for report in reports:
-        for vote in report.votes:
-            if vote.status != "failed":
-                outcomes[vote.status] += 1
-                continue
-            kind = "assumed" if assumes and vote.unreadable and report.criterion.measures else "lost"
-            outcomes[kind] += 1
+    for vote in votes:
+        kind: str = vote.status
+        if vote.status == "failed":
+            kind = "assumed" if assumes and vote.unreadable else "lost"
             causes.setdefault(kind, f"{vote.judge_id}: {vote.error}")
+        outcomes[kind] += 1
     return VerdictCounts(
         asked=outcomes.total() - outcomes["not_asked"],
         answered=outcomes["answered"],
@@ -96,6 +99,9 @@ def _count_verdicts(reports: Sequence[EnsembleCriterionReport], policy: GradingP
         lost_cause=causes.get("lost"),
         assumed_cause=causes.get("assumed"),
     )
+
+
+_ONE_ANSWERED: Final = VerdictCounts(asked=1, answered=1)
 
 
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
@@ -128,6 +134,7 @@ def criterion_report(
         score_value=entering_value(criterion, decision, policy.cannot_assess),
         confidence=confidence,
         escalated=escalated,
+        verdicts=_count_verdicts(criterion, votes, policy),
     )
 
 

@@ -48,6 +48,7 @@ class EnsembleCriterionReport:
         confidence: How sure the judges that grade first are, on [0, 1], where unsure criteria are escalated;
             None where they are not, or do not say.
         escalated: Whether the votes of the panel that was escalated to decide, and no others.
+        verdicts: How many verdicts were asked for, answered, abstained, lost and assumed.
     """
 
     criterion: BaseCriterion
@@ -59,6 +60,7 @@ class EnsembleCriterionReport:
     score_value: float | None = None
     confidence: float | None = None
     escalated: bool = False
+    verdicts: VerdictCounts = field(default_factory=VerdictCounts)
 
     @property
     def name(self) -> str:
@@ -153,6 +155,7 @@ class EnsembleCriterionReport:
             "score_value": self.score_value,
             "confidence": self.confidence,
             "escalated": self.escalated,
+            "verdicts": self.verdicts.to_dict(),
         }
 
     @classmethod
@@ -168,6 +171,7 @@ class EnsembleCriterionReport:
             score_value=given["score_value"],
             confidence=given.get("confidence"),
             escalated=given.get("escalated", False),
+            verdicts=VerdictCounts(**given.get("verdicts") or {}),
         )
 
 

@@ -21,13 +21,15 @@ ExportFormat: TypeAlias = Literal["csv", "parquet", "jsonl", "markdown", "junit"
 ExportTable: TypeAlias = Literal["scores", "votes"]
 
 
-def exported(run: ExportedRun, form: ExportFormat, table: ExportTable, fail_under: float | None) -> bytes:
+def exported(
+    run: ExportedRun, form: ExportFormat, table: ExportTable, fail_under: float | None, max_lost: float
+) -> bytes:
     """The content of a file with the run; see `EvalResult.export`."""
     for given, allowed, what in ((form, ExportFormat, "format"), (table, ExportTable, "table")):
         if given not in get_args(allowed):
             raise ArgumentError(f"{what} {given!r}: {nearest_key(str(given), get_args(allowed))}")
     if form == "junit":
-        return junit_of(run, fail_under)
+        return junit_of(run, fail_under, max_lost)
     if form == "markdown":
         return markdown_of(run).encode("utf-8", "replace")
     frame = scores_table(run) if table == "scores" else run.votes_table()

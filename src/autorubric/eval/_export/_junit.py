@@ -11,6 +11,7 @@ from autorubric.eval._export._run import ExportedRun, item_id_of
 from autorubric.eval._export._scores import answer_in_words
 from autorubric.eval._items import ItemResult
 from autorubric.types import EnsembleEvaluationReport
+from autorubric.values import VerdictCounts
 
 if TYPE_CHECKING:
     from autorubric.metrics import ConfidenceInterval, MetricsResult
@@ -19,26 +20,29 @@ if TYPE_CHECKING:
 _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit_of(run: ExportedRun, fail_under: float | None) -> bytes:
+def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> bytes:
     """The XML of a test suite with an item a case.
 
     An item without a score is an error, never a failure: it was not judged. One with a score below
-    `fail_under` is a failure that lists its criteria. Where items are labelled, the properties of the suite
-    hold sensitivity and specificity.
+    `fail_under` is a failure that lists its criteria, or an error where more than `max_lost` of its verdicts
+    were lost or assumed. The properties of the suite hold the counts of verdicts and, where items are
+    labelled, sensitivity and specificity.
     """
     name = _legal(run.experiment_name)
     suite = ElementTree.Element("testsuite", name=name, timestamp=run.started_at.isoformat())
     counts, seconds, labelled = {"tests": 0, "failures": 0, "errors": 0}, 0.0, False
     for result in run.item_results:
         labelled = labelled or result.item.ground_truth is not None or bool(result.item.ratings)
-        case = _case(result, name, fail_under)
+        case = _case(result, name, fail_under, max_lost)
         counts["tests"] += 1
         counts["errors"] += case.find("error") is not None
         counts["failures"] += case.find("failure") is not None
         seconds += result.duration_seconds
         suite.append(case)
-    if labelled and (figures := list(_true_rates(run.compute_metrics()))):
-        suite.insert(0, _properties_of(figures))
+    figures = [*_verdicts(run.verdicts), ("items.partly_scored", str(run.partly_scored_items))]
+    if labelled:
+        figures += _true_rates(run.compute_metrics())
+    suite.insert(0, _properties_of(figures))
     told = {key: str(count) for key, count in counts.items()} | {"time": f"{seconds:.3f}"}
     suite.attrib.update(told)
     root = ElementTree.Element("testsuites", told)
@@ -48,7 +52,7 @@ def junit_of(run: ExportedRun, fail_under: float | None) -> bytes:
     return text + b"\n"
 
 
-def _case(result: ItemResult, suite: str, fail_under: float | None) -> ElementTree.Element:
+def _case(result: ItemResult, suite: str, fail_under: float | None, max_lost: float) -> ElementTree.Element:
     case = ElementTree.Element(
         "testcase",
         classname=suite,
@@ -62,11 +66,21 @@ def _case(result: ItemResult, suite: str, fail_under: float | None) -> ElementTr
     if score is None:
         fault = ElementTree.SubElement(case, "error", message=_legal(result.error or "no score"))
         fault.text = _criteria(report)
+    elif fail_under is not None and report is not None and report.verdicts.exceeds(max_lost):
+        message = "; ".join(report.verdicts.messages())
+        fault = ElementTree.SubElement(case, "error", message=_legal(message))
+        fault.text = _criteria(report)
     elif fail_under is not None and score < fail_under:
         message = f"the score {score:.3f} is below {fail_under:g}"
         fault = ElementTree.SubElement(case, "failure", message=message)
         fault.text = _criteria(report)
     return case
+
+
+def _verdicts(counts: VerdictCounts) -> Iterator[tuple[str, str]]:
+    for name, count in counts.to_dict().items():
+        if count is not None:
+            yield f"verdicts.{name}", str(count)
 
 
 def _properties_of(pairs: Iterable[tuple[str, str]]) -> ElementTree.Element:
@@ -111,6 +125,7 @@ def _properties(report: EnsembleEvaluationReport) -> Iterator[tuple[str, str]]:
             yield f"judge.{judge}", f"{score:.6g}"
     for one in report.report:
         yield f"answer.{one.name}", answer_in_words(one) or one.status
+    yield from _verdicts(report.verdicts)
 
 
 def _criteria(report: EnsembleEvaluationReport | None) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from autorubric.metrics import MetricsResult
+    from autorubric.values import VerdictCounts
 
 
 class ExportedRun(Protocol):
@@ -31,6 +32,16 @@ class ExportedRun(Protocol):
     @property
     def started_at(self) -> datetime:
         """When it started."""
+        ...
+
+    @property
+    def verdicts(self) -> VerdictCounts:
+        """Counts of its verdicts."""
+        ...
+
+    @property
+    def partly_scored_items(self) -> int:
+        """Items with a score although a verdict behind it was lost."""
         ...
 
     def votes_table(self) -> pd.DataFrame:

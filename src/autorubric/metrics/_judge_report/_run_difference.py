@@ -15,7 +15,7 @@ from autorubric.metrics._judge_comparison import adjust_pvalues
 from autorubric.metrics._options import ResamplingArguments
 from autorubric.metrics._run_protocols import LabelledDataset, OwnedRun
 from autorubric.types import EnsembleEvaluationReport
-from autorubric.values import Json
+from autorubric.values import Json, VerdictCounts
 
 _Values: TypeAlias = dict[str, float | None]
 
@@ -51,7 +51,10 @@ class RunDifference(Findings):
         score: The items' scores.
         right: Of each item the share of labelled criteria on which the run's decision equals the label, of
             those that both decided; None without labels.
-        criteria: The values with which each criterion enters the score, on [0, 1].
+        criteria: The values with which each criterion enters the score, on [0, 1]; pairs with an answer that
+            is assumed for want of a readable reply are left out.
+        baseline_verdicts: Counts of the baseline's verdicts.
+        run_verdicts: Counts of the other run's verdicts.
     """
 
     n_items: int
@@ -60,6 +63,8 @@ class RunDifference(Findings):
     score: PairedDifference
     right: PairedDifference | None
     criteria: tuple[PairedDifference, ...]
+    baseline_verdicts: VerdictCounts
+    run_verdicts: VerdictCounts
 
     @property
     def regressed(self) -> bool | None:
@@ -79,6 +84,8 @@ class RunDifference(Findings):
             ("items in both", self.n_items),
             ("in the baseline alone", self.n_only_baseline),
             ("in the run alone", self.n_only_run),
+            ("verdicts of the baseline", str(self.baseline_verdicts)),
+            ("verdicts of the run", str(self.run_verdicts)),
         )
         whole = [self.score, *([self.right] if self.right is not None else [])]
         columns = ("figure", "baseline", "run", "run - baseline", "interval", "p", "p (holm)", "n")
@@ -131,6 +138,8 @@ def run_difference(
         score=score,
         right=_paired("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
+        baseline_verdicts=_verdicts(before),
+        run_verdicts=_verdicts(after),
     )
 
 
@@ -155,7 +164,17 @@ def _score(report: EnsembleEvaluationReport | None) -> float | None:
 
 
 def _values(report: EnsembleEvaluationReport | None) -> _Values:
-    return {} if report is None else {one.name: one.score_value for one in report.report}
+    """The values with which criteria enter the score; none where unreadable replies decided it."""
+    if report is None:
+        return {}
+    return {
+        one.name: None if one.decision.assumed or one.decision.swayed else one.score_value
+        for one in report.report
+    }
+
+
+def _verdicts(reports: Mapping[str, EnsembleEvaluationReport | None]) -> VerdictCounts:
+    return VerdictCounts.sum(report.verdicts for report in reports.values() if report is not None)
 
 
 def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
