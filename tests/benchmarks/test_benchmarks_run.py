@@ -10,6 +10,7 @@ import pytest
 from benchmarks.coverage.__main__ import main as coverage
 from benchmarks.coverage._simulations import SIMULATIONS, Cell
 from benchmarks.coverage._tally import tally
+from benchmarks.decision.__main__ import main as decisions
 from benchmarks.metrics.__main__ import main as metrics
 from benchmarks.metrics._baselines import BASELINES, ordinal_alpha, plain_dawid_skene
 from benchmarks.metrics._inputs import binary_votes, units
@@ -110,3 +111,15 @@ def test_the_power_benchmark_runs(tmp_path):
     found = json.loads(file.read_text(encoding="utf-8"))["figures"]
     assert {one["asked"] for one in found} == {0.8, 0.9}
     assert all(0.6 < one["power_exact"] <= 1 for one in found)
+
+
+def test_the_decision_benchmark_runs(tmp_path):
+    """One labelled run a cell: both intervals, one and three judges, three kinds of items."""
+    file = tmp_path / "decision.json"
+    decisions(["--replicates", "1", "--json", str(file)])
+    found = json.loads(file.read_text(encoding="utf-8"))["figures"]
+    assert len(found) == 12
+    covered = {one["coverage"] for one in found if one["interval"] == "decision"}
+    assert min(covered) > 0.7
+    before = {one["items"]: one["coverage"] for one in found if one["interval"] != "decision"}
+    assert before["beta(.7, .7)"] < before["none"]

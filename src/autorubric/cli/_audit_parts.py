@@ -102,11 +102,11 @@ class Audit:
         one = found[item_id]
         if one.report is None:
             raise ArgumentError(f"--item {item_id!r} has no report: {one.error}")
-        errors = self._result.compute_metrics(self._dataset) if self.has_labels else None
         made = decision(
             one.report,
             threshold=threshold,
-            judge_error=errors,
+            judge_error=self._result if self.has_labels and policy.normalize else None,
+            dataset=self._dataset,
             rubric=dataset.get_item_rubric(one.item_idx),
             aggregation=policy.aggregation,
             cannot_assess=policy.cannot_assess,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +14,17 @@ import pytest
 
 from autorubric import Criterion, Rubric
 from autorubric.criteria import BaseCriterion
+from autorubric.dataset import DataItem, RubricDataset
 from autorubric.errors import ArgumentError
+from autorubric.eval import evaluate_sync
 from autorubric.graders import CriterionGrader
 from autorubric.judges import FunctionJudge, JudgeRequest, JudgeSpec
 from autorubric.metrics import decision
+from autorubric.metrics._correction._judge_error import LabelledScores
 from autorubric.rubric import RubricGroup
 from autorubric.types import CannotAssessConfig, CannotAssessStrategy, EnsembleEvaluationReport
 from tests.metrics.asserting import number
-from tests.metrics.reports import ORDINAL, binary_run
+from tests.metrics.reports import ORDINAL, binary_run, labelled, report, run
 
 A = Criterion(name="a", requirement="A holds.", weight=3.0)
 B = Criterion(name="b", requirement="B holds.", weight=1.0)
@@ -72,38 +78,17 @@ def test_hard_bounds_hold_a_verdict_back(threshold: float, verdict: str) -> None
     assert ("may still carry" in found.summary()) == (verdict == "UNDECIDED")
 
 
-def test_known_errors_overrule_the_answer() -> None:
-    """Where it says met, a is all but never met: raw 1, but 1/4 by the errors; nothing open, no bound vetoes.
-
-    The mirror: where it says unmet, a is all but always met.
-    """
-    wrong = {"a": [[0, 10_000], [10_000, 0]]}
-    found = decision(graded([A, B], judge("one", a="MET", b="MET")), threshold=0.6, judge_error=wrong)
-    assert (float(found.raw), float(found.score), found.low, found.high) == (1.0, 0.25, 0.25, 0.25)
-    assert (found.n_open, found.hard_low, found.hard_high, found.verdict) == (0, 0.25, 0.25, "FAIL")
-    mirror = decision(graded([A, B], judge("one", a="UNMET", b="UNMET")), threshold=0.6, judge_error=wrong)
-    assert (float(mirror.raw), float(mirror.score), mirror.verdict) == (0.0, 0.75, "PASS")
-
-
-def test_bounds_stand_on_the_drawn_answers() -> None:
-    """a is not met for all that the judge says, b open: at worst 0, at best 1/4, and never 3/4."""
-    report = graded([A, B], judge("one", a="MET", b="CANNOT_ASSESS"))
-    found = decision(report, threshold=0.5, judge_error={"a": [[0, 10_000], [10_000, 0]]})
-    assert (found.hard_low, found.hard_high, found.verdict) == (0.0, 0.25, "FAIL")
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_interval_holds_the_score(seed: int) -> None:
-    """Twenty criteria, each met by 3 of 5 samples: redrawn they fall short of 1, with errors and without."""
+    """Twenty criteria, each met by 3 of 5 samples: redrawn they fall short of 1."""
     criteria: list[Any] = [Criterion(name=f"c{i}", requirement="It holds.", weight=1.0) for i in range(20)]
     said = ["MET", "UNMET", "MET", "UNMET", "MET"]
     one = JudgeSpec(judge("one", **{f"c{i}": list(said) for i in range(20)}), judge_id="one", samples=5)
     report = graded(criteria, one)
-    for errors in (None, {f"c{i}": [[30, 20], [10, 60]] for i in range(20)}):
-        found = decision(report, threshold=0.9, judge_error=errors, rng=seed, n_resamples=200)
-        assert number(found.low) <= number(found.score.value) <= number(found.high)
-        assert errors is not None or found.score == found.high == 1.0
-        assert (found.low, found.high) == (found.score.low, found.score.high)
+    found = decision(report, threshold=0.9, rng=seed, n_resamples=200)
+    assert number(found.low) <= number(found.score.value) <= number(found.high)
+    assert found.score == found.high == 1.0
+    assert (found.low, found.high) == (found.score.low, found.score.high)
 
 
 def test_scores_are_compared_within_rounding() -> None:
@@ -186,38 +171,6 @@ def test_unanimous_panels_decide() -> None:
     assert (found.verdict, found.low, found.high) == ("PASS", 0.75, 0.75)
 
 
-def test_known_errors_spread_the_score_by_hand() -> None:
-    """Of 1,000 items that the judge met 900 were met: the score is 1 with probability 0.9, else 1/4."""
-    report = graded([A, B], judge("one", a="MET", b="MET"))
-    found = decision(report, threshold=0.5, judge_error={"a": [[800, 100], [100, 900]]}, n_resamples=4000)
-    assert found.sources == ("judge_error",)
-    assert found.score.se == pytest.approx(0.75 * np.sqrt(0.9 * 0.1), rel=0.05)
-    assert found.verdict == "UNDECIDED"
-    sure = decision(report, threshold=0.5, judge_error={"a": [[800, 0], [0, 100_000]]})
-    assert sure.verdict == "PASS"
-
-
-def test_few_labels_spread_wider() -> None:
-    """No error among two labelled items proves less than none among two thousand."""
-    report = graded([A, B], judge("one", a="MET", b="MET"))
-    few = decision(report, threshold=0.5, judge_error={"a": [[2, 0], [0, 2]]})
-    many = decision(report, threshold=0.5, judge_error={"a": [[2000, 0], [0, 2000]]})
-    assert few.score.se is not None
-    assert few.score.se > 0.1
-    assert many.score.se is not None
-    assert many.score.se < 0.1
-
-
-def test_figures_of_a_run_give_the_errors() -> None:
-    """A `MetricsResult` brings its confusion matrices by criterion name."""
-    figures = binary_run(["MET", "UNMET"] * 10, ["MET", "MET"] * 5 + ["MET", "UNMET"] * 5)
-    clear = Criterion(name="clear", requirement="It is clear.", weight=1.0)
-    found = decision(graded([clear], judge("one", clear="MET")), threshold=0.5, judge_error=figures)
-    assert found.sources == ("judge_error",)
-    # 10 of the 15 that it met were met.
-    assert found.score.se == pytest.approx(np.sqrt(2 / 9), rel=0.1)
-
-
 def test_same_seed_same_interval() -> None:
     """The seed fixes the draws."""
     report = graded([A, B], judge("x", a="MET", b="MET"), judge("y", a="UNMET", b="MET"))
@@ -268,10 +221,8 @@ def test_result_serialises() -> None:
     [
         ({"confidence_level": 1.0}, "confidence_level=1.0"),
         ({"n_resamples": 0}, "n_resamples=0"),
-        ({"judge_error": {"c": [[1, 0], [0, 1]]}}, r"names \['c'\]"),
-        ({"judge_error": {"a": [[1, 0]]}}, "give 2 × 2 counts"),
-        ({"judge_error": {"a": "none"}}, "give 2 × 2 counts"),
-        ({"judge_error": 0.1}, "judge_error is a float; give counts"),
+        ({"judge_error": {"a": [[1, 0], [0, 1]]}}, "judge_error is a dict; give a run of the same judges"),
+        ({"judge_error": 0.1}, "judge_error is a float; give a run"),
         ({"confidence_level": "0.9"}, "confidence_level='0.9'"),
         ({"rng": "x"}, "rng='x'"),
         ({"rubric": "r.yaml"}, "rubric='r.yaml'; give a Rubric"),
@@ -311,3 +262,181 @@ def test_an_empty_report_is_refused() -> None:
     """A report without criteria says nothing."""
     with pytest.raises(ArgumentError, match="no criteria"):
         decision(EnsembleEvaluationReport(score=1.0), threshold=0.5)
+
+
+WORD = {0: "UNMET", 1: "MET"}
+NAMES = [f"c{i}" for i in range(8)]
+
+
+class Results(list[Any]):
+    """Results of a run that are read once, as those of a run folder."""
+
+
+def simulated_run(
+    n: int, n_labelled: int, seed: int, *, shape: float | None = 0.7, n_judges: int = 1
+) -> tuple[Any, Any]:
+    """A run on items that meet their criteria with a probability of their own, Beta(shape, shape), or all .6.
+
+    Judges err on the same cells more often than independent ones would. With the true scores `(n,)`.
+    """
+    rng = np.random.default_rng(seed)
+    meets = np.full(n, 0.6) if shape is None else rng.beta(shape, shape, n)
+    truth = (rng.random((n, len(NAMES))) < meets[:, None]).astype(int)
+    hard = rng.random(truth.shape) < 0.15
+    wrong = np.where(hard[..., None], rng.random((*truth.shape, n_judges)) < 0.75, False)
+    wrong |= rng.random(wrong.shape) < 0.05
+    said = np.where(wrong, 1 - truth[..., None], truth[..., None])
+    panel = (2 * said.sum(-1) > n_judges).astype(int)
+    criteria: list[BaseCriterion] = [
+        Criterion(name=name, requirement="It holds.", weight=1.0) for name in NAMES
+    ]
+    reports = []
+    for item in range(n):
+        answers = [{f"j{j}": WORD[int(said[item, c, j])] for j in range(n_judges)} for c in range(len(NAMES))]
+        reports.append([report(one, WORD[int(panel[item, c])], answers[c]) for c, one in enumerate(criteria)])
+    graded_run = run(*reports)
+    for item, one in enumerate(graded_run.item_results):
+        score = float(panel[item].mean())
+        one.report = replace(one.report, score=score, node_scores={"": score})
+    labels = [
+        {name: WORD[int(truth[item, c])] for c, name in enumerate(NAMES)} if item < n_labelled else None
+        for item in range(n)
+    ]
+    graded_run.dataset = labelled(criteria, *labels)
+    graded_run.item_results = Results(graded_run.item_results)
+    return graded_run, truth.mean(axis=1)
+
+
+@pytest.mark.parametrize("n_judges", [1, 3])
+@pytest.mark.parametrize("shape", [0.7, 2.0, None])
+def test_the_interval_holds_true_scores(shape: float | None, n_judges: int) -> None:
+    """At 95 % at least .93 of the true scores of new items lie in their intervals, items differing or not."""
+    held = []
+    for seed in range(4):
+        made, truth = simulated_run(90, 60, seed, shape=shape, n_judges=n_judges)
+        for item in range(60, 90):
+            found = decision(made.item_results[item].report, threshold=0.7, judge_error=made)
+            held.append(number(found.low) - 1e-9 <= truth[item] <= number(found.high) + 1e-9)
+    assert np.mean(held) >= 0.93
+
+
+def test_labelled_items_correct_the_score() -> None:
+    """A judge that says met throughout: the score is the mean of the labels, its interval their spread."""
+    criteria: list[BaseCriterion] = [Criterion(name="clear", requirement="It is clear.", weight=1.0)]
+    made = run(*([report(criteria[0], "MET")] for _ in range(61)))
+    for one in made.item_results:
+        one.report = replace(one.report, score=1.0, node_scores={"": 1.0})
+    dataset = labelled(criteria, *({"clear": "MET" if i % 3 else "UNMET"} for i in range(60)), None)
+    found = decision(made.item_results[60].report, threshold=0.5, judge_error=made, dataset=dataset)
+    assert found.score == pytest.approx(2 / 3)
+    assert (found.raw.value, found.low, found.high, found.verdict) == (1.0, 0.0, 1.0, "UNDECIDED")
+    assert (found.sources, found.score.n) == (("judge_error",), 60)
+    assert "60 labelled items; full conformal, 95%" in found.score.method
+
+
+def test_a_judge_without_errors_decides() -> None:
+    """Judged and true scores are equal on all labelled items: the interval is the score."""
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 9, 40) / 8
+    found = LabelledScores(scores, scores).interval(0.625, 0.95)
+    assert (number(found.low), number(found.high)) == pytest.approx((0.625, 0.625))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("level", [0.8, 0.95])
+def test_the_interval_is_what_trying_every_score_gives(seed: int, level: float) -> None:
+    """Each true score on a fine grid is added as an item, the line fitted again, and its residual ranked."""
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 11, 40) / 10
+    judged = np.clip(true + rng.normal(0, 0.15, 40).round(1), 0, 1)
+    new = float(rng.integers(0, 11) / 10)
+    kept = []
+    for y in np.linspace(0, 1, 401):
+        x, z = np.append(judged, new), np.append(true, y)
+        residuals = np.abs(z - np.polyval(np.polyfit(x, z, 1), x))
+        if np.mean(residuals >= residuals[-1] - 1e-9) > 1 - level:
+            kept.append(y)
+    found = LabelledScores(judged, true).interval(new, level)
+    ends = (number(found.low), number(found.high))
+    assert ends == pytest.approx((min(kept), max(kept)), abs=1 / 400)
+
+
+def test_few_labelled_items_decide_nothing() -> None:
+    """Below 19 labelled items nothing can be said at 95 %; at 80 % four do."""
+    made, _ = simulated_run(30, 18, seed=1)
+    one = made.item_results[29].report
+    found = decision(one, threshold=0.5, judge_error=made)
+    assert (found.verdict, found.reason, found.low, found.hard_low, found.hard_high) == (
+        "UNDECIDED",
+        "too_few_labels",
+        None,
+        0.0,
+        1.0,
+    )
+    assert "18 labelled items are too few for an interval at 95%" in found.summary()
+    assert decision(one, threshold=0.5, judge_error=made, confidence_level=0.8).low is not None
+    enough, _ = simulated_run(30, 19, seed=1)
+    assert decision(enough.item_results[29].report, threshold=0.5, judge_error=enough).low is not None
+
+
+def test_a_run_folder_is_read_once(tmp_path: Path) -> None:
+    """Decisions on all items of a stored run are those of its reports in memory; the folder is read once."""
+    rubric = Rubric([A, B])
+    items = [
+        DataItem(id=str(i), submission=str(i), ground_truth={"a": WORD[i % 2], "b": WORD[i % 3 > 0]})
+        for i in range(30)
+    ]
+    data = RubricDataset(name="stored", rubric=rubric, items=items)
+    made = evaluate_sync(
+        data, CriterionGrader(judges=[judge("one", a="MET", b="MET")]), experiments_dir=tmp_path,
+        show_progress=False,
+    )  # fmt: skip
+    one = made.item_results[0].report
+    assert one is not None
+    first = decision(one, threshold=0.5, judge_error=made)
+    assert first.score.n == 30
+    # (3 · mean of a + mean of b) / 4
+    assert first.score == pytest.approx((3 * 0.5 + 2 / 3) / 4)
+    shutil.rmtree(tmp_path)
+    assert decision(one, threshold=0.5, judge_error=made) == first
+
+
+def test_open_criteria_span_the_bounds_of_calibrated_scores() -> None:
+    """c0 left open: the hard bounds are the ends of the intervals with c0 unmet and met."""
+    made, _ = simulated_run(60, 50, seed=3)
+    one = made.item_results[55].report
+    criteria = [each.criterion for each in one.report]
+    ends = {}
+    for label in ("MET", "UNMET", "CANNOT_ASSESS"):
+        judged = dict.fromkeys(NAMES, "MET") | {"c0": label}
+        given = graded(criteria, judge("j0", **judged))
+        ends[label] = decision(given, threshold=0.5, judge_error=made)
+    assert ends["CANNOT_ASSESS"].n_open == 1
+    assert ends["CANNOT_ASSESS"].hard_low == ends["UNMET"].low
+    assert ends["CANNOT_ASSESS"].hard_high == ends["MET"].high
+
+
+def test_a_length_penalty_comes_off_the_calibrated_score() -> None:
+    """Errors are those of the score without the penalty; it is taken off afterwards."""
+    made, _ = simulated_run(60, 50, seed=4)
+    one = made.item_results[55].report
+    plain = decision(one, threshold=0.5, judge_error=made)
+    shorter = replace(one, score=max(0.0, number(one.score) - 0.1), length_penalty=0.1)
+    found = decision(shorter, threshold=0.5, judge_error=made)
+    assert found.high == pytest.approx(number(plain.high) - 0.1)
+    assert found.low == pytest.approx(max(0.0, number(plain.low) - 0.1))
+
+
+def test_other_judges_and_criteria_are_refused() -> None:
+    """What differs is named: the judges of the run and of the report, or the criteria."""
+    made, _ = simulated_run(40, 40, seed=5)
+    criteria = [each.criterion for each in made.item_results[0].report.report]
+    other = graded(criteria, judge("else", **dict.fromkeys(NAMES, "MET")))
+    with pytest.raises(ArgumentError, match=r"judges \['j0'\] and the report \['else'\]"):
+        decision(other, threshold=0.5, judge_error=made)
+    heavier = [criteria[0].model_copy(update={"weight": 2.0}), *criteria[1:]]
+    with pytest.raises(ArgumentError, match=r"\['c0'\] differ"):
+        decision(graded(heavier, judge("j0", **dict.fromkeys(NAMES, "MET"))), threshold=0.5, judge_error=made)
+    raw = graded(criteria, judge("j0", **dict.fromkeys(NAMES, "MET")), normalize=False)
+    with pytest.raises(ArgumentError, match="normalize"):
+        decision(raw, threshold=0.5, judge_error=made, normalize=False)

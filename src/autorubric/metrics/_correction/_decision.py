@@ -1,9 +1,9 @@
-"""Whether a score lies above a threshold, as far as its votes can tell."""
+"""Whether a score lies above a threshold: from the spread of its votes, or from errors on labelled items."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
@@ -12,12 +12,14 @@ from autorubric.aggregation import AggregationPolicy
 from autorubric.errors import ArgumentError
 from autorubric.metrics._correction._arguments import MOST_UNDEFINED, check_draws, finite_number
 from autorubric.metrics._correction._decision_result import DecisionResult, Source, Verdict, decided
-from autorubric.metrics._correction._judge_error import ErrorTable, JudgeError, judge_errors
+from autorubric.metrics._correction._judge_error import LabelledScores, labelled_scores
 from autorubric.metrics._correction._rescored import OpenCriteria, Scorer, open_criteria
 from autorubric.metrics._correction._revote import Revoted, revoted
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._run_protocols import GradedRun, LabelledDataset
 from autorubric.rubric import Rubric
+from autorubric.scoring import penalised
 from autorubric.types import CannotAssessConfig, Decision, EnsembleEvaluationReport, RubricGroup
 
 
@@ -31,6 +33,7 @@ class DecisionArguments(TypedDict, total=False):
         normalize: Whether the score was brought to [0, 1]; True by default.
         n_resamples: Resamples of the votes; 1000 by default.
         rng: Seed or generator of the resampling; 0 by default.
+        dataset: Where the labels of `judge_error` are; its own dataset by default.
     """
 
     rubric: Rubric | None
@@ -39,6 +42,7 @@ class DecisionArguments(TypedDict, total=False):
     normalize: bool
     n_resamples: int
     rng: int | np.random.Generator
+    dataset: LabelledDataset | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,7 @@ class _Options:
     normalize: bool = True
     n_resamples: int = 1000
     rng: int | np.random.Generator = 0
+    dataset: LabelledDataset | None = None
 
     def __post_init__(self) -> None:
         kinds = {
@@ -75,38 +80,38 @@ def decision(
     *,
     threshold: float,
     confidence_level: float = 0.95,
-    judge_error: JudgeError | None = None,
+    judge_error: GradedRun | None = None,
     **options: Unpack[DecisionArguments],
 ) -> DecisionResult:
-    """Whether the score passes the threshold, fails it, or cannot be told from its votes.
+    """Return whether the score of one item passes the threshold, fails it, or cannot be told from it.
 
-    Votes are drawn again: judges with replacement, the same draw for every criterion, and within a judge its
-    samples, criterion by criterion; each draw is decided and scored as the grader does. The quantiles of the
-    scores, stretched to the report's own, are the interval. With `judge_error` each answer of the draw is
-    replaced by a true one, drawn from what was true where the judge said so on labelled items; then `score`
-    is the median of the draws, for the report's own, kept in `raw`, may be one that the errors rule out.
-    Judges err together more than such a draw can know, and a panel of few shows little of its spread: an
-    interval that misses the threshold narrowly proves little.
+    With `judge_error`, a run of the same judges on labelled items, the interval is one of the item's *true*
+    score: it is calibrated on the differences between true and judged scores of whole labelled items (full
+    conformal prediction). If the item is drawn as the labelled ones were, it holds the true score with at
+    least the confidence level, however much items differ and however judges err together. The cost is a wide
+    interval: the page of this function has the measured share of UNDECIDED. `score` is the predicted true
+    score, `raw` the report's own. Below 19 labelled items at 95 % there is no interval (`too_few_labels`).
 
-    Criteria left open (CANNOT_ASSESS), failed or never asked span the hard bounds: they come out worst and
-    best in every draw, and the outer quantiles of those scores are the bounds. NA is an answer: the criterion
-    does not apply. Without an open criterion the bounds are the interval.
+    Without it the interval says only how reproducible the score is. Votes are drawn again: judges with
+    replacement, the same draw for every criterion, and within a judge its samples, criterion by criterion;
+    each draw is decided and scored as the grader does. The quantiles of the scores, stretched to the report's
+    own, are the interval. Judges err together more than such a draw shows. A single judge with a single
+    sample shows no spread: UNDECIDED (`no_spread`).
 
-    A single judge with a single sample shows no spread: without `judge_error` the verdict is UNDECIDED
-    (`no_spread`). A score counts as reaching the threshold from 1e-9 below it.
+    Criteria left open (CANNOT_ASSESS), failed or not asked span the hard bounds: the outer ends of the
+    intervals with these criteria at worst and at best. NA is an answer: the criterion does not apply. Without
+    an open criterion the bounds are the interval. A score counts as reaching the threshold from 1e-9 below.
 
     Args:
         report: The report of a grader on one item.
         threshold: The least score that passes.
         confidence_level: Level of the interval.
-        judge_error: By criterion name, counts of labelled items, rows the true answer and columns the
-            judge's, in the order of the criterion's answers without NA; or a `MetricsResult`, whose confusion
-            matrices are taken. Criteria without one count as judged rightly.
+        judge_error: A run with labels, of the same rubric and judges.
         **options: See `DecisionArguments`.
 
     Raises:
-        ArgumentError: The report is none of one item, its score does not come out of its votes under these
-            policies, an argument is not allowed, or a table does not fit its criterion.
+        ArgumentError: The report is not of one item, its score is not that of its votes under these policies,
+            an argument is not allowed, or the run has other criteria or judges.
     """
     threshold = finite_number(threshold, "threshold", "the least score that passes")
     given = _Options(**options)
@@ -116,17 +121,15 @@ def decision(
     votes = {one.name: revoted(one, given.aggregation) for one in report.report}
     base = {name: one.decided for name, one in votes.items()}
     _demand_same(report, scorer.score(base))
-    errors = judge_errors(judge_error, [one.criterion for one in report.report])
-    sources = _sources(votes.values(), with_errors=bool(errors))
-    draws = _Draws(scorer, open_criteria(scorer, base), votes, errors)
-    drawn = draws.made(given.n_resamples, rng) if sources else np.array([draws.scored(base)], dtype=float)
-    method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
-    method += f", {given.n_resamples} resamples" if sources else ""
-    tail = (1 - confidence_level) / 2
-    score = _score(report, drawn[:, 0], sources, tail, method)
-    hard = _Range(score.low, score.high)
-    if draws.open.n or not sources:
-        hard = _Range(_quantile(drawn[:, 1], tail), _quantile(drawn[:, 2], 1 - tail))
+    open_ = open_criteria(scorer, base)
+    if judge_error is not None:
+        if not given.normalize:
+            raise ArgumentError("judge_error takes scores on [0, 1]; leave normalize at True")
+        labelled = labelled_scores(judge_error, given.dataset, report)
+        found = _calibrated(report, scorer, base, open_, labelled, confidence_level)
+    else:
+        found = _redrawn(report, _Draws(scorer, open_, votes), base, given.n_resamples, rng, confidence_level)
+    score, hard, sources = found
     return DecisionResult(
         verdict=_verdict(threshold, score, hard) if sources else "UNDECIDED",
         threshold=threshold,
@@ -137,10 +140,82 @@ def decision(
         hard_low=hard.low,
         hard_high=hard.high,
         sources=sources,
-        n_open=draws.open.n,
+        n_open=open_.n,
         confidence_level=confidence_level,
         reason=score.reason,
     )
+
+
+class _Found(NamedTuple):
+    """The score with its interval, the hard bounds, and what the interval takes in."""
+
+    score: Estimate
+    hard: _Range
+    sources: tuple[Source, ...]
+
+
+def _redrawn(
+    report: EnsembleEvaluationReport,
+    draws: _Draws,
+    base: Mapping[str, Decision],
+    n_resamples: int,
+    rng: np.random.Generator,
+    confidence_level: float,
+) -> _Found:
+    """From votes that are drawn again."""
+    sources = _sources(draws.votes.values())
+    drawn = draws.made(n_resamples, rng) if sources else np.array([draws.scored(base)], dtype=float)
+    method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
+    method += f", {n_resamples} resamples" if sources else ""
+    tail = (1 - confidence_level) / 2
+    score = _score(report, drawn[:, 0], sources, tail, method)
+    hard = _Range(score.low, score.high)
+    if draws.open.n or not sources:
+        hard = _Range(_quantile(drawn[:, 1], tail), _quantile(drawn[:, 2], 1 - tail))
+    return _Found(score, hard, sources)
+
+
+def _calibrated(
+    report: EnsembleEvaluationReport,
+    scorer: Scorer,
+    base: Mapping[str, Decision],
+    open_: OpenCriteria,
+    labelled: LabelledScores,
+    confidence_level: float,
+) -> _Found:
+    """From the true scores of labelled items; the length penalty comes off afterwards."""
+    plain = replace(scorer, penalty=0.0)
+    judged = plain.score(base)
+    worst, best = open_.ends(plain, base) if open_.n else (judged, judged)
+    sources: tuple[Source, ...] = ("judge_error",)
+    method = f"true score predicted from {labelled.n} labelled items; full conformal, {confidence_level:.0%}"
+    raw = _raw(report)
+    below, above = (
+        _Range(None, None) if one is None else _penalised(labelled, one, scorer, confidence_level)
+        for one in (worst, best)
+    )
+    hard = _Range(below.low, above.high)
+    if judged is None or raw.value is None:
+        return _Found(Estimate.undefined("no_values", n=labelled.n, method=method), hard, sources)
+    low, high = _penalised(labelled, judged, scorer, confidence_level)
+    if low is None or high is None:
+        score = Estimate(raw.value, n=labelled.n, method=method, reason="too_few_labels")
+        return _Found(score, _Range(_off(0.0, scorer), _off(1.0, scorer)), sources)
+    value = min(max(_off(labelled.predict(judged), scorer), low), high)
+    return _Found(Estimate(value, low, high, None, labelled.n, method), hard, sources)
+
+
+def _penalised(labelled: LabelledScores, judged: float, scorer: Scorer, confidence_level: float) -> _Range:
+    ends = labelled.interval(judged, confidence_level)
+    if ends.low is None or ends.high is None:
+        return _Range(None, None)
+    return _Range(_off(ends.low, scorer), _off(ends.high, scorer))
+
+
+def _off(score: float, scorer: Scorer) -> float:
+    found = penalised(score, scorer.penalty, normalize=True)
+    assert found is not None
+    return found
 
 
 def _demand_report(report: object) -> None:
@@ -173,15 +248,13 @@ def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None
     )
 
 
-def _sources(votes: Iterable[Revoted], *, with_errors: bool) -> tuple[Source, ...]:
+def _sources(votes: Iterable[Revoted]) -> tuple[Source, ...]:
     found: list[Source] = []
     listed = list(votes)
     if any(one.n_samples > 1 for one in listed):
         found.append("samples")
     if any(len(one.judges) > 1 for one in listed):
         found.append("judges")
-    if with_errors:
-        found.append("judge_error")
     return tuple(found)
 
 
@@ -192,7 +265,6 @@ class _Draws:
     scorer: Scorer
     open: OpenCriteria
     votes: Mapping[str, Revoted]
-    errors: Mapping[str, ErrorTable]
 
     def scored(self, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None, float | None]:
         """Score, worst and best of these decisions."""
@@ -207,8 +279,6 @@ class _Draws:
         for _ in range(n_resamples):
             places = rng.random(most)
             decisions = {name: one.draw(places, rng) for name, one in self.votes.items()}
-            for name, error in self.errors.items():
-                decisions[name] = error.draw(decisions[name], rng)
             key = tuple(
                 (one.status, repr(one.answer.code) if one.answer else None) for one in decisions.values()
             )
@@ -237,10 +307,6 @@ def _score(
         reason: Reason = "degenerate_resamples" if sources else "no_spread"
         return Estimate(raw.value, n=raw.n, method=f"score of the report; {method}", reason=reason)
     se = float(np.nanstd(drawn, ddof=1)) if np.count_nonzero(~np.isnan(drawn)) > 1 else None
-    if "judge_error" in sources:
-        # Not the mean: that may lie outside the quantiles, and then below a threshold that nearly all reach.
-        middle = _quantile(drawn, 0.5)
-        return Estimate(middle, low, high, se, raw.n, f"score, median of the draws; {method}")
     held = min(low, raw.value), max(high, raw.value)
     return Estimate(raw.value, *held, se, raw.n, f"score of the report; {method}")
 

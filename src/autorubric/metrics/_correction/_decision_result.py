@@ -15,7 +15,11 @@ Source: TypeAlias = Literal["samples", "judges", "judge_error"]
 SLACK = 1e-9
 """What a score may lie below a threshold and still reach it: scores are sums of floats."""
 
-_WORDS = {"samples": "repeated samples", "judges": "several judges", "judge_error": "known errors"}
+_WORDS = {
+    "samples": "repeated samples",
+    "judges": "several judges",
+    "judge_error": "labelled items",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,18 +31,20 @@ class DecisionResult:
             it, else `"UNDECIDED"`; always so without a source of spread.
         threshold: The threshold.
         score: The score with the interval that the sources of spread imply: the report's own, or with
-            `judge_error` the median of the scores that the errors leave possible.
+            `judge_error` the true score that the labelled items predict.
         raw: The report's own score.
         low: Lower end of the interval of `score`; None without one.
         high: Upper end.
         hard_low: That lower end if every criterion that was left open or failed had come out worst; without
             a source of spread the score of the votes as they are.
         hard_high: The upper end if every such criterion had come out best.
-        sources: What the interval takes in: repeated samples, a panel of judges, known errors of the judge.
+        sources: What the interval takes in: repeated samples, a panel of judges; or `judge_error` alone, the
+            differences between true and judged scores of labelled items, which hold the other two.
         n_open: Criteria that were left open, failed or were not asked.
         confidence_level: Level of the interval.
-        reason: Why there is no interval: `no_spread`, one vote a criterion and no known errors; `no_values`,
-            no score; `degenerate_resamples`, no score in more than a tenth of the resamples.
+        reason: Why there is no interval: `no_spread`, one vote a criterion and no labelled items;
+            `no_values`, no score; `too_few_labels`, fewer labelled items than the level takes (19 at 95 %);
+            `degenerate_resamples`, no score in more than a tenth of the resamples.
     """
 
     verdict: Verdict
@@ -84,8 +90,10 @@ class DecisionResult:
         if self.reason == "no_spread":
             return (
                 "UNDECIDED: one vote a criterion shows no spread; grade with several samples or judges, or "
-                "give judge_error."
+                "give judge_error, a labelled run of the same judge."
             )
+        if self.reason == "too_few_labels":
+            return f"UNDECIDED: {self.score.n} labelled items are too few for an interval at {level}."
         if self.reason is not None:
             return f"UNDECIDED: the score has no interval ({self.reason})."
         if self.n_open and decided(self.threshold, self.low, self.high) != "UNDECIDED":

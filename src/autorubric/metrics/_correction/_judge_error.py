@@ -1,93 +1,195 @@
-"""What is true where a judge says something: drawn from labelled items."""
+"""The true score of an item behind a judged one: calibrated on the items of a run that have labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from autorubric.criteria import BaseCriterion
+from autorubric._kept import Kept
 from autorubric.errors import ArgumentError
-from autorubric.metrics._metrics_result import MetricsResult
+from autorubric.metrics._correction._score_columns import criterion_facts, read_item_scores
+from autorubric.metrics._intervals import Ends
+from autorubric.metrics._label_table import dataset_of
 from autorubric.metrics._resampling import Array
-from autorubric.types import Decision
-from autorubric.values import Answer
+from autorubric.metrics._run_protocols import GradedItem, GradedRun, LabelledDataset, OwnedRun
+from autorubric.types import EnsembleEvaluationReport
 
-JudgeError: TypeAlias = Mapping[str, Any] | MetricsResult
-"""K × K counts by criterion name, rows truth; or the figures of a run, which hold such counts."""
+_CHUNK_CELLS = 2_000_000
+_SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorTable:
-    """Counts of a criterion's true answers by the judge's.
+class LabelledScores:
+    """Judged and true scores of labelled items, on [0, 1] and without length penalty; shapes `(m,)`."""
 
-    Attributes:
-        answers: The criterion's answers without NA, in order.
-        counts: Shape `(K, K)`, rows truth.
-    """
+    judged: Array
+    true: Array
 
-    answers: tuple[Answer, ...]
-    counts: Array
+    @property
+    def n(self) -> int:
+        """Labelled items."""
+        return len(self.true)
 
-    def draw(self, made: Decision, rng: np.random.Generator) -> Decision:
-        """The decision with a true answer in place of the judge's; what is no answer stays.
+    def fewest(self, confidence_level: float) -> int:
+        """Labelled items below which an interval of this level is all of [0, 1]."""
+        return math.ceil(confidence_level / (1 - confidence_level) - _SLACK)
 
-        The shares of true answers are drawn first, from their posterior under 1/K of an item each, so that
-        few labelled items spread wider.
+    def predict(self, judged: float) -> float:
+        """The true score that least squares predict for a judged one, on [0, 1]."""
+        spread = float(((self.judged - self.judged.mean()) ** 2).sum())
+        slope = 0.0
+        if spread > _SLACK:
+            slope = float(((self.judged - self.judged.mean()) * self.true).sum()) / spread
+        return min(max(float(self.true.mean()) + slope * (judged - float(self.judged.mean())), 0.0), 1.0)
+
+    def interval(self, judged: float, confidence_level: float) -> Ends:
+        """Full conformal interval of the true score of a new item with this judged score.
+
+        A true score y is in it unless too few labelled items are as badly predicted as the new one: with the
+        new item (judged, y) added, a line is fitted by least squares to all m + 1 items, and y stays if more
+        than a share 1 - level of the residuals are at least as large as that of the new item [1, ch. 2.3]. If
+        the new item is drawn as the labelled ones were, the interval holds its true score with at least the
+        level, whatever the errors of the judges, however they depend on each other and on the item [2].
+
+        Residuals are linear in y, so membership changes only where two are equal: these points are tried.
+
+        References:
+            [1] V. Vovk, A. Gammerman, G. Shafer (2005), Algorithmic learning in a random world, Springer.
+            [2] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman (2018), Distribution-free
+                predictive inference for regression, JASA 113(523), 1094-1111.
         """
-        codes = [answer.code for answer in self.answers]
-        if made.status != "answered" or made.answer is None or made.answer.code not in codes:
-            return made
-        column = self.counts[:, codes.index(made.answer.code)]
-        shares = rng.dirichlet(column + 1.0 / len(codes))
-        return Decision(status="answered", answer=self.answers[int(rng.choice(len(codes), p=shares))])
+        if self.n < self.fewest(confidence_level):
+            return Ends(None, None, None)
+        constant, slope = self._residuals(judged)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            points = np.concatenate(
+                [
+                    (constant[-1] - constant[:-1]) / (slope[:-1] - slope[-1]),
+                    -(constant[-1] + constant[:-1]) / (slope[:-1] + slope[-1]),
+                ]
+            )
+        points = np.concatenate([[0.0, 1.0, self.predict(judged)], points[(points >= 0) & (points <= 1)]])
+        kept = points[self._accepted(constant, slope, points, confidence_level)]
+        return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else Ends(None, None, None)
+
+    def _residuals(self, judged: float) -> tuple[Array, Array]:
+        """Residuals of the m + 1 items as constant + slope · y, `(m + 1,)`; the new item is last."""
+        x = np.append(self.judged, judged)
+        centred = x - x.mean()
+        spread = float(centred @ centred)
+        weights = centred / spread if spread > _SLACK else np.zeros(len(x))
+        true = np.append(self.true, 0.0)
+        constant = true - true.mean() - centred * float(weights @ true)
+        slope = -1 / len(x) - centred * float(weights[-1])
+        slope[-1] += 1.0
+        return constant, slope
+
+    def _accepted(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
+        """Which of these true scores conform, shape `(p,)`."""
+        found = []
+        step = max(1, _CHUNK_CELLS // len(constant))
+        for start in range(0, len(points), step):
+            residuals = np.abs(constant[:, None] + slope[:, None] * points[None, start : start + step])
+            as_large = np.count_nonzero(residuals >= residuals[-1] - _SLACK, axis=0)
+            found.append(as_large > (1 - confidence_level) * len(constant) + _SLACK)
+        return np.concatenate(found)
 
 
-def judge_errors(given: JudgeError | None, criteria: Sequence[BaseCriterion]) -> dict[str, ErrorTable]:
-    """The tables of those criteria that have one.
+@dataclass(frozen=True, slots=True)
+class _Calibration:
+    """What a labelled run says: its scores, the facts of its criteria, each set once, and its judges."""
+
+    scores: LabelledScores
+    criteria: tuple[Mapping[str, tuple[object, ...]], ...]
+    judges: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadRun:
+    """Results that are read once: those of a run folder are made again at each look."""
+
+    item_results: Sequence[GradedItem]
+
+
+def labelled_scores(
+    run: object, dataset: LabelledDataset | None, report: EnsembleEvaluationReport
+) -> LabelledScores:
+    """The labelled items of a run.
 
     Raises:
-        ArgumentError: A table fits no criterion, or has another shape than its answers.
+        ArgumentError: `run` is no run, or has other criteria or judges than the report.
     """
-    if given is None:
-        return {}
-    by_name = {one.name or "": one for one in criteria}
-    if isinstance(given, MetricsResult):
-        tables = {
-            one.name: _without_abstentions(matrix.counts, by_name[one.name])
-            for one in given.per_criterion
-            if (matrix := getattr(one, "confusion_matrix", None)) is not None and one.name in by_name
-        }
-    elif not isinstance(given, Mapping):
+    if not isinstance(run, GradedRun):
         raise ArgumentError(
-            f"judge_error is a {type(given).__name__}; give counts by criterion name, or what "
-            "result.compute_metrics() gives"
+            f"judge_error is a {type(run).__name__}; give a run of the same judges with labels, as evaluate "
+            "returns it: counts of errors and figures do not say how much items differ"
         )
-    else:
-        tables = dict(given)
-        if unknown := [name for name in tables if name not in by_name]:
-            raise ArgumentError(f"judge_error names {unknown!r}; the report's criteria are {list(by_name)!r}")
-    return {name: _table(by_name[name], counts) for name, counts in tables.items()}
+    # Plain lists take no weak reference.
+    known = dataset is None and isinstance(run, OwnedRun) and type(run.item_results) not in (list, tuple)
+    found = _CALIBRATIONS.of(run.item_results)(run) if known else _calibration(run, dataset_of(run, dataset))
+    _demand_same_rubric(_facts(report), found.criteria)
+    _demand_same_judges(_judges([report]), found.judges)
+    return found.scores
 
 
-def _without_abstentions(counts: Any, criterion: BaseCriterion) -> Array:
-    """The counts of the criterion's answers, without abstentions that are a category of their own."""
-    size = sum(not answer.na for answer in criterion.answers())
-    return np.asarray(counts)[:size, :size]
+class _Once:
+    """Calibrates the run of some results when first asked."""
+
+    def __init__(self, results: object) -> None:
+        self._found: _Calibration | None = None
+
+    def __call__(self, run: GradedRun) -> _Calibration:
+        if self._found is None:
+            self._found = _calibration(run, dataset_of(run))
+        return self._found
 
 
-def _table(criterion: BaseCriterion, given: Any) -> ErrorTable:
-    answers = tuple(answer for answer in criterion.answers() if not answer.na)
-    size = len(answers)
-    try:
-        counts = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
-        counts = np.zeros(0)
-    if size < 2 or counts.shape != (size, size) or not np.all(np.isfinite(counts)) or np.any(counts < 0):
+_CALIBRATIONS: Kept[Any, _Once] = Kept(_Once)
+
+
+def _calibration(run: GradedRun, dataset: LabelledDataset) -> _Calibration:
+    read = _ReadRun(list(run.item_results))
+    reports = [one.report for one in read.item_results if one.report is not None]
+    scores = read_item_scores(read, dataset)
+    usable = ~np.isnan(scores.judged_score + scores.true_score)
+    criteria: list[Mapping[str, tuple[object, ...]]] = []
+    for one in reports:
+        if (facts := _facts(one)) not in criteria:
+            criteria.append(facts)
+    return _Calibration(
+        LabelledScores(scores.judged_score[usable], scores.true_score[usable]),
+        tuple(criteria),
+        frozenset(_judges(reports)),
+    )
+
+
+def _demand_same_rubric(
+    own: Mapping[str, tuple[object, ...]], others: Iterable[Mapping[str, tuple[object, ...]]]
+) -> None:
+    for facts in others:
+        names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
+        if names:
+            raise ArgumentError(
+                f"the run of judge_error has other criteria than the report: {names!r} differ in name, "
+                "weight or answers; give a run of the same rubric"
+            )
+
+
+def _facts(report: EnsembleEvaluationReport) -> Mapping[str, tuple[object, ...]]:
+    return {one.name: criterion_facts(one.criterion) for one in report.report}
+
+
+def _demand_same_judges(own: set[str], known: frozenset[str]) -> None:
+    if own != known and own:
         raise ArgumentError(
-            f"judge_error[{criterion.name!r}] is {given!r}; give {size} × {size} counts, rows "
-            f"truth, in the order {[answer.label for answer in answers]!r}"
+            f"the run of judge_error has the judges {sorted(known)!r} and the report {sorted(own)!r}; give a "
+            "run of the same judges: others err in other ways"
         )
-    return ErrorTable(answers, counts)
+
+
+def _judges(reports: Iterable[EnsembleEvaluationReport]) -> set[str]:
+    return {vote.judge_id for report in reports for one in report.report for vote in one.votes}

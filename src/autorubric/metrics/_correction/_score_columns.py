@@ -147,9 +147,12 @@ def _one_rubric(result: GradedRun, dataset: LabelledDataset) -> tuple[RubricGrou
     if not rubrics:
         raise ArgumentError("no item of the run has a report; grade a dataset first")
     first = rubrics[0]
-    facts = {name: _facts(criterion) for name, criterion in first.items()}
+    facts = {name: criterion_facts(criterion) for name, criterion in first.items()}
     for other in rubrics[1:]:
-        if other is not first and {name: _facts(criterion) for name, criterion in other.items()} != facts:
+        if (
+            other is not first
+            and {name: criterion_facts(criterion) for name, criterion in other.items()} != facts
+        ):
             raise ArgumentError(
                 "items of the run have different rubrics, so their criteria have no common rates; give a run "
                 "of one rubric, or take method='ppi++' with on='items'"
@@ -157,7 +160,8 @@ def _one_rubric(result: GradedRun, dataset: LabelledDataset) -> tuple[RubricGrou
     return dataset.get_item_rubric(0).root, first
 
 
-def _facts(criterion: BaseCriterion) -> tuple[object, ...]:
+def criterion_facts(criterion: BaseCriterion) -> tuple[object, ...]:
+    """What the score of a criterion depends on: weight, bonus, level and answers with their values."""
     answers = tuple((one.label, one.value, one.na) for one in criterion.answers())
     return criterion.weight, criterion.bonus, criterion.level, answers
 
