@@ -80,7 +80,7 @@ def ends_of_decisions(sample: Drawn, folder: Path) -> Iterator[tuple[float, floa
 
     def judge(which: int) -> FunctionJudge:
         def function(request: JudgeRequest) -> str:
-            cell = int(request.submission.text), names.index(request.criterion.name or ""), which
+            cell = int(request.submission.text or ""), names.index(request.criterion.name or ""), which
             return "MET" if sample.said[cell] else "UNMET"
 
         return FunctionJudge(function=function, judge_id=f"judge {which}")

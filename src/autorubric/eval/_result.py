@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from autorubric.dataset import RubricDataset
 from autorubric.eval._config import StopReason
+from autorubric.eval._fingerprint import mapping_in
+from autorubric.eval._folder import read_manifest
 from autorubric.eval._items import EvalTimingStats, ItemResult
 from autorubric.eval._reopen import StoredRun, reopen
 from autorubric.eval._results import StoredResults, View
-from autorubric.values import TokenUsage, VerdictCounts
+from autorubric.values import Json, TokenUsage, VerdictCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,6 +116,21 @@ class EvalResult:
         Each is a call where every criterion has its own, as under `llm_calls="per_criterion"`.
         """
         return self.item_results.tally.calls_saved
+
+    @property
+    def fingerprint(self) -> Mapping[str, Json]:
+        """What the run's decisions depend on besides items and rubric, as its manifest says it.
+
+        Judges by id, prompts (a digest), sampling, few-shot examples, checks, aggregation and judge weights.
+
+        Raises:
+            RunFormatError: The manifest of the run folder is damaged.
+            FileError: It cannot be read.
+        """
+        manifest = read_manifest(self.experiment_dir)
+        deciding = mapping_in(manifest, "deciding")
+        kept = ("aggregation", "cannot_assess", "escalation", "judge_weights")
+        return {**mapping_in(manifest, "asking"), **{name: deciding.get(name) for name in kept}}
 
     def get_scores(self) -> list[float | None]:
         """The score of each item, in the dataset's order; None where it has none."""

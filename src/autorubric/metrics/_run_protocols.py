@@ -87,3 +87,13 @@ class OwnedRun(GradedRun, Protocol):
     def dataset(self) -> LabelledDataset:
         """The dataset that was graded."""
         ...
+
+
+@runtime_checkable
+class FingerprintedRun(OwnedRun, Protocol):
+    """A run that says what its decisions depend on besides items and rubric."""
+
+    @property
+    def fingerprint(self) -> Mapping[str, Json]:
+        """Judges by id, prompts, sampling, few-shot examples, checks, aggregation and judge weights."""
+        ...

@@ -312,7 +312,7 @@ def simulated_run(
 def test_the_interval_holds_true_scores(shape: float | None, n_judges: int) -> None:
     """At 95 % at least .93 of the true scores of new items lie in their intervals, items differing or not."""
     held = []
-    for seed in range(4):
+    for seed in range(8):
         made, truth = simulated_run(90, 60, seed, shape=shape, n_judges=n_judges)
         for item in range(60, 90):
             found = decision(made.item_results[item].report, threshold=0.7, judge_error=made)

@@ -18,7 +18,14 @@ from autorubric.metrics._correction._arguments import (
     check_method,
 )
 from autorubric.metrics._correction._ppi_estimate import ppi_estimate
-from autorubric.metrics._correction._score_columns import Measured, ScoredRun, read_item_scores, read_scores
+from autorubric.metrics._correction._same_judges import demand_same_judges
+from autorubric.metrics._correction._score_columns import (
+    Measured,
+    ScoredRun,
+    joined,
+    read_item_scores,
+    read_scores,
+)
 from autorubric.metrics._correction._score_parts import Part, draws, part_of, refusal
 from autorubric.metrics._correction._score_results import CorrectedCriterion, CorrectedOn, CorrectedScore
 from autorubric.metrics._estimate import Estimate, Reason
@@ -31,6 +38,7 @@ def corrected_score(
     result: GradedRun,
     dataset: LabelledDataset | None = None,
     *,
+    calibration: GradedRun | None = None,
     method: CorrectionMethod = "rogan-gladen",
     on: CorrectedOn = "criteria",
     sampled: Sampled = "random",
@@ -59,15 +67,20 @@ def corrected_score(
 
     Args:
         result: A run; for criteria with one rubric for all items.
-        dataset: Where the labels stand; the run's own by default.
+        dataset: Where the labels are; the run's own by default.
+        calibration: Another run of the same judges, prompts and criteria, whose labelled items show the
+            errors, while the mean is that of the items of `result`; labels of these do not count. Items of
+            both are resampled, so that the interval holds the error of both. ppi++ takes the items of the two
+            runs for samples of one population; rogan-gladen only takes the judges to err alike.
         method: The correction.
         on: What is corrected.
         sampled: How labelled items were come by; see `corrected_rate`.
         **interval: See `CorrectionArguments`; for criteria only `"auto"`, `"percentile"` and None.
 
     Raises:
-        ArgumentError: An option is not allowed, items have different rubrics, or `result` is no run: a table
-            of labels has no weights.
+        ArgumentError: An option is not allowed, items have different rubrics, `result` is no run (a table of
+            labels has no weights), or `calibration` was judged by others, with other prompts or on other
+            criteria; each difference is named.
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
@@ -82,9 +95,12 @@ def corrected_score(
             f"result is a {type(result).__name__}, which is no run; only an EvalResult has weights"
         )
     labelled = dataset_of(result, dataset)
-    if on == "items":
-        return _on_items(read_item_scores(result, labelled), options)
-    return _on_criteria(read_scores(result, labelled), method, sampled, options)
+    read = read_item_scores if on == "items" else read_scores
+    run = read(result, labelled)
+    if calibration is not None:
+        other = demand_same_judges(result, calibration)
+        run = joined(run, read(other, other.dataset))
+    return _on_items(run, options) if on == "items" else _on_criteria(run, method, sampled, options)
 
 
 def _mean(values: Array, name: str) -> Estimate:
@@ -98,17 +114,21 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
     judged = ~np.isnan(run.judged_score)
     labelled = judged & ~np.isnan(run.true_score)
     units = ppi.units_of(
-        run.true_score[labelled], run.judged_score[labelled], run.judged_score[judged & ~labelled], None, None
+        run.true_score[labelled],
+        run.judged_score[labelled],
+        run.judged_score[judged & ~labelled & run.tested],
+        None,
+        None,
     )
     score = _on_unit(ppi_estimate(units, options, share=False, name="corrected mean item score").mean)
     return CorrectedScore(
         score=score,
-        raw=_mean(run.judged_score, "judged mean item score"),
+        raw=_mean(run.judged_score[run.tested], "judged mean item score"),
         labelled_only=_mean(run.true_score, "labelled mean item score"),
         per_criterion={},
         method="ppi++",
         on="items",
-        n_items=int(judged.sum()),
+        n_items=int((judged & run.tested).sum()),
         n_labelled=int(labelled.sum()),
         reason=score.reason if score.value is None else None,
     )
@@ -125,19 +145,20 @@ def _on_unit(score: Estimate) -> Estimate:
 def _on_criteria(
     run: ScoredRun, method: CorrectionMethod, sampled: Sampled, options: CorrectionOptions
 ) -> CorrectedScore:
-    parts = [part_of(one, method, options.lam) for one in run.criteria]
+    parts = [part_of(one, run.tested, method, options.lam) for one in run.criteria]
     refused = [refusal(one, part, method) for one, part in zip(run.criteria, parts, strict=True)]
     drawn = np.zeros((0, len(parts)))
     if options.ci is not None:
         drawn = np.concatenate(list(draws(run, parts, refused, options)))
     criteria = {
-        one.name: _criterion(one, part, reason, drawn[:, place], method, options)
+        one.name: _criterion(one, run.tested, part, reason, drawn[:, place], method, options)
         for place, (one, part, reason) in enumerate(zip(run.criteria, parts, refused, strict=True))
     }
     shares = np.array([one.share for one in run.criteria])
     values = [one.value.value for one in criteria.values()]
     name = f"corrected mean score before clamping ({method})"
-    n = int(run.judged.sum())
+    n = run.n_judged
+    judged = [one.judged_value[run.tested] for one in run.criteria]
     bad: Reason | None = "nonlinear_score" if run.bends else next((r for r in refused if r), None)
     if bad is not None or not values:
         score = Estimate.undefined(bad or "no_values", n=n, method=name)
@@ -146,7 +167,7 @@ def _on_criteria(
         score = _with_ends(total, run.start + drawn @ shares, n, name, options)
     return CorrectedScore(
         score=score,
-        raw=_folded(run, [one.judged_value for one in run.criteria], "judged mean score before clamping"),
+        raw=_folded(run, judged, "judged mean score before clamping"),
         labelled_only=_labelled_only(run, sampled),
         per_criterion=criteria,
         method=method,
@@ -178,13 +199,15 @@ def _folded(run: ScoredRun, columns: list[Array], name: str) -> Estimate:
 
 def _criterion(
     one: Measured,
+    tested: Array,
     part: Part,
     refused: Reason | None,
     drawn: Array,
     method: CorrectionMethod,
     options: CorrectionOptions,
 ) -> CorrectedCriterion:
-    n = int(np.count_nonzero(~np.isnan(one.judged_value)))
+    judged = one.judged_value[tested]
+    n = int(np.count_nonzero(~np.isnan(judged)))
     name = f"corrected mean value ({method})"
     total = part.sums.sum(axis=0)[None, :]
     distribution, lam = None, None
@@ -199,7 +222,7 @@ def _criterion(
             lam = float(part.tuned(total).lam[0])
     return CorrectedCriterion(
         value=value,
-        raw=_mean(one.judged_value, "judged mean value"),
+        raw=_mean(judged, "judged mean value"),
         distribution=distribution,
         lam=lam,
         n=n,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,6 +55,8 @@ class ScoredRun:
         judged_score: Item scores of the panel without length penalty, NaN where none.
         bends: What makes item scores another thing than a weighted sum over criteria.
         clamped: Items whose weighted sum, of labels or of the panel, lies outside [0, 1].
+        tested: Whether the mean is one of the item's, shape `(n_items,)`; not of the labelled items of
+            another run, which only show the errors.
     """
 
     criteria: tuple[Measured, ...]
@@ -63,11 +65,17 @@ class ScoredRun:
     judged_score: Array
     bends: tuple[str, ...]
     clamped: int
+    tested: Array
 
     @property
     def judged(self) -> Array:
         """Whether an item has a decision, shape `(n_items,)`."""
         return np.asarray(np.any([~np.isnan(one.judged_value) for one in self.criteria], axis=0))
+
+    @property
+    def n_judged(self) -> int:
+        """Items of the mean that have a decision."""
+        return int(np.count_nonzero(self.judged & self.tested))
 
     @property
     def labelled(self) -> Array:
@@ -79,7 +87,7 @@ class ScoredRun:
     def n_incomplete(self) -> int:
         """Judged items without a decision on every criterion, whose scores have other denominators."""
         missing = np.any([np.isnan(one.judged_value) for one in self.criteria], axis=0)
-        return int(np.count_nonzero(missing & self.judged))
+        return int(np.count_nonzero(missing & self.judged & self.tested))
 
     @property
     def n_items(self) -> int:
@@ -126,7 +134,7 @@ def read_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
     true_score = np.where(complete, cells.scores[TRUTH], np.nan)
     judged_score = _panel_scores(result, dataset, n)
     clamped = _clamped(found, start)
-    return ScoredRun(tuple(found), start, true_score, judged_score, _bends(root), clamped)
+    return ScoredRun(tuple(found), start, true_score, judged_score, _bends(root), clamped, np.ones(n, bool))
 
 
 def read_item_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
@@ -135,7 +143,33 @@ def read_item_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
     unlabelled = (cells.raters[PANEL].status > 0) & ~np.isin(cells.truth.status, (ANSWERED, ABSTAINED))
     complete = np.bincount(cells.item[unlabelled], minlength=cells.n_items) == 0
     true_score = np.where(complete, cells.scores[TRUTH], np.nan)
-    return ScoredRun((), 0.0, true_score, _panel_scores(result, dataset, cells.n_items), (), 0)
+    n = cells.n_items
+    return ScoredRun((), 0.0, true_score, _panel_scores(result, dataset, n), (), 0, np.ones(n, dtype=bool))
+
+
+def joined(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
+    """The items of a run, without their labels, and the labelled items of another one judged alike."""
+    labelled = calibration.labelled if calibration.criteria else ~np.isnan(calibration.true_score)
+    others = {one.name: one for one in calibration.criteria}
+    n = run.n_items
+    criteria = tuple(
+        replace(
+            one,
+            truth=np.concatenate([np.full(n, -1), other.truth[labelled]]),
+            judged=np.concatenate([one.judged, other.judged[labelled]]),
+            true_value=np.concatenate([np.full(n, np.nan), other.true_value[labelled]]),
+            judged_value=np.concatenate([one.judged_value, other.judged_value[labelled]]),
+        )
+        for one in run.criteria
+        if (other := others.get(one.name)) is not None
+    )
+    return replace(
+        run,
+        criteria=criteria,
+        true_score=np.concatenate([np.full(n, np.nan), calibration.true_score[labelled]]),
+        judged_score=np.concatenate([run.judged_score, calibration.judged_score[labelled]]),
+        tested=np.arange(n + int(labelled.sum())) < n,
+    )
 
 
 def _one_rubric(result: GradedRun, dataset: LabelledDataset) -> tuple[RubricGroup, dict[str, BaseCriterion]]:

@@ -57,7 +57,7 @@ class Part:
         return sums[:, :cells].reshape(-1, self.size, self.size), sums[:, cells:]
 
 
-def part_of(one: Measured, method: CorrectionMethod, lam: float | None) -> Part:
+def part_of(one: Measured, tested: Array, method: CorrectionMethod, lam: float | None) -> Part:
     judged, labelled = ~np.isnan(one.judged_value), ~np.isnan(one.true_value)
     both = judged & labelled
     if method == "rogan-gladen" and one.values is not None:
@@ -65,9 +65,10 @@ def part_of(one: Measured, method: CorrectionMethod, lam: float | None) -> Part:
         n = len(one.truth)
         table, answers = np.zeros((n, size * size)), np.zeros((n, size))
         table[np.flatnonzero(both), one.truth[both] * size + one.judged[both]] = 1
-        answers[np.flatnonzero(judged), one.judged[judged]] = 1
+        counted = judged & tested
+        answers[np.flatnonzero(counted), one.judged[counted]] = 1
         return Part(np.concatenate([table, answers], axis=1), size, int(both.sum()), 0, one.values)
-    alone = judged & ~labelled
+    alone = judged & ~labelled & tested
     reached = np.array([0.0, 1.0]) if one.values is None else one.values
     rows = np.column_stack(
         [

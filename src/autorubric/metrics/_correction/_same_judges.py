@@ -1,0 +1,100 @@
+"""Demand that two runs were judged alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from autorubric.criteria import BaseCriterion
+from autorubric.errors import ArgumentError
+from autorubric.metrics._correction._score_columns import criterion_facts
+from autorubric.metrics._run_protocols import FingerprintedRun, GradedRun
+
+_BY_NAME = {"judges": "judge", "checks": "check"}
+
+
+def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedRun:
+    """The calibrating run.
+
+    Raises:
+        ArgumentError: One of them is no run that holds its fingerprint, or they differ in judges, prompts,
+            sampling, how votes are combined, or criteria; every difference is named.
+    """
+    for name, run in (("result", result), ("calibration", calibration)):
+        if not isinstance(run, FingerprintedRun):
+            raise ArgumentError(
+                f"{name} is a {type(run).__name__}, which does not say how it was judged; give an "
+                "EvalResult, as evaluate or EvalResult.from_experiment returns it"
+            )
+    assert isinstance(result, FingerprintedRun) and isinstance(calibration, FingerprintedRun)
+    differences = [
+        *_judging(result.fingerprint, calibration.fingerprint),
+        *_criteria(_criteria_of(result), _criteria_of(calibration)),
+    ]
+    if differences:
+        raise ArgumentError(
+            f"calibration was not judged as result was: {'; '.join(differences)}. The judges may err in "
+            "another way there; give a labelled run of the same judges, prompts and criteria"
+        )
+    return calibration
+
+
+def _judging(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for part in dict.fromkeys([*own, *other]):
+        ours, theirs = own.get(part), other.get(part)
+        if part == "sampling":
+            # The seed only decides the order in which options are shown.
+            ours, theirs = ({**(side or {}), "seed": None} for side in (ours, theirs))
+        if ours == theirs:
+            continue
+        if part in _BY_NAME and isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            yield from _entries(_BY_NAME[part], ours, theirs)
+        else:
+            yield f"{part.replace('_', ' ')} differ{'' if part == 'prompts' else 's'}"
+
+
+def _entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for name in dict.fromkeys([*own, *other]):
+        if name not in other:
+            yield f"{kind} {name!r} is in result alone"
+        elif name not in own:
+            yield f"{kind} {name!r} is in calibration alone"
+        elif own[name] != other[name]:
+            yield f"{kind} {name!r} differs{_fields(own[name], other[name])}"
+
+
+def _fields(own: object, other: object) -> str:
+    """The fields that differ, with both values."""
+    if not isinstance(own, Mapping) or not isinstance(other, Mapping):
+        return ""
+    names = [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
+    return f" ({', '.join(f'{name} {own.get(name)!r} and {other.get(name)!r}' for name in names[:3])})"
+
+
+def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
+    """The criteria of a run's rubrics by name, each rubric looked at once."""
+    dataset = run.dataset
+    rubrics = {
+        id(rubric): rubric for rubric in (dataset.get_item_rubric(i) for i in range(len(dataset.items)))
+    }
+    found: dict[str, list[BaseCriterion]] = {}
+    for rubric in rubrics.values():
+        for one in rubric:
+            found.setdefault(one.name or "", []).append(one)
+    return found
+
+
+def _criteria(
+    own: Mapping[str, list[BaseCriterion]], other: Mapping[str, list[BaseCriterion]]
+) -> Iterator[str]:
+    for name in dict.fromkeys([*own, *other]):
+        if name not in other:
+            yield f"criterion {name!r} is in result alone"
+        elif name not in own:
+            yield f"criterion {name!r} is in calibration alone"
+        else:
+            ours, theirs = (
+                {repr((one.asked(), criterion_facts(one))) for one in side[name]} for side in (own, other)
+            )
+            if ours != theirs:
+                yield f"criterion {name!r} differs"
