@@ -336,3 +336,69 @@ def test_no_resource_is_left_unclosed(openai_server: OpenAIServer) -> None:
     command = [sys.executable, "-X", "dev", "-c", program, openai_server.api_base]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "ResourceWarning" not in result.stderr
+
+
+_BOMB = """
+import asyncio, resource, sys
+from autorubric.errors import AutorubricError
+from autorubric.llm import LLMConfig, generate_sync
+model, base = sys.argv[1:]
+config = LLMConfig(model=model, api_base=base, api_key="sk-x", transport="litellm", max_retries=0)
+print(generate_sync("", "small", config))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    generate_sync("", "bomb", config)
+except AutorubricError as error:
+    print(type(error).__name__, error)
+unit = 1 << 20 if sys.platform == "darwin" else 1 << 10
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // unit)
+"""
+
+
+@pytest.mark.parametrize("model", ["openai/m", "deepseek/deepseek-chat"])
+@pytest.mark.parametrize(
+    "bomb", [{"megabytes": 300}, {"megabytes": 300, "encoding": "deflate"}, {"megabytes": 300, "status": 500}]
+)
+def test_a_compressed_answer_is_read_up_to_a_limit(
+    openai_server: OpenAIServer, model: str, bomb: dict[str, Any]
+) -> None:
+    """An answer that decompresses to more than 32 MiB is an error, and the memory stays bounded.
+
+    litellm asks the two providers over different clients: the library of OpenAI, and a client of its own.
+    """
+    openai_server.script({"do": "bomb", **bomb}, contains="bomb")
+    command = [sys.executable, "-c", _BOMB, model, openai_server.api_base]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    _, error, grown = result.stdout.splitlines()
+    assert error == f"ServerError {model}: the answer has over 33,554,432 bytes"
+    assert int(grown) < 120
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_small_compressed_answer_is_read(openai_server: OpenAIServer, encoding: str) -> None:
+    """Below the limit, compression changes nothing."""
+    openai_server.script({"do": "bomb", "megabytes": 1, "encoding": encoding})
+    assert send(config_for(openai_server, "openai/m")).text == "small"
+    assert openai_server.log()[0]["headers"]["Accept-Encoding"] == "gzip, deflate"
+
+
+def test_other_users_of_litellm_are_not_limited(openai_server: OpenAIServer) -> None:
+    """The limit holds for our own requests, and not for a request that somebody else sends over litellm."""
+    program = (
+        "import asyncio, os, sys\n"
+        "os.environ['LITELLM_LOCAL_MODEL_COST_MAP'] = 'True'\n"
+        "import litellm\n"
+        "from autorubric.llm import LLMConfig, generate\n"
+        "config = LLMConfig(model='openai/m', api_base=sys.argv[1], api_key='sk-x', transport='litellm')\n"
+        "async def main():\n"
+        "    await generate('', 'hi', config)\n"
+        "    said = [{'role': 'user', 'content': 'bomb'}]\n"
+        "    reply = await litellm.acompletion(\n"
+        "        model='openai/m', api_base=sys.argv[1], api_key='sk-x', messages=said)\n"
+        "    print(reply.choices[0].message.content)\n"
+        "asyncio.run(main())\n"
+    )
+    openai_server.script({"do": "bomb", "megabytes": 40}, contains="bomb")
+    command = [sys.executable, "-c", program, openai_server.api_base]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout == "small\n"

@@ -23,6 +23,7 @@ import asyncio
 import contextlib
 import json
 import sys
+import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -241,6 +242,19 @@ async def do_flood(request: web.Request, body: dict[str, Any], step: dict[str, A
     return response
 
 
+async def do_bomb(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
+    """A right answer with `megabytes` blanks in it, compressed to about a thousandth of its size."""
+    whole = completion(body, {"role": "assistant", "content": "small"}, {"usage": None}).body
+    assert isinstance(whole, bytes)
+    encoding = step.get("encoding", "gzip")
+    packer = zlib.compressobj(9, wbits=zlib.MAX_WBITS | (16 if encoding == "gzip" else 0))
+    parts = [packer.compress(whole[:-1])]
+    parts += [packer.compress(b" " * (1 << 20)) for _ in range(step["megabytes"])]
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    packed = b"".join([*parts, packer.compress(whole[-1:]), packer.flush()])
+    return web.Response(body=packed, status=step.get("status", 200), headers=headers)
+
+
 async def do_echo_key(request: web.Request, body: dict[str, Any], step: dict[str, Any]) -> web.StreamResponse:
     """HTTP 401 whose message repeats every header that the request had, after `padding` other characters.
 
@@ -275,6 +289,7 @@ ACTIONS: dict[str, Action] = {
     "truncated": do_truncated,
     "drip": do_drip,
     "flood": do_flood,
+    "bomb": do_bomb,
     "echo_key": do_echo_key,
 }
 """What a step can do, by its `do`."""

@@ -42,7 +42,7 @@ from autorubric.llm._litellm_keys import (
 )
 from autorubric.llm._names import OPENAI_COMPATIBLE, is_openai_itself, prefix_of, wire_name
 from autorubric.llm._secrets import Mask
-from autorubric.llm._transport import Message, ModelReply, ModelRequest
+from autorubric.llm._transport import LARGEST_ANSWER, Message, ModelReply, ModelRequest
 from autorubric.llm._wire import reply_of, response_format, token_limit
 from autorubric.values import Json
 
@@ -108,6 +108,8 @@ class LiteLLMTransport:
         if isinstance(outcome, litellm.UnsupportedParamsError):
             self._note_refused(arguments, outcome)
             return None
+        if isinstance(outcome, ProviderError):
+            raise outcome
         if isinstance(outcome, TimeoutError):
             self._fail(ProviderTimeoutError, f"no answer within {self._config.timeout:g} s")
         if isinstance(outcome, Exception):
@@ -115,13 +117,24 @@ class LiteLLMTransport:
         return self._read(request, outcome, dropped)
 
     async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
-        """litellm's response, or the error in its place: raised on, it would be chained, keys and all."""
+        """litellm's response, or the error in its place: raised on, it would be chained, keys and all.
+
+        A `ProviderError` says that the answer was too large.
+        """
+        # Loads httpx.
+        from autorubric.llm._litellm_sizes import SizeLimit, limited
+
+        limit = SizeLimit(LARGEST_ANSWER)
         try:
-            async with asyncio.timeout(self._config.timeout):
-                return await litellm.acompletion(**arguments)
+            with limited(litellm, limit):
+                async with asyncio.timeout(self._config.timeout):
+                    return await litellm.acompletion(**arguments)
         except Exception as error:
             # A hundred providers' clients end here, with whatever their own code raises.
-            return error
+            if not limit.exceeded:
+                return error
+            message = f"the answer has over {LARGEST_ANSWER:,} bytes"
+            return failed(ServerError, self._config.model, message, self._mask)
 
     async def aclose(self) -> None:
         """Closes the connections that litellm keeps for this event loop and that nobody waits for."""

@@ -58,17 +58,15 @@ async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> 
 
 def _clients(litellm: Any, loop: asyncio.AbstractEventLoop) -> Iterator[tuple[str, Any]]:
     """litellm's own HTTP clients of the loop with the keys under which it keeps them."""
-    from httpx import AsyncClient
+    from autorubric.llm._litellm_sizes import http_client_in
 
     suffix = f"-{id(loop)}"
     for key, kept in list(litellm.in_memory_llm_clients_cache.cache_dict.items()):
         if not str(key).endswith(suffix):
             continue
-        # Handlers hold their client openly, the providers' own libraries beneath.
-        for held in (kept, getattr(kept, "client", None), getattr(kept, "_client", None)):
-            if isinstance(held, AsyncClient) and held is not litellm.aclient_session:
-                yield key, held
-                break
+        client = http_client_in(kept)
+        if client is not None and client is not litellm.aclient_session:
+            yield key, client
 
 
 def _is_idle(transport: Any) -> bool:

@@ -32,14 +32,13 @@ from autorubric.llm._faults import (
 )
 from autorubric.llm._names import completions_url, is_openai_itself
 from autorubric.llm._secrets import Mask
-from autorubric.llm._transport import ModelReply, ModelRequest
+from autorubric.llm._transport import LARGEST_ANSWER, ModelReply, ModelRequest
 from autorubric.llm._wire import body_of, error_in, reply_of
 from autorubric.values import Json
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-_LARGEST_ANSWER: Final = 32 << 20
 _LARGEST_ERROR: Final = 1 << 16
 _SHOWN: Final = 200
 _NO_JSON: Final = object()
@@ -120,7 +119,7 @@ class OpenAITransport:
                     ProviderTimeoutError, f"no answer within {self._config.timeout:g} s from {url}"
                 )
             case _TooLargeError():
-                return self._failed(ServerError, f"the answer from {url} has over {_LARGEST_ANSWER:,} bytes")
+                return self._failed(ServerError, f"the answer from {url} has over {LARGEST_ANSWER:,} bytes")
             case aiohttp.ClientPayloadError():
                 return self._failed(ProviderConnectionError, f"the answer from {url} broke off: {error}")
             case aiohttp.InvalidURL() | UnicodeError():
@@ -232,7 +231,7 @@ async def _read_bounded(response: ClientResponse) -> bytes:
     while True:
         chunk = await content.readany()
         size += len(chunk)
-        if size > _LARGEST_ANSWER:
+        if size > LARGEST_ANSWER:
             raise _TooLargeError
         chunks.append(chunk)
         if content.at_eof():

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from autorubric.values import Json, TokenUsage
 
 Role = Literal["system", "user", "assistant"]
+
+LARGEST_ANSWER: Final = 32 << 20
+"""Most bytes of a provider's answer, after decompression; a larger one is a `ServerError`."""
 
 
 class Message(NamedTuple):
