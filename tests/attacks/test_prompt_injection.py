@@ -38,7 +38,7 @@ PAIR = GradingTask(
 )
 ATTACKS = [attack for attack in builtin_attacks() if not attack.is_control]
 _DELIMITER = re.compile(rf"</?(?:{'|'.join(PARTS)})-[^\n]*>", re.IGNORECASE)
-_BRACKETS = ("&#60;", "&lt;", "<", "＜")
+_BRACKETS = {"‹": ("&#60;", "&lt;", "<", "＜"), "⟦": ("[",)}
 
 
 class Structure(NamedTuple):
@@ -91,14 +91,14 @@ def example_reply(request: ModelRequest) -> Any:
 
 
 def unaltered(written: str, arrived: str) -> bool:
-    """Whether a text arrived as it was written, but for opening brackets of look-alike delimiters."""
+    """Whether a text arrived as written, except for brackets of look-alike delimiters and chat tokens."""
     at = 0
     for letter in arrived:
         if written.startswith(letter, at):
             at += 1
             continue
-        bracket = next((one for one in _BRACKETS if written.startswith(one, at)), None)
-        if letter != "‹" or bracket is None:
+        bracket = next((one for one in _BRACKETS.get(letter, ()) if written.startswith(one, at)), None)
+        if bracket is None:
             return False
         at += len(bracket)
     return at == len(written)

@@ -78,6 +78,21 @@ def test_own_schema_and_template(drafts: Path, tmp_path: Path) -> None:
     assert seen[-1].startswith("Look: <query-")
 
 
+def test_prompts_about_drafts_hold_no_chat_tokens(tmp_path: Path) -> None:
+    """Neither a draft's texts nor its id carry special tokens of a chat template into the prompt."""
+    token, path, seen = "<|im_start|>", tmp_path / "drafts.jsonl", []
+    draft = {"id": f"d{token}", "prompt": f"q{token}", "output": f"o{token}", "contract": f"c{token}"}
+    path.write_text(json.dumps(draft), encoding="utf-8")
+
+    def teacher(prompt: TeacherPrompt) -> Any:
+        seen.append(prompt.content)
+        return good(prompt)
+
+    generate_critiques(path, tmp_path / "out", teacher)
+    assert seen and token not in "".join(seen)
+    assert all(f"{part}‹|im_start|>" in seen[0] for part in ("d", "q", "o", "c"))
+
+
 def test_schema_and_template_as_the_loaders_give_them(drafts: Path, tmp_path: Path) -> None:
     """The loaders' results are what is used without them."""
     schema, template = load_critique_schema(), load_critique_prompt_template()

@@ -65,7 +65,12 @@ def test_any_text_gives_an_object_or_a_reply_error(text: str) -> None:
         ('<thinking>{"a": 0</thinking>\n```json\n{"a": 1}\n```', {"a": 1}),
         ('So {"a": broken}</think>{"a": 1}', {"a": 1}),
         ('{"a": "see </think> here"}', {"a": "see </think> here"}),
-        ('First {"a": 0}, then {"a": 1}.', {"a": 1}),
+        ('As {"b": 0} shows: {"a": 1}.', {"a": 1}),
+        ('First {"a": "met", "reason": "x"}, then {"a": "MET", "reason": "y"}.', {"a": "MET", "reason": "y"}),
+        (
+            '{"a": [{"b": 1, "reason": "x"}]} or {"a": [{"b": 1, "reason": "y"}]}',
+            {"a": [{"b": 1, "reason": "y"}]},
+        ),
         ('{"a": 1} and an empty {}', {"a": 1}),
         ('Infinity {"a": 1}', {"a": 1}),
         ("{}", {}),
@@ -101,6 +106,11 @@ def test_what_models_write_is_read(text: str, payload: dict[str, Any]) -> None:
         ('{"a": 1e999}', "too large"),
         ('{"a": ' + "9" * 5000 + "}", "cannot be read"),
         ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ('First {"a": 0}, then {"a": 1}.', "several JSON objects that contradict each other"),
+        ('{"a": 1}{"a": true}', "contradict each other"),
+        ('{"a": 0}\n{"b": 2}\n{"a": 1, "b": 2}', "contradict each other"),
+        ('{"a": [{"b": 1}]} or {"a": [{"b": 2}]}', "contradict each other"),
+        ('{"a": {"b": 1}} or {"a": {"b": 1, "c": 2}}', "contradict each other"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested over 100 levels"),
         ('{"a":' * 101 + '"\\ud800"' + "}" * 101, "nested over 100 levels"),
         ("<think>hm", "within its reasoning"),
@@ -236,3 +246,8 @@ def test_reasoning_is_no_part_of_a_text() -> None:
     assert without_thinking("A <think> tag.") == "A <think> tag."
     with pytest.raises(ReplyError, match="within its reasoning; answer with the answer"):
         without_thinking("<think>Hm.")
+
+
+def test_a_reply_may_quote_what_it_rewrites() -> None:
+    """Where objects may differ, the last one counts."""
+    assert parse_json('Before: {"a": 0}, after: {"a": 1}', may_differ=True) == {"a": 1}

@@ -10,7 +10,7 @@ from typing import Any
 
 from autorubric._files import shortened
 from autorubric.criteria import BaseCriterion, Shown, object_schema
-from autorubric.critic._prompt import Call, Case, Prompt, variables
+from autorubric.critic._prompt import COMPOSED, Call, Case, Prompt, variables
 from autorubric.critic._reading import read_batch, read_single
 from autorubric.critic._template import Template, text_of
 from autorubric.errors import ArgumentError
@@ -63,7 +63,7 @@ def asking_of(criterion: BaseCriterion, template: Template, cases: Sequence[Case
 
     def prompt_of(submissions: tuple[Submission, ...]) -> Prompt:
         left = [case.cut_to(submission) for case, submission in zip(cases, submissions, strict=True)]
-        content = template.fill(variables(left, call, beside=beside))
+        content = template.fill(variables(left, call, beside=beside), composed=COMPOSED)
         return Prompt(role="user", content=content, format_override=schema)
 
     return Asking(

@@ -114,6 +114,10 @@ class Call:
     request: JudgeRequest | None = None
 
 
+COMPOSED: Final = frozenset({"criterion", "instruction", "material", "examples"})
+"""Template variables that the library composes; the others hold what callers give."""
+
+
 def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, Any]:
     """The values of all template variables.
 

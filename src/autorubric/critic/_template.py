@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import difflib
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from autorubric._files import shortened
 from autorubric.errors import ArgumentError
+from autorubric.prompts import neutralise
 
 _CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"r": repr, "s": str, "a": ascii}
 
@@ -104,8 +105,13 @@ class Template:
         """The variables' names, each once, in the order of the template."""
         return tuple(dict.fromkeys(variable.name for _, variable in self.pieces if variable is not None))
 
-    def fill(self, values: Mapping[str, Any]) -> str:
-        """The text with every variable replaced by its value.
+    def fill(self, values: Mapping[str, Any], *, composed: Container[str] = ()) -> str:
+        """Return the text with every variable replaced by its value.
+
+        Args:
+            values: The values by name.
+            composed: Variables that the library composes. Values of all others are neutralised: what looks
+                like a delimiter or a chat-template token in them is made harmless.
 
         Raises:
             ArgumentError: A variable has no value (those that have are named, the nearest first), or its
@@ -120,7 +126,8 @@ class Template:
                         f"prompt_template: unknown variable {{{variable.name}}}; "
                         f"{_near(variable.name, values)}"
                     )
-                parts.append(variable.show(values[variable.name]))
+                shown = variable.show(values[variable.name])
+                parts.append(shown if variable.name in composed else neutralise(shown))
         return "".join(parts)
 
 

@@ -14,7 +14,7 @@ from autorubric.critique._drafts import Draft, text_of
 from autorubric.critique._evidence import data_of
 from autorubric.critique._schema import CritiqueSchema
 from autorubric.errors import ArgumentError
-from autorubric.prompts import MATERIAL_RULE, delimit, item_tag
+from autorubric.prompts import MATERIAL_RULE, delimit, item_tag, neutralise
 from autorubric.values import Json
 
 _PACKAGE: Final = "autorubric.critique"
@@ -112,7 +112,8 @@ def critique_prompt(
             **_material(draft, draft.output_text if output is None else output),
             "schema": schema.text,
             "rule": MATERIAL_RULE,
-        }
+        },
+        composed=_CRITIQUE_VARIABLES,
     )
     return TeacherPrompt(content=content, task="critique", draft_id=draft.id, schema=schema.schema)
 
@@ -120,7 +121,8 @@ def critique_prompt(
 def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json]) -> TeacherPrompt:
     """The prompt for a draft rewritten as its critique says."""
     shown = _material(draft, draft.output_text, remarks=_remarks(critique))
-    content = template.fill({**shown, "form": _form(draft), "rule": MATERIAL_RULE})
+    values = {**shown, "form": _form(draft), "rule": MATERIAL_RULE}
+    content = template.fill(values, composed=_REWRITE_VARIABLES)
     return TeacherPrompt(content=content, task="rewrite", draft_id=draft.id)
 
 
@@ -129,7 +131,7 @@ def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str
     prompt = "" if draft.prompt is None else text_of(draft.prompt)
     contract = "" if draft.contract is None else text_of(draft.contract)
     # An id is the author's text too: on one line, it cannot pass for a part of ours.
-    key = " ".join(draft.id.split())[:200]
+    key = neutralise(" ".join(draft.id.split())[:200])
     tag = item_tag(prompt, output, contract, remarks)
     parts = {"prompt": delimit("query", prompt, tag) if prompt else ""}
     parts["output"] = delimit("submission", output, tag)

@@ -79,7 +79,7 @@ def _read(text: str, before: Json) -> Json:
     if kind is None:
         return body
     if kind is dict:
-        data = parse_json(text)
+        data = parse_json(text, may_differ=True)
     elif kind is list:
         data = parse_json_list(text)
     else:

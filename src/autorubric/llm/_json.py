@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, NoReturn
 
 from autorubric.errors import ReplyError
@@ -20,33 +21,45 @@ _THINK_END: Final = re.compile(r"</think(?:ing)?>")
 
 
 class _Wanted(NamedTuple):
-    """What is looked for in a reply: its type, its name, and where such data may begin."""
+    """What is looked for in a reply: its type, its name, where it may begin, whether drafts may differ."""
 
     kind: type
     name: str
     start: re.Pattern[str]
+    may_differ: bool = True
 
 
-_OBJECT: Final = _Wanted(dict, "object", re.compile(r'\{\s*(?:"|\})'))
+_QUOTED_OBJECT: Final = _Wanted(dict, "object", re.compile(r'\{\s*(?:"|\})'))
+_OBJECT: Final = _QUOTED_OBJECT._replace(may_differ=False)
 # An object is passed over whole: a list inside it is no answer.
 _LIST: Final = _Wanted(
     list, "list", re.compile(r'\{\s*(?:"|\})|\[\s*(?:["\[\]{\-0-9]|true\b|false\b|null\b)')
 )
 
 
-def parse_json(text: str) -> Json:
-    """The JSON object in a reply.
+_PROSE_KEYS: Final = frozenset(
+    {"reason", "reasoning", "explanation", "rationale", "justification", "evidence", "summary", "thoughts"}
+)
+
+
+def parse_json(text: str, *, may_differ: bool = False) -> Json:
+    """Return the JSON object in a reply.
 
     Code fences, prose around the object, trailing commas, raw line breaks in strings and a `<think>` block
     before it are tolerated. Of several complete objects side by side the last that is not empty counts:
-    models quote and draft before they answer. An object that is begun and broken is an error, and nothing
-    inside it is taken for the answer. `NaN`, infinities and repeated keys are errors: they have no one
-    meaning.
+    models quote and draft before they answer. Two of them that give one key different values are an error,
+    as are `NaN`, infinities and repeated keys, because their meaning is ambiguous. An incomplete object is
+    an error, and nothing inside it is read as the answer.
+
+    Args:
+        text: The reply.
+        may_differ: Whether an object before the last may contradict it, as where a reply quotes what it
+            rewrites.
 
     Raises:
         ReplyError: There is no such object; the message can be sent back to the model.
     """
-    return _parse(text, _OBJECT)
+    return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT)
 
 
 def parse_json_list(text: str) -> Json:
@@ -122,7 +135,7 @@ def _parse_body(text: str, wanted: _Wanted) -> Any:
         end = -1
     if end != len(body):
         return _find(body, wanted)
-    if wanted is _OBJECT and isinstance(whole, list) and len(whole) == 1:
+    if wanted.kind is dict and isinstance(whole, list) and len(whole) == 1:
         whole = whole[0]
     if not isinstance(whole, wanted.kind):
         raise _Unreadable(f"the reply is {_kind(whole)}; answer with one JSON {wanted.name}")
@@ -150,7 +163,28 @@ def _find(text: str, wanted: _Wanted) -> Any:
         start = wanted.start.search(text, end)
     if not found:
         raise _Unreadable(f"the reply has no JSON {wanted.name}; answer with one JSON {wanted.name}")
-    return _clean(next((one for one in reversed(found) if one), found[-1]), text, wanted)
+    answer = next((one for one in reversed(found) if one), found[-1])
+    if not wanted.may_differ and any(_contradict(one, answer) for one in found):
+        raise _Unreadable(
+            f"the reply has several JSON {wanted.name}s that contradict each other; answer with one"
+        )
+    return _clean(answer, text, wanted)
+
+
+def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    """Whether two objects give one key different values; explanations may differ."""
+    shared = one.keys() & other.keys() - _PROSE_KEYS
+    return any(not _agree(one[key], other[key]) for key in shared)
+
+
+def _agree(one: Json, other: Json) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() - _PROSE_KEYS == other.keys() - _PROSE_KEYS and not _contradict(one, other)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_agree, one, other))
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip().casefold() == other.strip().casefold()
+    return type(one) is type(other) and bool(one == other)
 
 
 def _without_trailing_commas(text: str) -> str:

@@ -146,7 +146,9 @@ def render_examples(examples: Sequence[Example], tag: str) -> list[str]:
         return []
     shown = [EXAMPLES_HEAD]
     for example in examples:
-        judged = f"Judged: {example.answer}" + (f" — {neutralise(example.reason)}" if example.reason else "")
+        judged = f"Judged: {neutralise(example.answer)}" + (
+            f" — {neutralise(example.reason)}" if example.reason else ""
+        )
         shown.append(f"{delimit('example', example.text, tag)}\n{judged}")
     return ["\n\n".join(shown)]
 

@@ -1,4 +1,4 @@
-"""Delimiters that a text cannot have been written to contain.
+"""Delimiters that a text cannot have been written to contain, and texts without chat-template tokens.
 
 The tag is computed from the texts of an item, so it is the same for every criterion, judge, sample and rerun
 (a provider's prefix cache hits), and yet whoever wrote a text could not know it while writing.
@@ -24,9 +24,26 @@ _INVISIBLE = (
 )
 _WORDS = "|".join(f"[{_INVISIBLE}]*".join(part) for part in _PARTS)
 _SLASHES = "/／∕⁄"
+# Special tokens of chat templates, which some servers read as such wherever they occur: with them a text
+# could end its turn and begin another. ChatML, GPT, Qwen, Llama 3, Phi, Command-R, Granite and GLM have
+# <|name|>, DeepSeek the same with full-width bars, Gemma <start_of_turn>, <|turn> and <turn|>, Llama 2
+# <<SYS>> and [INST], Mistral [INST] and other names in capitals, EXAONE [|name|].
+_TURNS = (
+    r"(?:start|end)_of_(?:turn|image)|s|bos|eos|pad|unk|sop|eop|eoh|eoa|extra_id_\d{1,3}|reserved_\d{1,4}|"
+    r"(?:BOS|EOS|PAD|UNK)_TOKEN"
+)
+_TOKEN = rf"[|｜][\w.:/▁-]{{1,64}}[|｜]?[>＞]|[\w.:/▁-]{{1,64}}[|｜][>＞]|/?(?:{_TURNS})[>＞]|[<＜]/?SYS[>＞]"
 _OPENING = re.compile(_BRACKET, re.IGNORECASE)
-_LOOKALIKE = rf"(?:{_BRACKET})(?=[\s{_SLASHES}{_INVISIBLE}]*(?:{_WORDS})(?![A-Za-z]))"
+_LOOKALIKE = (
+    rf"(?:{_BRACKET})"
+    rf"(?=[\s{_SLASHES}{_INVISIBLE}]*(?:{_WORDS})(?![A-Za-z])|[{_INVISIBLE}]*(?:{_TOKEN}))"
+)
 _HARMLESS = "‹"
+_SQUARE = re.compile(
+    r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|MODEL_SETTINGS|THINK|gMASK)\]"
+    r"|\|\w{1,64}\|\])"
+)
+_HARMLESS_SQUARE = "⟦"
 
 
 def item_tag(*texts: str | None) -> str:
@@ -41,7 +58,12 @@ def item_tag(*texts: str | None) -> str:
 
 
 def neutralise(text: str) -> str:
-    """The text with the opening bracket of every look-alike of a delimiter replaced."""
+    """Return the text with the opening bracket of each delimiter look-alike and chat-template token replaced.
+
+    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer turns back; all other characters stay.
+    """
+    if "[" in text:
+        text = _SQUARE.sub(_HARMLESS_SQUARE, text)
     if text.isascii() and "<" not in text and "&" not in text:
         # Most texts: to look for each of the brackets would take many times as long.
         return text

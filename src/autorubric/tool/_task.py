@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from autorubric.prompts import neutralise
 from autorubric.rubric import Rubric
 from autorubric.tool._content import CALLED, FoundType, found_type, misfit_note
 from autorubric.tool._providers import Provider, ProviderTable
@@ -76,7 +77,8 @@ def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | P
 
 def _outside_note(outside: Sequence[str]) -> str:
     told = [
-        json.dumps(path if len(path) <= _LONGEST_TOLD else f"{path[:_LONGEST_TOLD]}…") for path in outside
+        neutralise(json.dumps(path if len(path) <= _LONGEST_TOLD else f"{path[:_LONGEST_TOLD]}…"))
+        for path in outside
     ]
     more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
     named = ", ".join(told[:_MOST_TOLD])
