@@ -40,7 +40,9 @@ KINDS: tuple[Kind, ...] = ("new", "streamed", "rejudge", "fork")
 
 _WHOSE = re.compile(r"Text (i\d+)\.")
 _WHAT = re.compile(r"Claim (c\d+)")
-_FOLDER_OF_RUN = {"manifest.json", "dataset.jsonl", "votes.jsonl", "items.jsonl", "prompts.jsonl", "lock"}
+_FOLDER_OF_RUN = {
+    *("manifest.json", "dataset.jsonl", "dataset.sums", "votes.jsonl", "items.jsonl", "prompts.jsonl", "lock")
+}
 
 
 def dataset(changed: bool) -> RubricDataset:

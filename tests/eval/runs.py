@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, JudgeReply, Rubric, RubricDataset
 from autorubric.errors import ProviderTimeoutError
 from autorubric.eval import evaluate_sync
+from autorubric.eval._folder import manifest_text
+from autorubric.eval._log import body_of, seal_line
 from autorubric.judges import JudgeRequest
 
 
@@ -64,3 +68,32 @@ def run(
         show_progress=False,
         **options,
     )
+
+
+def edit_manifest(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Changes the manifest in a run folder, and its checksum with it."""
+    file = folder / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    change(manifest)
+    file.write_text(manifest_text(manifest), encoding="utf-8")
+
+
+def as_if_killed(folder: Path) -> None:
+    """Makes the manifest of a run that has ended that of one whose process was killed."""
+
+    def change(manifest: dict[str, Any]) -> None:
+        manifest.update(status="running", completed_at=None)
+        manifest.pop("sizes", None)
+
+    edit_manifest(folder, change)
+
+
+def edit_lines(file: Path, change: Callable[[bytes], bytes | None]) -> None:
+    """Changes the JSON objects of a log, None leaving one out, and their checksums with them."""
+    lines = b""
+    for raw in file.read_bytes().splitlines(keepends=True):
+        body = body_of(raw, is_sealed=True)
+        changed = None if body is None else change(body)
+        if changed is not None:
+            lines += seal_line(changed, len(lines))
+    file.write_bytes(lines)

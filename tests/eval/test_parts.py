@@ -88,16 +88,19 @@ def test_a_lock_is_given_back(tmp_path: Path) -> None:
 
 
 def test_lines_of_any_damage_are_passed_over(tmp_path: Path) -> None:
-    """A line that is no vote, whatever it is, costs that line and no more."""
+    """Lines that are no votes, whatever they are, cost themselves and no more."""
     run(tmp_path, CountingJudge())
     votes = tmp_path / "run" / "votes.jsonl"
     whole = votes.read_bytes()
     votes.write_bytes(b'{"item": 1}\n\xff\xfe\n[]\nnull\n\n' + whole)
-    stored = reopen(tmp_path / "run")
+    with pytest.warns(RuntimeWarning, match=r"votes\.jsonl is damaged"):
+        stored = reopen(tmp_path / "run")
     assert len(stored.item_results) == 4
     assert all(done.report and len(done.report.report) == 2 for done in stored.item_results)
-    assert len(stored.notices) == 4
-    assert "votes.jsonl line 1 is torn or damaged and was passed over" in stored.notices
+    assert stored.notices == (
+        "votes.jsonl is damaged: 4 lines are damaged or missing. No score depends on it; resuming the run "
+        "restores the file",
+    )
 
 
 def test_times_that_cannot_be_read_do_not_hide_a_run(tmp_path: Path) -> None:

@@ -42,10 +42,19 @@ from autorubric import (
     evaluate,
     fill_ground_truth_sync,
 )
+from autorubric.eval._folder import manifest_text
 from autorubric.eval._open import made_name
 from autorubric.judges import JudgeRequest
 from tests.doubles import until
-from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
+from tests.eval.runs import (
+    TEXTS,
+    CountingJudge,
+    as_if_killed,
+    edit_lines,
+    run,
+    small_dataset,
+    small_rubric,
+)
 
 
 def test_every_item_is_graded_in_order(tmp_path: Path) -> None:
@@ -249,13 +258,22 @@ def test_failed_requests_are_asked_again_and_answered_ones_are_not(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["votes.jsonl", "items.jsonl"])
 def test_a_torn_last_line_is_passed_over_at_every_byte(tmp_path: Path, name: str) -> None:
-    """Wherever a killed process tore the last line, the run goes on and says so."""
-    whole = run(tmp_path, CountingJudge()).get_scores()
+    """Wherever a killed process tore the last line, the run is resumed and says so."""
+    whole = run(tmp_path, CountingJudge(), max_concurrent_items=1).get_scores()
+    as_if_killed(tmp_path / "run")
+    manifest = (tmp_path / "run" / "manifest.json").read_bytes()
+    before = {one: (tmp_path / "run" / one).read_bytes() for one in ("votes.jsonl", "items.jsonl")}
+    if name == "votes.jsonl":
+        # A line of an item is never written before its votes.
+        before["items.jsonl"] = b"".join(before["items.jsonl"].splitlines(keepends=True)[:-1])
+    content = before.pop(name)
     file = tmp_path / "run" / name
-    content = file.read_bytes()
     last = content.rstrip(b"\n").rfind(b"\n") + 1
     for cut in range(last, len(content) - 1, 7):
         file.write_bytes(content[:cut])
+        (tmp_path / "run" / "manifest.json").write_bytes(manifest)
+        for other, kept in before.items():
+            (tmp_path / "run" / other).write_bytes(kept)
         judge = CountingJudge()
         result = run(tmp_path, judge)
         assert result.get_scores() == whole
@@ -265,11 +283,10 @@ def test_a_torn_last_line_is_passed_over_at_every_byte(tmp_path: Path, name: str
 
 def test_an_unfinished_run_reopens_with_what_is_there(tmp_path: Path) -> None:
     """Items without votes are left out of the result, and a notice counts them."""
-    run(tmp_path, CountingJudge())
+    run(tmp_path, CountingJudge(), max_concurrent_items=1)
     for name in ("votes.jsonl", "items.jsonl"):
-        file = tmp_path / "run" / name
-        kept = [line for line in file.read_text(encoding="utf-8").splitlines() if '"i3"' not in line]
-        file.write_text("\n".join(kept) + "\n", encoding="utf-8")
+        edit_lines(tmp_path / "run" / name, lambda line: None if b'"i3"' in line else line)
+    as_if_killed(tmp_path / "run")
     reopened = EvalResult.from_experiment(tmp_path / "run")
     assert reopened.total_items == 3
     assert "1 of 4 items are not finished; resume the run" in reopened.notices
@@ -466,13 +483,14 @@ def test_newer_and_damaged_manifests_are_refused(tmp_path: Path) -> None:
         (json.dumps({**whole, "format": 99}), "install a newer autorubric"),
         ("{", "cannot be read"),
         ("[]", "has no format number"),
-        (json.dumps({**whole, "deciding": {"normalize": "perhaps"}}), "grading policy is damaged"),
-        (json.dumps({**whole, "dataset": {**whole["dataset"], "earlier": {"1f": 3}}}), "dataset.earlier"),
+        (json.dumps(whole), "does not match its checksum"),
+        (manifest_text({**whole, "deciding": {"normalize": "perhaps"}}), "grading policy is damaged"),
+        (manifest_text({**whole, "dataset": {**whole["dataset"], "earlier": {"1f": 3}}}), "dataset.earlier"),
     ]:
         manifest.write_text(content, encoding="utf-8")
         with pytest.raises(RunFormatError, match=message):
             EvalResult.from_experiment(tmp_path / "run")
-    manifest.write_text(json.dumps(whole), encoding="utf-8")
+    manifest.write_text(manifest_text(whole), encoding="utf-8")
     (tmp_path / "run" / "dataset.jsonl").unlink()
     with pytest.raises(RunFormatError, match=r"has no dataset\.jsonl"):
         EvalResult.from_experiment(tmp_path / "run")
@@ -646,8 +664,9 @@ def test_a_damaged_answer_is_passed_over(tmp_path: Path) -> None:
     """A stored answer that is none of its criterion's costs that vote and is told."""
     run(tmp_path, CountingJudge())
     votes = tmp_path / "run" / "votes.jsonl"
-    text = votes.read_text(encoding="utf-8")
-    votes.write_text(text.replace('"answer":"MET"', '"answer":"PERHAPS"', 1), encoding="utf-8")
+    edit_lines(votes, lambda line: line.replace(b'"MET"', b'"PERHAPS"', b'"i1"' in line))
+    (tmp_path / "run" / "items.jsonl").unlink()
+    as_if_killed(tmp_path / "run")
     reopened = EvalResult.from_experiment(tmp_path / "run")
     assert any("'PERHAPS'" in notice for notice in reopened.notices)
     assert reopened.total_items == 4
@@ -719,7 +738,7 @@ def test_an_answer_that_could_not_be_read_is_kept(tmp_path: Path) -> None:
     text = (tmp_path / "run" / "prompts.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
     assert len(lines) == len(small_rubric())
-    keys = {"item", "criterion", "judge_id", "sample", "messages", "replies", "dropped_params"}
+    keys = {"item", "criterion", "judge_id", "sample", "messages", "replies", "dropped_params", "at", "crc"}
     for line in lines:
         assert set(line) == keys and (line["messages"], line["replies"]) == ([], ["Perhaps."])
     kept = EvalResult.from_experiment(tmp_path / "run").exchanges(lines[0]["item"])

@@ -11,7 +11,16 @@ import pytest
 from autorubric import CriterionGrader, EvalResult, RubricDataset
 from autorubric.errors import ArgumentError, RunError, RunFormatError, RunMismatchError
 from autorubric.eval import merge_runs, run_shard
-from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
+from tests.eval.runs import (
+    TEXTS,
+    CountingJudge,
+    as_if_killed,
+    edit_lines,
+    edit_manifest,
+    run,
+    small_dataset,
+    small_rubric,
+)
 
 SAME = ("apple and pear", "apple", "pear", "nothing", "pear and apple", "apple", "pear")
 
@@ -108,6 +117,7 @@ def test_what_is_missing_is_told(tmp_path: Path) -> None:
     shard(tmp_path, 2, 3)
     half = folders(tmp_path, 3)[2] / "items.jsonl"
     half.write_bytes(half.read_bytes().splitlines(keepends=True)[0])
+    as_if_killed(half.parent)
     merged = merge_runs([folders(tmp_path, 3)[0], folders(tmp_path, 3)[2]], tmp_path / "merged")
     assert [item.item.id for item in merged.item_results] == ["i0", "i2", "i3", "i5", "i6"]
     assert "missing: shard 1 of 3" in merged.notices
@@ -119,10 +129,9 @@ def test_what_is_missing_is_told_in_a_few_lines(tmp_path: Path) -> None:
     data = small_dataset(*["apple"] * 60)
     shard(tmp_path, 0, 2, dataset=data)
     folder = folders(tmp_path, 2)[0]
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["shard"][1] = 1_000_000
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    edit_manifest(folder, lambda manifest: manifest["shard"].__setitem__(1, 1_000_000))
     (folder / "items.jsonl").unlink()
+    as_if_killed(folder)
     notices = merge_runs([folder], tmp_path / "merged").notices
     told = [notice.removeprefix("missing: ") for notice in notices if notice.startswith("missing: ")]
     assert told == [
@@ -165,9 +174,9 @@ def test_overlaps_that_agree_are_merged_and_others_refused(tmp_path: Path) -> No
     run(tmp_path, CountingJudge(), small_dataset(*TEXTS[:3], "an apple"), experiment_name="three")
     with pytest.raises(RunMismatchError, match="item i3 in one and three: the text differs"):
         merge_runs([tmp_path / "one", tmp_path / "three"], tmp_path / "other")
-    votes_file = tmp_path / "two" / "votes.jsonl"
-    damaged = votes_file.read_text(encoding="utf-8").replace('"UNMET"', '"MET"', 1)
-    votes_file.write_text(damaged, encoding="utf-8")
+    edit_lines(tmp_path / "two" / "votes.jsonl", lambda line: line.replace(b'"UNMET"', b'"MET"'))
+    (tmp_path / "two" / "items.jsonl").unlink()
+    as_if_killed(tmp_path / "two")
     with pytest.raises(RunMismatchError, match=r"item i1 in one and two: the vote of .* on pear"):
         merge_runs([tmp_path / "one", tmp_path / "two"], tmp_path / "other")
 

@@ -28,7 +28,14 @@ from autorubric import (
 from autorubric.eval import _executor
 from autorubric.eval._executor import ItemWork, executor_of, grade_item
 from autorubric.eval._items import GradedItem
-from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
+from tests.eval.runs import (
+    TEXTS,
+    CountingJudge,
+    as_if_killed,
+    run,
+    small_dataset,
+    small_rubric,
+)
 
 
 def streamed(folder: Path, dataset: RubricDataset | None = None, name: str = "fruit.jsonl") -> RubricDataset:
@@ -158,6 +165,7 @@ def test_a_run_killed_after_any_vote_repeats_none(tmp_path: Path, kept: int) -> 
     ]
     votes.write_bytes(b"".join(lines[:kept]))
     items.write_bytes(b"".join(done))
+    as_if_killed(tmp_path / "run")
     reopened = EvalResult.from_experiment(tmp_path / "run")
     assert reopened.get_scores().count(None) == 0
     judge = CountingJudge()
@@ -166,13 +174,18 @@ def test_a_run_killed_after_any_vote_repeats_none(tmp_path: Path, kept: int) -> 
     assert EvalResult.from_experiment(tmp_path / "run").get_scores() == whole
 
 
-def test_votes_that_were_edited_are_not_taken_from_lines(tmp_path: Path) -> None:
-    """Where the votes are not those that a line was made of, what items come to is found out anew."""
-    run(tmp_path, CountingJudge())
+def test_items_whose_votes_were_edited_count_as_not_scored(tmp_path: Path) -> None:
+    """Where the votes are not those that a line was made of, resuming asks for those again."""
+    scores = run(tmp_path, CountingJudge()).get_scores()
     votes = tmp_path / "run" / "votes.jsonl"
     text = votes.read_text(encoding="utf-8")
     votes.write_text(text.replace('"UNMET"', '"MET"'), encoding="utf-8")
-    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == [1.0] * 4
+    with pytest.warns(RuntimeWarning, match=r"votes\.jsonl is damaged: 4 lines are damaged or missing"):
+        assert EvalResult.from_experiment(tmp_path / "run").get_scores() == [1.0, None, None, None]
+    judge = CountingJudge()
+    with pytest.warns(RuntimeWarning, match=r"votes\.jsonl was damaged"):
+        assert run(tmp_path, judge).get_scores() == scores
+    assert sum(judge.asked.values()) == 4
 
 
 def test_a_result_whose_folder_was_changed_says_so(tmp_path: Path) -> None:

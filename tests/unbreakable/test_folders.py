@@ -19,7 +19,7 @@ from autorubric.errors import RunFormatError, RunLockedError, RunWriteError
 from autorubric.eval._lock import FileLock
 from autorubric.eval._open import open_run
 from tests.doubles import model_judge
-from tests.eval.runs import TEXTS, CountingJudge, run, small_dataset, small_rubric
+from tests.eval.runs import TEXTS, CountingJudge, edit_manifest, run, small_dataset, small_rubric
 from tests.unbreakable.children import forked_hanging
 
 
@@ -28,13 +28,14 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def _newer(manifest: bytes) -> bytes:
-    return manifest.replace(b'"format": 1', b'"format": 2')
+    return manifest.replace(b'"format": 2', b'"format": 3')
 
 
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (_newer, "has format 2; this version reads up to 1: install a newer autorubric"),
+        (_newer, "has format 3; this version reads up to 2: install a newer autorubric"),
+        (lambda whole: whole.replace(b'"normalize": true', b'"normalize": null'), "not match its checksum"),
         (lambda _: b"", "cannot be read"),
         (lambda whole: whole[: len(whole) // 2], "cannot be read"),
         (lambda whole: bytes(len(whole)), "cannot be read"),
@@ -86,13 +87,14 @@ def test_a_manifest_whose_parts_are_of_another_kind_is_refused(
 ) -> None:
     """Opening, going on and merging say that it is damaged."""
     run(tmp_path, CountingJudge())
-    file = tmp_path / "run" / "manifest.json"
-    held = manifest = json.loads(file.read_text(encoding="utf-8"))
-    for key in place[:-1]:
-        held = held[key]
-    held[place[-1]] = value
-    file.write_text(json.dumps(manifest), encoding="utf-8")
     folder = tmp_path / "run"
+
+    def change(held: dict[str, Any]) -> None:
+        for key in place[:-1]:
+            held = held[key]
+        held[place[-1]] = value
+
+    edit_manifest(folder, change)
     for use in (
         lambda: run(tmp_path, CountingJudge()),
         lambda: EvalResult.from_experiment(folder),
@@ -115,18 +117,22 @@ def test_a_manifest_whose_parts_are_of_another_kind_is_refused(
         ("unknown", 1),
     ],
 )
-def test_a_line_of_an_item_that_cannot_be_is_passed_over(name: str, value: Any, tmp_path: Path) -> None:
-    """What it came to is found out from its votes; no number that cannot be is told, and nothing is asked."""
+def test_an_item_whose_line_cannot_be_counts_as_not_scored(name: str, value: Any, tmp_path: Path) -> None:
+    """Forged with or without its checksum: no number of it is reported, and resuming asks nobody."""
     whole = run(tmp_path, CountingJudge()).get_scores()
     file = tmp_path / "run" / "items.jsonl"
     first, *rest = file.read_text(encoding="utf-8").splitlines()
     damaged = json.dumps({**json.loads(first), name: value})
     file.write_text("\n".join([damaged, *rest, ""]), encoding="utf-8")
-    opened, judge = EvalResult.from_experiment(tmp_path / "run"), CountingJudge()
-    assert opened.get_scores() == whole
-    assert opened.total_completion_cost == pytest.approx(0.01 * 2 * len(TEXTS))
-    assert "items.jsonl line 1 is torn or damaged and was passed over" in opened.notices
-    assert run(tmp_path, judge).get_scores() == whole
+    with pytest.warns(RuntimeWarning, match=r"items\.jsonl is damaged"):
+        opened = EvalResult.from_experiment(tmp_path / "run")
+    position = json.loads(first)["position"]
+    assert opened.get_scores() == [None if at == position else score for at, score in enumerate(whole)]
+    assert "1 item counts as not scored" in opened.notices[0]
+    assert "resume the run" in str(opened.item_results[position].error)
+    judge = CountingJudge()
+    with pytest.warns(RuntimeWarning, match=r"items\.jsonl was damaged"):
+        assert run(tmp_path, judge).get_scores() == whole
     assert not judge.asked
 
 
@@ -144,36 +150,41 @@ def test_a_line_of_an_item_that_cannot_be_is_passed_over(name: str, value: Any, 
     ],
 )
 def test_a_vote_that_cannot_be_is_asked_for_again(name: str, value: Any, tmp_path: Path) -> None:
-    """It is passed over with a notice, and only it is cast again."""
+    """Its item counts as not scored, with a notice, and only it is asked for again."""
     whole = run(tmp_path, CountingJudge()).get_scores()
     file = tmp_path / "run" / "votes.jsonl"
     first, *rest = file.read_text(encoding="utf-8").splitlines()
     line = json.loads(first)
     line["vote"][name] = value
     file.write_text("\n".join([json.dumps(line), *rest, ""]), encoding="utf-8")
-    opened, judge = EvalResult.from_experiment(tmp_path / "run"), CountingJudge()
-    assert any("damaged and was passed over" in told for told in opened.notices)
-    assert run(tmp_path, judge).get_scores() == whole
+    with pytest.warns(RuntimeWarning, match=r"votes\.jsonl is damaged: 1 line is damaged or missing"):
+        opened = EvalResult.from_experiment(tmp_path / "run")
+    assert [one.item.id for one in opened.filter_failed()] == [line["item"]]
+    judge = CountingJudge()
+    with pytest.warns(RuntimeWarning, match=r"votes\.jsonl was damaged"):
+        assert run(tmp_path, judge).get_scores() == whole
     assert list(judge.asked) == [(line["item"], line["criterion"])]
 
 
-def test_however_much_is_damaged_it_is_told_in_a_few_lines(tmp_path: Path) -> None:
-    """The first few of each kind, and how many more there are: opened, gone on with, and of answers too."""
+def test_however_much_is_damaged_it_is_one_notice_a_file(tmp_path: Path) -> None:
+    """A file has one notice, with the number of its lines; what is lost is asked for again, once."""
     data = small_dataset(*["apple"] * 40)
     whole = run(tmp_path, CountingJudge(), data).get_scores()
     votes, items = (tmp_path / "run" / name for name in ("votes.jsonl", "items.jsonl"))
     lines = votes.read_text(encoding="utf-8").replace('"answer":"MET"', '"answer":"HUH"').splitlines()
     votes.write_text("\n".join([*lines, *["{"] * 300, ""]), encoding="utf-8")
     items.write_text("\n".join(["{"] * 300), encoding="utf-8")
-    notices = EvalResult.from_experiment(tmp_path / "run").notices
-    assert len(notices) == 19
-    assert "items.jsonl line 5 is torn or damaged and was passed over" in notices
-    for name in ("items", "votes"):
-        assert f"295 more lines of {name}.jsonl are torn or damaged and were passed over" in notices
-    assert "35 more votes are damaged and were passed over" in notices
-    mended = run(tmp_path, CountingJudge(), data)
-    assert mended.get_scores() == whole
-    assert len(mended.notices) == 18
+    with pytest.warns(RuntimeWarning):
+        opened = EvalResult.from_experiment(tmp_path / "run")
+    assert [told.partition(" is damaged: ")[0] for told in opened.notices] == ["votes.jsonl", "items.jsonl"]
+    assert "340 lines are damaged or missing" in opened.notices[0]
+    assert opened.get_scores() == [None] * 40
+    judge = CountingJudge()
+    with pytest.warns(RuntimeWarning):
+        repaired = run(tmp_path, judge, data)
+    assert repaired.get_scores() == whole
+    assert sum(judge.asked.values()) == 40
+    assert not EvalResult.from_experiment(tmp_path / "run").notices
 
 
 def test_votes_outlive_their_manifest(tmp_path: Path) -> None:
@@ -237,11 +248,12 @@ def test_a_clock_that_was_set_back_makes_no_time_negative(
     """Whatever times a manifest tells, a run ends after its start, and goes on."""
     folder = tmp_path_factory.mktemp("clock")
     run(folder, CountingJudge(), small_dataset(*TEXTS[:1]))
-    file = folder / "run" / "manifest.json"
-    manifest, now = json.loads(file.read_text(encoding="utf-8")), datetime.now(UTC)
-    manifest["started_at"] = (now + timedelta(seconds=started)).isoformat()
-    manifest["completed_at"] = None if ended is None else (now + timedelta(seconds=ended)).isoformat()
-    file.write_text(json.dumps(manifest), encoding="utf-8")
+    now = datetime.now(UTC)
+    times = {
+        "started_at": (now + timedelta(seconds=started)).isoformat(),
+        "completed_at": None if ended is None else (now + timedelta(seconds=ended)).isoformat(),
+    }
+    edit_manifest(folder / "run", lambda manifest: manifest.update(times))
     again = run(folder, CountingJudge(), small_dataset(*TEXTS[:1]))
     for result in (again, EvalResult.from_experiment(folder / "run")):
         assert result.completed_at >= result.started_at

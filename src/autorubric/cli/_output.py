@@ -209,6 +209,10 @@ def _code_of(error: AutorubricError) -> Exit:
     return Exit.USAGE
 
 
+_shown: set[str] = set()
+"""Warnings that the command has shown."""
+
+
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Warnings are shown as notices, without the place in the code that they come from."""
@@ -222,15 +226,18 @@ def _plain_warnings() -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         notice(f"Warning: {message}")
+        _shown.add(str(message))
 
+    _shown.clear()
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
 
 
 def notice(text: str) -> None:
-    """Prints a text for people on stderr."""
-    typer.echo(printable(text), err=True)
+    """Prints a text for people on stderr; not one that was shown as a warning."""
+    if text not in _shown:
+        typer.echo(printable(text), err=True)
 
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:

@@ -254,14 +254,21 @@ class RubricDataset(SharingItems):
         return (line_of(item.snapshot()) for item in self._items)
 
     @classmethod
-    def from_copy(cls, path: Path) -> Self:
+    def from_copy(
+        cls, path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
+    ) -> Self:
         """The dataset of a file with `copy_lines`, streamed; its checks need not be registered here.
+
+        Args:
+            path: The file.
+            starts: Offsets of its lines, where they are not in order; from the file otherwise.
+            substitutes: Lines in the place of those of the file, by number from 0.
 
         Raises:
             DatasetError: The copy is damaged, or a newer version wrote it.
             OSError: It cannot be read.
         """
-        return cls._of(stored_contents(path))
+        return cls._of(stored_contents(path, starts, substitutes))
 
     def reading_items_of(self, other: RubricDataset) -> Self:
         """The dataset with the items of another one, as they are: of a copy of this one."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, Protocol, overload
+from typing import IO, Any, NamedTuple, NoReturn, Protocol, overload
 
 from autorubric._files import Faults, FilePath
 from autorubric.dataset._ids import IdIndex
@@ -207,13 +207,21 @@ class LineRows:
         path: The file.
         starts: Offset of each line that is not blank; see `line_starts`.
         header: How many of them come before the first item.
+        substitutes: Lines in the place of those of the file, by number from 0.
     """
 
-    def __init__(self, path: Path, starts: array[int], header: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        starts: Sequence[int],
+        header: int,
+        substitutes: Mapping[int, bytes] | None = None,
+    ) -> None:
         self.source = str(path)
         self._path = path
         self._starts = starts
         self._header = header
+        self._substitutes = substitutes or {}
 
     def __len__(self) -> int:
         return len(self._starts) - self._header
@@ -221,13 +229,17 @@ class LineRows:
     def __iter__(self) -> Iterator[bytes]:
         with self._path.open("rb") as file:
             for number in range(self._header, len(self._starts)):
-                file.seek(self._starts[number])
-                yield file.readline()
+                yield self._line(file, number)
 
     def __getitem__(self, position: int) -> bytes:
         with self._path.open("rb") as file:
-            file.seek(self._starts[position + self._header])
-            return file.readline()
+            return self._line(file, position + self._header)
+
+    def _line(self, file: IO[bytes], number: int) -> bytes:
+        if number in self._substitutes:
+            return self._substitutes[number]
+        file.seek(self._starts[number])
+        return file.readline()
 
     def place(self, position: int) -> FilePath:
         """Where the row stands, for errors."""

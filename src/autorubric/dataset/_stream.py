@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -243,16 +243,23 @@ def line_of(given: Json) -> bytes:
     return _encode(given).encode("ascii") + b"\n"
 
 
-def stored_contents(path: Path) -> Contents:
-    """The dataset whose copy stands in a file: a line for what the items share, then an item a line.
+def stored_contents(
+    path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
+) -> Contents:
+    """The dataset whose copy is in a file: a line for what the items share, then an item a line.
 
     Checks that it names need not be registered in this process.
+
+    Args:
+        path: The file.
+        starts: Offsets of its lines, where they are not in order; from the file otherwise.
+        substitutes: Lines in the place of those of the file, by number from 0.
 
     Raises:
         DatasetError: The copy is damaged, or a newer version wrote it.
         OSError: It cannot be read.
     """
-    starts = line_starts(path)
+    starts = line_starts(path) if starts is None else starts
     found = _stored(LineRows(path, starts, 0)[0]) if starts else None
     faults = Faults(str(path))
     if not isinstance(found, Mapping) or "format" not in found:
@@ -263,7 +270,8 @@ def stored_contents(path: Path) -> Contents:
         header["rubric"] = Rubric.restore(header["rubric"])
     shared = DatasetReader(faults).shared(header)
     faults.raise_as(DatasetError)
-    return shared._replace(items=CopiedItems(LineRows(path, starts, 1), _restored, distinct=True))
+    rows = LineRows(path, starts, 1, substitutes)
+    return shared._replace(items=CopiedItems(rows, _restored, distinct=True))
 
 
 def _stored(row: bytes) -> Json:

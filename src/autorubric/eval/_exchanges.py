@@ -9,7 +9,9 @@ from typing import Any
 
 from autorubric._events import Exchanged
 from autorubric._files import compact_json, read_compact
-from autorubric.eval._folder import PROMPTS
+from autorubric.eval._damage import warn_of_damage
+from autorubric.eval._folder import PROMPTS, read_manifest, written_by
+from autorubric.eval._log import is_intact, log_lines, written_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,25 +36,31 @@ class StoredExchange:
 def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
     """The exchanges of an item in a run folder, in the order in which they came; torn lines are left out.
 
+    Every line of the file is compared with its checksum, and one that is damaged, missing or not where it was
+    written gives a warning.
+
     Raises:
         OSError: The file cannot be read.
+        RunFormatError: The folder holds no run, or it is damaged.
     """
-    found = []
+    unsealed = written_by(read_manifest(path)).unsealed.get(PROMPTS, 0)
+    found: dict[int, StoredExchange] = {}
     # Most lines are of other items, and reading them whole would take long.
-    begins = b'{"item":' + compact_json(item_id)
-    try:
-        file = (path / PROMPTS).open("rb")
-    except FileNotFoundError:
-        return []
-    with file:
-        for raw in file:
-            if not raw.startswith(begins):
-                continue
-            try:
-                found.append(_exchange(read_compact(raw)))
-            except (ValueError, KeyError, TypeError, RecursionError):
-                continue
-    return found
+    begins, damaged = b'{"item":' + compact_json(item_id), 0
+    for _, offset, raw in log_lines(path / PROMPTS, 0):
+        at: int | None = offset
+        if offset >= unsealed and not is_intact(raw, offset):
+            at = written_at(raw)
+            damaged += raw.endswith(b"\n")
+        if at is None or not raw.startswith(begins):
+            continue
+        try:
+            found.setdefault(at, _exchange(read_compact(raw)))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            damaged += 1
+    if damaged:
+        warn_of_damage([f"{PROMPTS} is damaged: {damaged:,} lines are damaged or have been moved"])
+    return [found[at] for at in sorted(found)]
 
 
 def _exchange(line: Mapping[str, Any]) -> StoredExchange:

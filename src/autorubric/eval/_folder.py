@@ -2,28 +2,35 @@
 
     manifest.json    what the run depends on; replaced atomically
     dataset.jsonl    a copy of the dataset, truth included: a header line, then an item a line
+    dataset.sums     its SHA-256, then a digest of each of its lines, to tell which line is damaged
     votes.jsonl      one vote a line, appended as it arrives
     items.jsonl      one finished item a line: what it came to, and where its votes stand
     prompts.jsonl    what was sent and received for each vote, unless `store_prompts=False`
     lock             held while a process writes
 
-Completed is what parses: a line that does not, such as the torn last one of a killed process, is left where
-it is, passed over and reported.
+Each line of votes, items and prompts ends with the offset it was written at and a CRC-32 (`_log.py`); the
+manifest ends with a CRC-32 and holds the SHA-256 of the dataset. The torn last line of a killed process is
+passed over, and cut off when the run is resumed.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from zlib import crc32
 
 from autorubric.errors import ArgumentError, RunFormatError
 from autorubric.values import Json
 
-RUN_FORMAT = 1
-"""Number of the run folder's format. A reader takes its own and older ones, and refuses newer ones."""
+RUN_FORMAT = 2
+"""Number of the run folder's format. A reader takes its own and older ones, and refuses newer ones.
+
+Format 1 has no checksums of single lines and of the manifest.
+"""
 
 # What in a manifest must be a mapping, and of which types.
 _MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
@@ -37,7 +44,7 @@ _MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
     ("dataset",): (),
 }
 
-INCOMING, LOCK = "dataset.incoming", "lock"
+INCOMING, SUMS, LOCK = "dataset.incoming", "dataset.sums", "lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@ -]{0,126}")
 # Names that Windows keeps for devices, whatever ending they have.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
@@ -48,6 +55,33 @@ MANIFEST, DATASET, VOTES, ITEMS, PROMPTS = (
     "items.jsonl",
     "prompts.jsonl",
 )
+LOGS = (VOTES, ITEMS, PROMPTS)
+_EVERYTHING = 1 << 62
+_CRC = ',\n  "crc": "{:08x}"\n}}\n'
+
+
+class Written(NamedTuple):
+    """What a manifest says of the logs.
+
+    Attributes:
+        is_complete: Whether the run ended with all items graded.
+        sizes: By log, its bytes when the run ended; empty where it did not, or an older version wrote it.
+        unsealed: By log, bytes at its beginning that an older version wrote, whose lines have no checksum.
+    """
+
+    is_complete: bool
+    sizes: Mapping[str, int]
+    unsealed: Mapping[str, int]
+
+
+def written_by(manifest: Mapping[str, Any]) -> Written:
+    """What a manifest says of the logs."""
+    is_sealed = manifest.get("format", RUN_FORMAT) > 1
+    return Written(
+        is_complete=manifest.get("status") == "complete",
+        sizes=manifest.get("sizes") or {},
+        unsealed=(manifest.get("unsealed") or {}) if is_sealed else dict.fromkeys(LOGS, _EVERYTHING),
+    )
 
 
 def run_path(experiments_dir: Path, name: str) -> Path:
@@ -71,8 +105,10 @@ def read_manifest(path: Path) -> dict[str, Json]:
         RunFormatError: There is none, a newer version wrote it, or it is damaged.
     """
     file = path / MANIFEST
+    check_files(path)
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        text = file.read_bytes().decode("utf-8")
+        manifest = json.loads(text)
     except FileNotFoundError:
         raise RunFormatError(f"{path} is no run folder: it has no {MANIFEST}") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -84,10 +120,43 @@ def read_manifest(path: Path) -> dict[str, Json]:
         raise RunFormatError(
             f"{file} has format {found}; this version reads up to {RUN_FORMAT}: install a newer autorubric"
         )
+    if found > 1 and text != manifest_text(manifest):
+        raise RunFormatError(
+            f"{file} does not match its checksum: it was changed or is damaged. Restore it from a copy; or "
+            "remove it and resume the run with its dataset, and the stored votes are used again"
+        )
     damage = _damage_in(manifest)
     if damage:
         raise RunFormatError(f"{file}: {damage}; it is damaged")
+    manifest.pop("crc", None)
     return dict(manifest)
+
+
+def manifest_text(content: Mapping[str, Any]) -> str:
+    """The text of a manifest, which ends with the CRC-32 of what is before it."""
+    text = json.dumps({key: value for key, value in content.items() if key != "crc"}, indent=2)
+    return text.removesuffix("\n}") + _CRC.format(crc32(text.encode("ascii")))
+
+
+def check_files(path: Path) -> None:
+    """Refuses a run folder in which another kind of file has the name of a run's file.
+
+    A link could lead out of the folder, and reading a pipe would wait for ever.
+
+    Raises:
+        RunFormatError: One of its files is a link, a pipe, a socket or a device.
+    """
+    for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, LOCK):
+        try:
+            mode = (path / name).lstat().st_mode
+        except OSError:
+            # Reported by what reads or writes the file, where it is needed.
+            continue
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            kind = "a symbolic link" if stat.S_ISLNK(mode) else "a pipe, a socket or a device"
+            raise RunFormatError(
+                f"{path / name} is {kind}, not a regular file; replace it with the file itself"
+            )
 
 
 def _damage_in(manifest: Mapping[str, Any]) -> str:
@@ -103,9 +172,16 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
     for name, kind in (("started_at", str), ("completed_at", str), ("shard", list), ("missing", list)):
         if not isinstance(manifest.get(name), kind | None):
             return f"{name} is no {kind.__name__}"
+    for entry in (manifest["dataset"], manifest["dataset"].get("incoming") or {"sha256": None}):
+        if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str | None):
+            return "dataset is no entry of a dataset"
     earlier = manifest["dataset"].get("earlier") or {}
     if not isinstance(earlier, dict) or not all(map(_is_texts, earlier.values())):
         return "dataset.earlier is no mapping to lists of texts"
+    for name in ("sizes", "unsealed"):
+        held = manifest.get(name, {})
+        if not isinstance(held, dict) or not all(type(size) is int and size >= 0 for size in held.values()):
+            return f"{name} is no mapping to sizes"
     shard = manifest.get("shard")
     if shard is not None and ([*map(type, shard)] != [int, int, str] or not 0 <= shard[0] < shard[1]):
         return "shard is none"

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import re
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autorubric.dataset import RubricDataset
 from autorubric.errors import RunFormatError
-from autorubric.eval._folder import ITEMS, VOTES
+from autorubric.eval._damage import Damage, survey_folder
+from autorubric.eval._differences import places_of
+from autorubric.eval._folder import ITEMS, PROMPTS, VOTES, Written
 from autorubric.eval._items import Tally
-from autorubric.eval._lines import ItemFields, Seal, StoredItem, StoredVote, item_of_line, parse_vote
-from autorubric.eval._log import crc_of
+from autorubric.eval._lines import (
+    ItemFields,
+    Seal,
+    StoredItem,
+    StoredVote,
+    item_id_of,
+    item_of_line,
+    parse_vote,
+)
+from autorubric.eval._log import LogSurvey, crc_of, is_intact, log_lines
 from autorubric.eval._notices import Notices
 
-# The line of a vote begins so; the rest of it need not be read to know whose it is.
-_WHOSE = re.compile(rb'\{"item":("(?:[^"\\]|\\.)*")')
 _FEW = 4096
-
-Place = Callable[[ItemFields], int | None]
-"""The position of an item's line in the dataset; None where the dataset does not have the item any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Stand:
 
 @dataclass(kw_only=True)
 class RunIndex:
-    """Where the line and the votes of each item stand.
+    """Where the line and the votes of each item are.
 
     Attributes:
         path: The run folder.
@@ -57,7 +61,10 @@ class RunIndex:
         current: By position, 1 where that line's figures are those of the run as it is now.
         settled: By position, 1 where moreover no vote of the item is to be cast again.
         unclaimed: Offsets of votes of items that are not finished, by item id.
-        trusted: Whether the offsets in lines are those of their votes.
+        affected: By position, why an item counts as not scored: lines of it are damaged or missing.
+        moved: Present offsets of votes that are not where they were written.
+        damages: Damage of files.
+        surveys: What is intact of the logs, by name, where one is damaged.
         count: Lines of items in the folder.
         votes_open: Offset from which on there may be votes of unfinished items.
         notices: Lines that were passed over.
@@ -69,7 +76,10 @@ class RunIndex:
     current: bytearray
     settled: bytearray
     unclaimed: dict[str, array[int]] = field(default_factory=dict)
-    trusted: bool = True
+    affected: dict[int, str] = field(default_factory=dict)
+    moved: dict[int, int] = field(default_factory=dict)
+    damages: list[Damage] = field(default_factory=list)
+    surveys: dict[str, LogSurvey] = field(default_factory=dict)
     count: int = 0
     votes_open: int = 0
     notices: Notices = field(default_factory=Notices)
@@ -82,80 +92,111 @@ class RunIndex:
         return cls(path=path, lines=lines, current=bytearray(n_items), settled=bytearray(n_items))
 
     @classmethod
-    def load(cls, path: Path, n_items: int, stand: Stand, place: Place) -> RunIndex:
+    def load(cls, path: Path, dataset: RubricDataset, stand: Stand, written: Written) -> RunIndex:
         """The index of a run folder.
 
-        What lines of items say is taken as it stands if `votes.jsonl` is, up to the size it had when the
-        last of them was written, byte for byte what it was. Of later votes it is enough to know whose they
-        are. Otherwise every vote is read, and what items come to is found out anew.
+        Every line of an item is compared with its checksum. Their votes are those that they were if
+        `votes.jsonl` is, up to the size it had when the last of them was written, byte for byte what it was;
+        each later vote is compared with its own checksum. Where anything differs, every line of both files is
+        read, to find out which items are affected.
 
         Args:
             path: The run folder.
-            n_items: Items in the dataset.
+            dataset: What was graded.
             stand: What lines must have been written under.
-            place: Where a line's item stands in the dataset.
+            written: What the manifest says of the logs.
 
         Raises:
             RunFormatError: A file of it cannot be read.
         """
         try:
-            return cls._loaded(path, n_items, stand, place)
+            index = cls.empty(path, len(dataset))
+            places = Places(dataset, stand.dataset, written.unsealed.get(ITEMS, 0))
+            if not index._read(stand, places, written):
+                index = cls.empty(path, len(dataset))
+                survey_folder(index, dataset, places, stand, written)
+            index._compare_sizes(written)
         except OSError as error:
             raise RunFormatError(f"{error.filename or path} cannot be read: {error.strerror}") from error
-
-    @classmethod
-    def _loaded(cls, path: Path, n_items: int, stand: Stand, place: Place) -> RunIndex:
-        index = cls.empty(path, n_items)
-        seal, claimed, tally, repeated = Seal(-1, 0, 0, 0), _Claims(), Tally(), False
-        for offset, item, seal in index._read_lines():
-            index.count += 1
-            claimed.add(item, seal)
-            position = place(item)
-            if position is not None and 0 <= position < n_items:
-                repeated |= index.lines[position] >= 0
-                index.lines[position] = offset
-                index.current[position] = current = stand.of(item)
-                index.settled[position] = current and not (item["lost"] or item["raised"])
-                if current:
-                    tally.add(item)
-        whole = crc_of(path / VOTES, seal.votes_size) == seal.votes_crc
-        index.trusted = whole and seal.number == index.count - 1
-        if index.trusted:
-            index.votes_open = seal.votes_open
-            index.tally = None if repeated else tally
-            index._find_unclaimed(seal, claimed)
-        else:
-            index.current, index.settled = bytearray(n_items), bytearray(n_items)
-            index._find_unclaimed(Seal(0, 0, 0, 0), _Claims())
         return index
 
-    def _read_lines(self) -> Iterator[tuple[int, ItemFields, Seal]]:
-        for number, offset, raw in _lines(self.path / ITEMS, 0):
-            try:
-                found = item_of_line(raw)
-            except ValueError:
-                self._pass_over(ITEMS, f"line {number}")
+    def _read(self, stand: Stand, places: Places, written: Written) -> bool:
+        """Fills the index; False where a file is damaged."""
+        if any(self._bytes_lost(log, written) > 0 for log in (VOTES, ITEMS)):
+            return False
+        seal, claimed, tally, repeated = Seal(-1, 0, 0, 0), _Claims(), Tally(), False
+        unsealed = written.unsealed.get(ITEMS, 0)
+        for number, offset, raw in log_lines(self.path / ITEMS, 0):
+            if offset >= unsealed and not is_intact(raw, offset):
+                if raw.endswith(b"\n"):
+                    return False
+                self.pass_over(ITEMS, f"line {number}")
                 continue
-            yield offset, *found
+            try:
+                item, seal = item_of_line(raw)
+            except ValueError:
+                self.pass_over(ITEMS, f"line {number}")
+                continue
+            self.count += 1
+            claimed.add(item, seal)
+            position = places.of(item, offset)
+            if position is not None:
+                repeated |= self.lines[position] >= 0
+                self.note_line(position, offset, item, stand)
+                if self.current[position]:
+                    tally.add(item)
+        self.votes_open = seal.votes_open
+        self.tally = None if repeated else tally
+        is_whole = crc_of(self.path / VOTES, seal.votes_size) == seal.votes_crc
+        is_counted = not unsealed or seal.number == self.count - 1
+        # A run that ended without an item's line has lost it.
+        is_complete = not written.is_complete or -1 not in self.lines
+        return is_whole and is_counted and is_complete and self._find_unclaimed(seal, claimed, written)
 
-    def _find_unclaimed(self, seal: Seal, claimed: _Claims) -> None:
-        """Notes where the votes stand that no line of an item claims."""
-        for number, offset, raw in _lines(self.path / VOTES, seal.votes_open):
+    def note_line(self, position: int, offset: int, item: ItemFields, stand: Stand) -> None:
+        """Notes the line of an item; it takes the place of an earlier one."""
+        self.lines[position] = offset
+        self.current[position] = current = stand.of(item)
+        self.settled[position] = current and not (item["lost"] or item["raised"])
+
+    def set_aside(self, position: int, why: str) -> None:
+        """Notes that an item counts as not scored, since lines of it are damaged or missing."""
+        self.affected[position] = why
+        self.lines[position] = -1
+        self.current[position] = self.settled[position] = 0
+
+    def _find_unclaimed(self, seal: Seal, claimed: _Claims, written: Written) -> bool:
+        """Notes where votes are that no line of an item claims; False where one is damaged."""
+        unsealed = written.unsealed.get(VOTES, 0)
+        for number, offset, raw in log_lines(self.path / VOTES, seal.votes_open):
             if offset in claimed:
                 continue
-            whose = _WHOSE.match(raw) if offset < seal.votes_size else None
-            try:
-                item_id = json.loads(whose[1]) if whose else parse_vote(raw).item_id
-            except ValueError:
+            is_known = offset < seal.votes_size or (offset >= unsealed and is_intact(raw, offset))
+            if not is_known and offset >= unsealed and raw.endswith(b"\n"):
+                return False
+            item_id = item_id_of(raw, is_intact=is_known)
+            if item_id is None:
                 # Where reading began in the middle, lines cannot be numbered.
-                where = f"line {number}" if not seal.votes_open else f"at byte {offset}"
-                self._pass_over(VOTES, where)
+                self.pass_over(VOTES, f"line {number}" if not seal.votes_open else f"at byte {offset}")
                 continue
             self.unclaimed.setdefault(item_id, array("q")).append(offset)
+        return True
 
-    def _pass_over(self, file: str, where: str) -> None:
+    def pass_over(self, file: str, where: str) -> None:
+        """Notes a line that cannot be read."""
         kind = f"lines of {file} are torn or damaged and were passed over"
         self.notices.add(kind, f"{file} {where} is torn or damaged and was passed over")
+
+    def _bytes_lost(self, log: str, written: Written) -> int:
+        """Bytes by which a log is shorter than when the run ended."""
+        file = self.path / log
+        return written.sizes.get(log, 0) - (file.stat().st_size if file.exists() else 0)
+
+    def _compare_sizes(self, written: Written) -> None:
+        lost = self._bytes_lost(PROMPTS, written)
+        if lost > 0:
+            what = f"{lost:,} bytes are missing"
+            self.damages.append(Damage(file=PROMPTS, what=what, n_items=0))
 
     def line(self, position: int) -> StoredItem | None:
         """The latest line of the item at a position; None where it has none."""
@@ -167,8 +208,7 @@ class RunIndex:
 
     def offsets(self, position: int, item_id: str, line: StoredItem | None) -> list[int]:
         """Where every vote stored for an item stands, oldest first."""
-        # A line written now is to be trusted, whatever the others are.
-        claimed = line.votes if line is not None and (self.trusted or self.current[position]) else ()
+        claimed = line.votes if line is not None else ()
         return sorted({*claimed, *self.unclaimed.get(item_id, ())})
 
     def votes(self, item_id: str, offsets: Sequence[int]) -> Iterator[tuple[int, StoredVote]]:
@@ -183,7 +223,7 @@ class RunIndex:
         lenient = self.unclaimed.get(item_id, ())
         with (self.path / VOTES).open("rb") as file:
             for offset in offsets:
-                file.seek(offset)
+                file.seek(self.moved.get(offset, offset))
                 try:
                     vote = parse_vote(file.readline())
                     if vote.item_id != item_id:
@@ -207,7 +247,7 @@ class RunIndex:
     def current_lines(self) -> Iterator[StoredItem]:
         """The lines whose figures are those of the run as it is now, in the order of the file."""
         moved: dict[int, int] | None = None
-        for _, offset, raw in _lines(self.path / ITEMS, 0):
+        for _, offset, raw in log_lines(self.path / ITEMS, 0):
             try:
                 item, _ = item_of_line(raw)
             except ValueError:
@@ -220,6 +260,39 @@ class RunIndex:
                 at = moved.get(offset, -1)
             if at >= 0 and self.current[at]:
                 yield StoredItem(**{**item, "position": at})
+
+
+class Places:
+    """Says where in a dataset the item of a line is: by its id.
+
+    A line with a checksum that was written for this very dataset, by its digest, says the position itself.
+
+    Args:
+        dataset: The dataset.
+        digest: Its digest, as in lines.
+        unsealed: Bytes of lines without a checksum.
+    """
+
+    def __init__(self, dataset: RubricDataset, digest: str, unsealed: int) -> None:
+        self._dataset = dataset
+        self._digest = digest
+        self._unsealed = unsealed
+        self._count = len(dataset)
+        self._ids: dict[str, int] | None = None
+
+    def of(self, item: ItemFields, at: int) -> int | None:
+        """The position; None where the dataset does not have the item any more.
+
+        Args:
+            item: What a line holds.
+            at: The offset that the line was written at.
+        """
+        if at >= self._unsealed and item["dataset"] == self._digest and item["position"] < self._count:
+            position: int = item["position"]
+            return position
+        if self._ids is None:
+            self._ids = places_of(self._dataset)
+        return self._ids.get(item["item_id"])
 
 
 class _Claims:
@@ -238,17 +311,3 @@ class _Claims:
 
     def __contains__(self, offset: int) -> bool:
         return offset in self._offsets
-
-
-def _lines(path: Path, start: int) -> Iterator[tuple[int, int, bytes]]:
-    """Number, counted from `start`, offset and bytes of each line that is not blank."""
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    with file:
-        offset = file.seek(start)
-        for number, raw in enumerate(file, start=1):
-            if not raw.isspace():
-                yield number, offset, raw
-            offset += len(raw)

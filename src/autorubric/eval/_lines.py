@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
@@ -44,6 +45,9 @@ from autorubric.values import Json, TokenUsage, VerdictCounts
 
 if TYPE_CHECKING:
     from autorubric.types import JudgeVote
+
+# The line of a vote begins so; the rest of it need not be read to know whose it is.
+_WHOSE: Final = re.compile(rb'\{"item":("(?:[^"\\]|\\.)*")')
 
 ItemFields = dict[str, Any]
 """The fields of a `StoredItem` by name: what is read of many lines is not worth an object each."""
@@ -116,6 +120,8 @@ def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
         ValueError: It is none.
     """
     item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
+    item.pop("at", None)
+    item.pop("crc", None)
     seal = Seal._make(item.pop("seal"))
     item["votes"] = tuple(item["votes"])
     if item["tokens"] is not None:
@@ -139,6 +145,21 @@ def parse_vote(raw: bytes) -> StoredVote:
         digest=line["digest"],
         vote=lines.kind.from_dict(line["vote"]),
     )
+
+
+def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
+    """The id of the item that a line of `votes.jsonl` is about; None where it holds no vote.
+
+    Args:
+        raw: The line.
+        is_intact: Whether it is known to be what was written, so that reading its beginning is enough.
+    """
+    whose = _WHOSE.match(raw) if is_intact else None
+    try:
+        item_id: str = json.loads(whose[1]) if whose else parse_vote(raw).item_id
+    except ValueError:
+        return None
+    return item_id
 
 
 def line_of_vote(stored: StoredVote) -> bytes:
@@ -187,7 +208,7 @@ def _votes() -> _VoteLines:
     read, written = typed_dict_field(_schema_of(JudgeVote)), typed_dict_field(_instance_of(JudgeVote))
     return _VoteLines(
         kind=JudgeVote,
-        reader=SchemaValidator(_mapping(**key, vote=read)),
+        reader=SchemaValidator(_mapping(**key, vote=read, **_SEALED)),
         writer=SchemaSerializer(typed_dict_schema({**key, "vote": written}), _WRITING),
     )
 
@@ -259,7 +280,16 @@ _PLAIN: Final = {bool: bool_schema(), int: _COUNT, float: float_schema(allow_inf
 # An answer of a judge's own may hold what is no number; it is to be read as that, and not as nothing.
 _WRITING: Final = CoreConfig(ser_json_inf_nan="constants")
 _TEXT: Final = typed_dict_field(str_schema())
+# What the log adds to a line; older lines have neither.
+_SEALED: Final = {
+    "at": typed_dict_field(_COUNT, required=False),
+    "crc": typed_dict_field(str_schema(), required=False),
+}
 _ITEM_LINES: Final = SchemaValidator(
-    _mapping(**_fields_of(StoredItem), seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)))
+    _mapping(
+        **_fields_of(StoredItem),
+        seal=typed_dict_field(list_schema(_COUNT, min_length=4, max_length=4)),
+        **_SEALED,
+    )
 )
 _ITEM_DEFAULTS: Final = {one.name: one.default for one in fields(StoredItem) if one.default is not MISSING}

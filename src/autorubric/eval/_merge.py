@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -12,21 +11,25 @@ from typing import Any, NamedTuple
 
 from autorubric._files import read_compact
 from autorubric.dataset import RubricDataset, line_of
-from autorubric.errors import ArgumentError, RunError, RunMismatchError
+from autorubric.errors import ArgumentError, RunError, RunFormatError, RunMismatchError
 from autorubric.eval._config import Shard
+from autorubric.eval._dataset_copy import stored_dataset
 from autorubric.eval._differences import asking_differences, deciding_differences
 from autorubric.eval._fingerprint import content_fingerprint
-from autorubric.eval._folder import PROMPTS, read_manifest
+from autorubric.eval._folder import PROMPTS, read_manifest, written_by
 from autorubric.eval._index import RunIndex
 from autorubric.eval._lines import StoredVote
+from autorubric.eval._log import body_of, log_lines
 from autorubric.eval._notices import FEW, Notices
-from autorubric.eval._reopen import read_index, stand_of, stored_dataset
+from autorubric.eval._reopen import read_index, stand_of
 from autorubric.eval._result import EvalResult
 from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import RunStore
 from autorubric.reporting import GraderDescription
 
 _MOST_TOLD = 12
+_OWN = frozenset({"format", "shard", "missing", "sizes", "unsealed"})
+"""What a manifest says of its own run alone."""
 
 
 class _Place(NamedTuple):
@@ -63,9 +66,12 @@ class _Part:
     @classmethod
     def read(cls, path: Path) -> _Part:
         manifest: dict[str, Any] = read_manifest(path)
-        dataset = stored_dataset(path)
-        stand = stand_of(manifest, dataset)
-        index = read_index(path, dataset, stand)
+        stored = stored_dataset(path, manifest)
+        dataset, manifest["dataset"] = stored.dataset, dict(stored.entry)
+        index = read_index(path, stored, stand_of(manifest, dataset), written_by(manifest))
+        if index.damages:
+            told = "; ".join(one.when_opened() for one in index.damages)
+            raise RunFormatError(f"{path} cannot be merged before it is repaired: {told}")
         return cls(
             path=path,
             manifest=manifest,
@@ -104,7 +110,7 @@ def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
     Raises:
         ArgumentError: No folder is given.
         RunMismatchError: The runs depend on different things, or disagree on items that they share.
-        RunFormatError: A folder holds no run, or a damaged one.
+        RunFormatError: A folder holds no run, or a damaged one; resuming that repairs it.
         RunError: `out` is there already.
     """
     parts = [_Part.read(Path(path)) for path in paths]
@@ -245,7 +251,7 @@ def _manifest(parts: Sequence[_Part], name: str, n_items: int, sha256: str) -> d
     first = parts[0].manifest
     ends = [part.manifest.get("completed_at") for part in parts]
     return {
-        **{key: value for key, value in first.items() if key not in ("shard", "missing")},
+        **{key: value for key, value in first.items() if key not in _OWN},
         "experiment_name": name,
         "started_at": min(part.manifest.get("started_at") or "" for part in parts),
         "completed_at": max((end for end in ends if end), default=None),
@@ -262,7 +268,7 @@ def _manifest(parts: Sequence[_Part], name: str, n_items: int, sha256: str) -> d
 
 def _add_items(parts: Sequence[_Part], merged: _Order, store: RunStore, manifest: dict[str, Any]) -> Notices:
     """Adds votes and lines of all items; tells those that are not finished."""
-    dataset = stored_dataset(store.path)
+    dataset = stored_dataset(store.path, manifest).dataset
     stand = stand_of(manifest, dataset)
     unfinished = Notices()
     for position, place in enumerate(merged.places):
@@ -303,15 +309,18 @@ def _prompts(parts: Sequence[_Part], merged: _Order) -> Iterator[bytes]:
     """What was sent and received, line by line; of items that are in several runs, that of the first."""
     for run, part in enumerate(parts):
         others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
-        with suppress(FileNotFoundError), (part.path / PROMPTS).open("rb") as file:
-            yield from (raw for raw in file if raw.endswith(b"\n") and not _is_of(raw, others))
+        unsealed = written_by(part.manifest).unsealed.get(PROMPTS, 0)
+        for _, offset, raw in log_lines(part.path / PROMPTS, 0):
+            body = body_of(raw, is_sealed=offset >= unsealed)
+            if body is not None and not _is_of(body, others):
+                yield body
 
 
-def _is_of(raw: bytes, items: Set[str]) -> bool:
-    """Whether a line is of one of these items; one that was torn is of none, as it is when it is read."""
+def _is_of(body: bytes, items: Set[str]) -> bool:
+    """Whether a line is of one of these items."""
     if not items:
         return False
     try:
-        return read_compact(raw)["item"] in items
+        return read_compact(body)["item"] in items
     except (ValueError, KeyError, TypeError, RecursionError):
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -11,29 +10,35 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from autorubric._version import VERSION
 from autorubric.dataset import EarlierCopy, RubricDataset
 from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.eval._config import EvalConfig
 from autorubric.eval._copy import Copied, copy_dataset, uncopied
+from autorubric.eval._damage import Damage, restore_logs, warn_of_damage
+from autorubric.eval._dataset_copy import StoredDataset, sha256_of, stored_dataset
 from autorubric.eval._differences import ChangedDataset, asking_differences, deciding_differences
 from autorubric.eval._fingerprint import mapping_in, with_checks
 from autorubric.eval._folder import (
     DATASET,
     INCOMING,
     ITEMS,
+    LOGS,
     MANIFEST,
     PROMPTS,
     VOTES,
+    Written,
     read_manifest,
     run_path,
+    written_by,
 )
 from autorubric.eval._index import RunIndex, Stand
 from autorubric.eval._lines import parse_vote
+from autorubric.eval._log import unsealed_bytes
 from autorubric.eval._notices import Notices
-from autorubric.eval._reopen import read_index, stand_of, stored_dataset
+from autorubric.eval._reopen import stand_of
 from autorubric.eval._standing import StandingVotes
 from autorubric.eval._store import RunStore
 from autorubric.reporting import GraderDescription
@@ -126,17 +131,19 @@ class _Given:
     def _begin(self, name: str, store: RunStore, forked_from: Path | None) -> OpenRun:
         copied = copy_dataset(self.dataset, store)
         described = with_checks(self.grader.describe(), copied.checks)
-        if forked_from is not None:
-            for file in (VOTES, ITEMS, *((PROMPTS,) if store.store_prompts else ())):
-                store.take_over(forked_from / file)
-        elif store.has_votes:
-            _demand_copy(store.path, copied)
-        store.take_incoming()
         head: dict[str, Json] = {
             "autorubric": VERSION,
             "experiment_name": name,
             "started_at": datetime.now(UTC).isoformat(),
         }
+        if forked_from is not None:
+            for file in (VOTES, ITEMS, *((PROMPTS,) if store.store_prompts else ())):
+                store.take_over(forked_from / file)
+            head["unsealed"] = _unsealed(forked_from, read_manifest(forked_from))
+        elif store.has_votes:
+            _demand_copy(store.path, copied)
+            head["unsealed"] = {log: unsealed_bytes(store.path / log) for log in LOGS}
+        store.take_incoming()
         if self.config.shard is not None:
             head["shard"] = list(self.config.shard)
         return self._opened(name, store, {**head, **_depends(described, copied)})
@@ -144,10 +151,10 @@ class _Given:
     def _go_on(self, name: str, store: RunStore) -> OpenRun | None:
         """The run; None where it is to be forked."""
         stored = read_manifest(store.path)
+        stored["unsealed"] = _unsealed(store.path, stored)
         # What was missing when runs were merged may come now.
         stored.pop("missing", None)
-        old = stored_dataset(store.path)
-        copied, changed_dataset = self._compared(store, stored, old)
+        copied, old, changed_dataset = self._compared(store, stored)
         described = with_checks(self.grader.describe(), copied.checks)
         changed = asking_differences(stored, described, changed_dataset)
         if changed and not _has_replies(store.path):
@@ -162,16 +169,20 @@ class _Given:
             store.drop_incoming()
         else:
             # A process that is killed between the two must not leave a copy under another's digest.
-            count = len(changed_dataset.new)
-            unknown: dict[str, Json] = {"n_items": count, "sha256": None, "source": None}
-            store.write_manifest({**stored, "dataset": unknown})
+            both = {**old.entry, "incoming": copied.entry}
+            store.write_manifest({**stored, "status": "running", "dataset": both})
             store.take_incoming()
         opened = self._opened(
             name,
             store,
             {**stored, **_depends(described, copied)},
             copy=old if changed_dataset is None else None,
+            written=written_by(stored)._replace(
+                is_complete=changed_dataset is None and stored.get("status") == "complete"
+            ),
         )
+        if changed_dataset is not None and old.damage is not None:
+            opened.notices.append(old.damage.when_resumed())
         for told in _taken_on_trust(described, stored, opened.index):
             opened.notices.append(told)
         if changed:
@@ -185,40 +196,87 @@ class _Given:
         return opened
 
     def _compared(
-        self, store: RunStore, stored: Mapping[str, Json], old: RubricDataset
-    ) -> tuple[Copied, ChangedDataset | None]:
-        """What the dataset is now; and both, where its new copy differs from the one in the folder."""
+        self, store: RunStore, stored: Mapping[str, Json]
+    ) -> tuple[Copied, StoredDataset, ChangedDataset | None]:
+        """What the dataset is now, its copy in the folder, and both where they differ.
+
+        A copy that is damaged is restored, where the dataset is the one that was judged.
+        """
         entry: dict[str, Json] = dict(stored.get("dataset") or {})
+        try:
+            old = stored_dataset(store.path, stored)
+        except RunFormatError:
+            copied = copy_dataset(self.dataset, store)
+            if copied.entry["sha256"] != entry.get("sha256"):
+                raise
+            return copied, self._restored(store, stored, copied, None), None
+        entry = dict(old.entry)
         source = self.dataset.source_digest()
-        if source is not None and source == entry.get("source") and len(old) == entry.get("n_items"):
+        is_same = source is not None and source == entry.get("source")
+        if is_same and old.damage is None and len(old.dataset) == entry.get("n_items"):
             # It need not even be gone through.
             checks = mapping_in(mapping_in(stored, "asking"), "checks")
-            return uncopied(self.dataset, entry, checks), None
-        is_akin = old.header_line() == self.dataset.header_line()
-        earlier = EarlierCopy(old.item_lines(), len(old), is_akin=is_akin)
+            return uncopied(self.dataset, entry, checks), old, None
+        is_akin = old.damage is None and old.dataset.header_line() == self.dataset.header_line()
+        earlier = EarlierCopy(old.dataset.item_lines(), len(old.dataset), is_akin=is_akin)
         copied = copy_dataset(self.dataset, store, earlier)
         if copied.entry["sha256"] == entry.get("sha256"):
+            if old.damage is not None:
+                old = self._restored(store, stored, copied, old.damage)
             copied.entry["earlier"] = entry.get("earlier")
-            return copied, None
-        changed = ChangedDataset(old, RubricDataset.from_copy(store.path / INCOMING), earlier.kept)
+            return copied, old, None
+        changed = ChangedDataset(old.dataset, RubricDataset.from_copy(store.path / INCOMING), earlier.kept)
         copied.entry["earlier"] = _earlier(entry, copied, changed)
-        return copied, changed
+        return copied, old, changed
+
+    def _restored(
+        self, store: RunStore, stored: Mapping[str, Json], copied: Copied, damage: Damage | None
+    ) -> StoredDataset:
+        """The copy of the dataset, with what is in the folder replaced by what was just written."""
+        store.take_incoming()
+        if damage is None:
+            damage = Damage(file=DATASET, what="it cannot be read", n_items=len(self.dataset))
+        return stored_dataset(store.path, stored)._replace(damage=damage)
 
     def _opened(
-        self, name: str, store: RunStore, manifest: Mapping[str, Json], copy: RubricDataset | None = None
+        self,
+        name: str,
+        store: RunStore,
+        manifest: Mapping[str, Json],
+        copy: StoredDataset | None = None,
+        written: Written | None = None,
     ) -> OpenRun:
-        """The run with this manifest; `copy` is that of the dataset, where it is as it was."""
+        """The run with this manifest.
+
+        Args:
+            name: Its name.
+            store: Its folder.
+            manifest: What it depends on.
+            copy: The copy of its dataset, where that is as it was.
+            written: What its manifest said of the logs; from `manifest` by default.
+        """
         now = {**manifest, "status": "running", "completed_at": None, "autorubric": VERSION}
+        now.pop("sizes", None)
+        held = copy or stored_dataset(store.path, now)
         dataset = self.dataset
         if dataset.is_streamed:
-            dataset = dataset.reading_items_of(copy or RubricDataset.from_copy(store.path / DATASET))
+            dataset = dataset.reading_items_of(held.dataset)
         stand = stand_of(now, dataset)
-        index = read_index(store.path, dataset, stand)
-        if copy is None or index.settled.count(0):
+        index = RunIndex.load(store.path, dataset, stand, written or written_by(now))
+        damages = [*([held.damage] if held.damage is not None else []), *index.damages]
+        if copy is None or index.settled.count(0) or index.surveys:
             # Where nothing is left to do, the manifest that is written at the end says as much.
             store.write_manifest(now)
+        if index.surveys:
+            restore_logs(store, index)
+            now["unsealed"] = {**mapping_in(now, "unsealed"), ITEMS: 0}
+            index = RunIndex.load(store.path, dataset, stand, written_by(now))
         store.lines_of_items = index.count
         store.votes_open = index.votes_open if index.unclaimed else None
+        damage = [one.when_resumed() for one in damages]
+        warn_of_damage(damage)
+        for told in damage:
+            index.notices.append(told)
         return OpenRun(
             name=name,
             store=store,
@@ -276,13 +334,18 @@ def _demand_copy(path: Path, copied: Copied) -> None:
     """
     if not (path / DATASET).exists():
         return
-    with (path / DATASET).open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    if sha256 != copied.entry["sha256"]:
+    if sha256_of(path / DATASET) != copied.entry["sha256"]:
         raise RunFormatError(
             f"{path} has votes but no {MANIFEST}, and they are on another dataset than the one given; put "
             "the manifest back, or choose another experiment_name"
         )
+
+
+def _unsealed(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
+    """By log of a run folder, bytes of the lines that an older version wrote, without a checksum."""
+    known = written_by(manifest).unsealed
+    files = {log: path / log for log in known}
+    return {log: min(known[log], file.stat().st_size) for log, file in files.items() if file.exists()}
 
 
 def _depends(described: GraderDescription, copied: Copied) -> dict[str, Json]:
@@ -305,7 +368,8 @@ def _is_reply(raw: bytes) -> bool:
     try:
         return not parse_vote(raw).vote.without_reply
     except ValueError:
-        return False
+        # A damaged line may have been one; a torn last line is what a killed process leaves.
+        return raw.endswith(b"\n") and not raw.isspace()
 
 
 def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], index: RunIndex) -> list[str]:

@@ -10,9 +10,8 @@ from typing import Final
 from autorubric.criteria import check_name
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, MissingDependencyError
-from autorubric.eval._differences import places_of
 from autorubric.eval._fingerprint import with_checks
-from autorubric.eval._folder import MANIFEST, read_manifest, run_path
+from autorubric.eval._folder import MANIFEST, read_manifest, run_path, written_by
 from autorubric.eval._index import RunIndex, Stand
 from autorubric.eval._notices import Notices
 from autorubric.eval._run_estimate import JudgeEstimate, RunEstimate
@@ -130,7 +129,7 @@ def _stored_votes(
     path = run_path(folder, name) if name is not None else None
     if path is None or not (path / MANIFEST).exists():
         return lambda position: {}
-    read_manifest(path)
+    written = written_by(read_manifest(path))._replace(is_complete=False)
     rubrics = {id(rubric): rubric for rubric in map(dataset.get_item_rubric, range(len(dataset)))}
     checks = {
         check_name(criterion.check): criterion.check
@@ -140,10 +139,7 @@ def _stored_votes(
     }
     described = with_checks(grader.describe(), checks)
     standing = StandingVotes(dataset, {"asking": described.asking, "deciding": described.deciding})
-    places = places_of(dataset)
-    index = RunIndex.load(
-        path, len(dataset), Stand(basis="", dataset=""), lambda item: places.get(item["item_id"])
-    )
+    index = RunIndex.load(path, dataset, Stand(basis="", dataset=""), written)
 
     def stored(position: int) -> Votes:
         task = grading_task(dataset, position)

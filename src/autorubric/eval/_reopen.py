@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from autorubric.dataset import RubricDataset
-from autorubric.errors import AutorubricError, RunFormatError
-from autorubric.eval._differences import places_of
-from autorubric.eval._fingerprint import basis_of
-from autorubric.eval._folder import DATASET, read_manifest
-from autorubric.eval._index import Place, RunIndex, Stand
+from autorubric.errors import RunFormatError
+from autorubric.eval._damage import affected_by, warn_of_damage
+from autorubric.eval._dataset_copy import StoredDataset, stored_dataset
+from autorubric.eval._fingerprint import basis_of, mapping_in
+from autorubric.eval._folder import DATASET, ITEMS, Written, read_manifest, written_by
+from autorubric.eval._index import RunIndex, Stand
 from autorubric.eval._items import EvalTimingStats
-from autorubric.eval._lines import ItemFields, StoredItem
+from autorubric.eval._lines import StoredItem
 from autorubric.eval._results import StoredResults
 from autorubric.eval._standing import StandingVotes
 from autorubric.reporting import GradingPolicy, GradingTask, Votes
@@ -26,6 +27,12 @@ from autorubric.values import Json
 if TYPE_CHECKING:
     from autorubric.rubric import Rubric
     from autorubric.types import EnsembleEvaluationReport
+
+
+_UNSEALED = (
+    f"an older version wrote {ITEMS} without a checksum for each line, so that a changed score in it would "
+    "not be noticed"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,19 +84,30 @@ def reopen(
         RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
     """
     manifest = read_manifest(path)
-    dataset = stored_dataset(path)
+    stored = stored_dataset(path, manifest)
+    manifest["dataset"] = dict(stored.entry)
     if rubric is not None:
-        dataset = dataset.with_rubric(rubric)
+        stored = stored._replace(dataset=stored.dataset.with_rubric(rubric))
+    dataset = stored.dataset
     if deciding:
         manifest["deciding"] = {**(manifest.get("deciding") or {}), **deciding}
     policy = _policy(path, manifest)
     stand = stand_of(manifest, dataset)
-    index = read_index(path, dataset, stand)
+    written = written_by(manifest)
+    index = read_index(path, stored, stand, written)
+    damage = [one.when_opened() for one in index.damages]
+    unsealed = [_UNSEALED] if written.unsealed.get(ITEMS) else []
+    warn_of_damage(damage)
     results = StoredResults(
-        index, dataset, StandingVotes(dataset, manifest), _ByPolicy(policy), unfinished=True
+        index,
+        dataset,
+        StandingVotes(dataset, manifest),
+        _ByPolicy(policy),
+        unfinished=True,
+        is_penalised=mapping_in(manifest, "deciding").get("length_penalty") is not None,
     )
     started, ended = _times(manifest)
-    left = sum(offset < 0 for offset in index.lines)
+    left = sum(offset < 0 for offset in index.lines) - len(index.affected)
     unfinished = [f"{left} of {len(dataset)} items are not finished; resume the run"] if left else []
     missing = [f"missing: {told}" for told in manifest.get("missing") or ()]
     return StoredRun(
@@ -98,7 +116,15 @@ def reopen(
         timing_stats=EvalTimingStats.of(results.tally.durations, (ended - started).total_seconds()),
         started_at=started,
         completed_at=ended,
-        notices=(*index.notices, *results.notices, *results.messages(), *unfinished, *missing),
+        notices=(
+            *damage,
+            *unsealed,
+            *index.notices,
+            *results.notices,
+            *results.messages(),
+            *unfinished,
+            *missing,
+        ),
     )
 
 
@@ -110,44 +136,19 @@ def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
     return Stand(basis=basis, dataset=str(entry.get("sha256"))[:16], earlier=earlier)
 
 
-def read_index(path: Path, dataset: RubricDataset, stand: Stand) -> RunIndex:
-    """Where the lines and votes of each item of a dataset stand in a run folder.
+def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written) -> RunIndex:
+    """The index of a run folder; items whose lines in the dataset are lost count as not scored.
 
     Raises:
-        RunFormatError: A newer version wrote them, or they are damaged.
+        RunFormatError: A file cannot be read.
     """
-    return RunIndex.load(path, len(dataset), stand, _placed_in(dataset, stand))
-
-
-def _placed_in(dataset: RubricDataset, stand: Stand) -> Place:
-    """Says where in a dataset a line's item stands; by its id, where the line was written for another."""
-    ids: dict[str, int] | None = None
-
-    def place(item: ItemFields) -> int | None:
-        nonlocal ids
-        if item["dataset"] == stand.dataset:
-            position: int = item["position"]
-            return position
-        if ids is None:
-            ids = places_of(dataset)
-        return ids.get(item["item_id"])
-
-    return place
-
-
-def stored_dataset(path: Path) -> RubricDataset:
-    """The dataset as judged, from a run folder, streamed; checks named in it need not be registered here.
-
-    Raises:
-        RunFormatError: It is not there, or damaged.
-    """
-    try:
-        return RubricDataset.from_copy(path / DATASET)
-    except FileNotFoundError:
-        raise RunFormatError(f"{path} has no {DATASET}; it is damaged") from None
-    # Faults of files and pydantic's are ValueErrors too.
-    except (AutorubricError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RunFormatError(f"{path}: the copy of the dataset is damaged: {error}") from error
+    index = RunIndex.load(path, stored.dataset, stand, written)
+    for position in stored.affected:
+        index.set_aside(position, affected_by(DATASET))
+    if stored.damage is not None:
+        index.tally = None
+        index.damages.insert(0, stored.damage)
+    return index
 
 
 def stored_policy(path: Path) -> GradingPolicy:

@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from autorubric._files import nearest_key
 from autorubric.aggregation import AggregationPolicy
 from autorubric.errors import ArgumentError
+from autorubric.eval._dataset_copy import stored_dataset
 from autorubric.eval._fingerprint import digest, mapping_in
 from autorubric.eval._folder import read_manifest
-from autorubric.eval._reopen import StoredRun, reopen, stored_dataset, stored_policy
+from autorubric.eval._reopen import StoredRun, reopen, stored_policy
 from autorubric.rubric import Rubric
 from autorubric.types import CannotAssessConfig
 from autorubric.values import Json
@@ -68,7 +69,7 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
 
 def _unasked(path: Path, rubric: Rubric) -> list[str]:
     """Names of the criteria on which the run has no votes, since they ask something else."""
-    shared = stored_dataset(path).rubric
+    shared = stored_dataset(path, read_manifest(path)).dataset.rubric
     if shared is None:
         raise ArgumentError(f"{path}: each item has a rubric of its own, which no other one can replace")
     asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}

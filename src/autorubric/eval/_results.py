@@ -74,6 +74,7 @@ class StoredResults(View[ItemResult]):
         standing: Tells the votes that stand.
         build: Makes a report of votes.
         unfinished: Whether items that are not finished have a result, of the votes that are there.
+        is_penalised: Whether length takes something off scores, which only lines of finished items say.
 
     Attributes:
         notices: Votes that were passed over.
@@ -87,6 +88,7 @@ class StoredResults(View[ItemResult]):
         build: Build,
         *,
         unfinished: bool,
+        is_penalised: bool = False,
     ) -> None:
         self.notices = Notices()
         self._index = index
@@ -95,6 +97,7 @@ class StoredResults(View[ItemResult]):
         self._build = build
         # Lines of items that the folder has none for, or none of the run as it is now.
         self._made: dict[int, StoredItem] = {}
+        self._is_penalised = is_penalised
         if unfinished:
             self._make_lines()
         n_items = len(index.current)
@@ -205,9 +208,17 @@ class StoredResults(View[ItemResult]):
         if current.count(1) == len(current):
             return
         for position, item_id in enumerate(self._dataset.item_ids()):
+            if position in self._index.affected:
+                why = self._index.affected[position]
+                self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
+                continue
             if current[position] or (self._index.lines[position] < 0 and item_id not in unclaimed):
                 continue
             stored = self._index.line(position)
+            if stored is None and self._is_penalised:
+                why = "not finished, so that what its length takes off its score is unknown; resume the run"
+                self._made[position] = StoredItem(item_id=item_id, position=position, error=why, raised=True)
+                continue
             line = replace(stored or StoredItem(item_id=item_id, position=position), position=position)
             report, voted = self._report(position, line, self.notices)
             if line.raised or not (voted or stored):

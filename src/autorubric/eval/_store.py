@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain
@@ -14,10 +12,24 @@ from typing import TYPE_CHECKING
 
 from autorubric._files import compact_json, remove_abandoned, write_parts_atomic, write_text_atomic
 from autorubric.errors import FileError, RunError, RunLockedError, RunWriteError
-from autorubric.eval._folder import DATASET, INCOMING, ITEMS, LOCK, MANIFEST, PROMPTS, RUN_FORMAT, VOTES
-from autorubric.eval._lines import Seal, StoredItem, StoredVote, line_of_item, line_of_vote
+from autorubric.eval._dataset_copy import LineSums
+from autorubric.eval._folder import (
+    DATASET,
+    INCOMING,
+    ITEMS,
+    LOCK,
+    LOGS,
+    MANIFEST,
+    PROMPTS,
+    RUN_FORMAT,
+    SUMS,
+    VOTES,
+    check_files,
+    manifest_text,
+)
+from autorubric.eval._lines import Seal, StoredItem, StoredVote, item_of_line, line_of_item, line_of_vote
 from autorubric.eval._lock import FileLock
-from autorubric.eval._log import AppendLog
+from autorubric.eval._log import AppendLog, Piece, crc_of, restored_parts, seal_line
 from autorubric.values import Json
 
 if TYPE_CHECKING:
@@ -40,12 +52,14 @@ class RunStore:
 
     Raises:
         RunLockedError: Another process writes to it.
+        RunFormatError: A file of it is a link, a pipe or a device.
         RunWriteError: It cannot be written; so in every method that writes.
     """
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
         self.path = path
         self._logs: dict[str, AppendLog] = {}
+        check_files(path)
         self._lock = FileLock(path / LOCK)
         with self._writing():
             if not self._lock.acquire():
@@ -57,30 +71,38 @@ class RunStore:
         self.store_prompts = store_prompts
         self.lines_of_items = 0
         self.votes_open: int | None = None
+        self._sums = LineSums()
         self._cast: dict[str, list[int]] = {}
         self._is_to_write = self._is_closed = False
         self._failure: RunError | None = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
-        """Replaces the manifest atomically, after what was appended before it."""
+        """Replaces the manifest atomically, after what was appended before it.
+
+        That of a run that has ended has the size of each log, so that a log that was cut short is noticed.
+        """
         self.flush()
-        content = {"format": RUN_FORMAT, **manifest}
-        text = json.dumps(content, indent=2, ensure_ascii=False)
+        content: dict[str, Json] = {**manifest, "format": RUN_FORMAT}
+        if content.get("status") != "running":
+            files = (self.path / name for name in LOGS)
+            content["sizes"] = {file.name: file.stat().st_size for file in files if file.exists()}
+        else:
+            content.pop("sizes", None)
         with self._writing():
-            write_text_atomic(self.path / MANIFEST, text + "\n")
+            write_text_atomic(self.path / MANIFEST, manifest_text(content))
 
     def write_incoming(self, lines: Iterable[bytes]) -> str:
         """Writes what may become the copy of the dataset beside it, line by line; its SHA-256."""
-        sha256 = hashlib.sha256()
+        self._sums = LineSums()
 
         def parts() -> Iterator[bytes]:
             for line in lines:
-                sha256.update(line)
+                self._sums.add(line)
                 yield line
 
         with self._writing():
             write_parts_atomic(self.path / INCOMING, parts())
-        return sha256.hexdigest()
+        return self._sums.sha256.hexdigest()
 
     def take_over(self, file: Path) -> None:
         """Copies a file of another run folder, at once, where that has it and this one does not."""
@@ -89,12 +111,66 @@ class RunStore:
         with self._writing(), file.open("rb") as source:
             write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
 
-    def write_prompts(self, lines: Iterator[bytes]) -> None:
+    def write_prompts(self, bodies: Iterator[bytes]) -> None:
         """Writes what was sent and received elsewhere, at once; no file where there is nothing."""
+
+        def lines() -> Iterator[bytes]:
+            at = 0
+            for body in bodies:
+                line = seal_line(body, at)
+                at += len(line)
+                yield line
+
         with self._writing():
-            first = next(lines, None)
+            sealed = lines()
+            first = next(sealed, None)
             if first is not None:
-                write_parts_atomic(self.path / PROMPTS, chain([first], lines))
+                write_parts_atomic(self.path / PROMPTS, chain([first], sealed))
+
+    def restore_log(self, name: str, pieces: Sequence[Piece]) -> None:
+        """Puts the intact lines of a log back where they were written; what else it holds becomes blank.
+
+        The log as it was is kept beside it, as `<name>.damaged`.
+        """
+        file = self.path / name
+        self._keep_damaged(file)
+        if file.exists():
+            with self._writing():
+                write_parts_atomic(file, restored_parts(file, pieces))
+
+    def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
+        """Replaces the lines of items by some of them, sealed with the votes as they are now.
+
+        Args:
+            pieces: The lines.
+            unclaimed: Offset of the first vote that none of them claims; None where there is none.
+            keep_damaged: Whether the file as it was is kept beside it.
+        """
+        votes, file = self.path / VOTES, self.path / ITEMS
+        size = votes.stat().st_size if votes.exists() else 0
+        seal = Seal(0, size, crc_of(votes, size) or 0, size if unclaimed is None else unclaimed)
+
+        def lines() -> Iterator[bytes]:
+            at = 0
+            with file.open("rb") as source:
+                for number, piece in enumerate(pieces):
+                    source.seek(piece.offset)
+                    item = StoredItem(**item_of_line(source.read(piece.size))[0])
+                    line = seal_line(line_of_item(item, seal._replace(number=number)), at)
+                    at += len(line)
+                    yield line
+
+        if keep_damaged:
+            self._keep_damaged(file)
+        if file.exists():
+            with self._writing():
+                write_parts_atomic(file, lines())
+
+    def _keep_damaged(self, file: Path) -> None:
+        if file.exists():
+            with self._writing(), file.open("rb") as source:
+                parts = iter(partial(source.read, 1 << 20), b"")
+                write_parts_atomic(file.with_name(f"{file.name}.damaged"), parts)
 
     @property
     def has_votes(self) -> bool:
@@ -103,9 +179,11 @@ class RunStore:
         return votes.exists() and votes.stat().st_size > 0
 
     def take_incoming(self) -> None:
-        """Makes what `write_incoming` wrote the copy of the dataset, at once."""
+        """Makes what `write_incoming` wrote the copy of the dataset, at once, with its lines' digests."""
         with self._writing():
             (self.path / INCOMING).replace(self.path / DATASET)
+            write_parts_atomic(self.path / SUMS, self._sums.parts())
+        self._sums = LineSums()
 
     def drop_incoming(self) -> None:
         """Removes what `write_incoming` wrote."""
@@ -142,7 +220,7 @@ class RunStore:
     def _append(self, name: str, line: bytes) -> int:
         if self._failure is not None:
             raise self._failure
-        start = self._log(name).append(line + b"\n")
+        start = self._log(name).append(line)
         self._write_soon()
         return start
 

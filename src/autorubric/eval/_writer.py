@@ -117,7 +117,7 @@ class RunWriter:
 
     def _stands(self, line: StoredItem, fingerprint: str) -> bool:
         same = line.basis == self._opened.stand.basis and line.fingerprint == fingerprint
-        return same and self._opened.index.trusted and not (line.lost or line.raised)
+        return same and not (line.lost or line.raised)
 
     def vote_cast(self, event: VoteCast) -> None:
         """Stores a vote as it arrives."""

@@ -1,0 +1,1 @@
+"""Run folders that are damaged in one place, opened and resumed."""
