@@ -86,7 +86,7 @@ def test_a_damage_is_reported_and_repaired(case: str, tmp_path: Path) -> None:
     assert opened.get_scores() == expected
     assert [report and report.score for report in opened.get_reports()] == expected
     assert [item.item.id for item in opened.filter_failed()] == affected
-    (notice,) = opened.notices
+    notice, *_ = opened.notices
     assert notice.startswith(f"{file} is damaged: ") and "resuming the run" in notice
     assert notice in opened.summary()
     judge = CountingJudge()
