@@ -60,7 +60,9 @@ class Counting:
 
     def answer(self, prompt: TeacherPrompt) -> Any:
         self._begin()
-        assert self._reached.wait(60)
+        # Where they never are, the first call lets all others go on, and the count says so.
+        self._reached.wait(30)
+        self._reached.set()
         self._end()
         return "better" if prompt.task == "rewrite" else scored(5, "pass")
 
