@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from autorubric.cli._output import Exit, notice
+from autorubric.cli._output import MAX_LOST, Exit, notice
 from autorubric.errors import ArgumentError
 
 HOW_TO_GO_ON: Final = "the command with --resume"
@@ -54,16 +54,24 @@ RetryErrors = Annotated[
 ]
 
 
-MaxLost = Annotated[
-    float,
+MaxLostDrafts = Annotated[
+    float | None,
     typer.Option(
         "--max-lost",
-        metavar="X",
-        help="With a gate: exit with 3 if a larger share of the drafts could not be judged.",
-        min=0.0,
-        max=1.0,
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Exit with 3 if more than this share of the drafts could not be judged.  "
+        f"[default: {MAX_LOST} where a gate is set, else 0]",
+        show_default=False,
     ),
 ]
+
+
+def are_too_many(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
+    """Whether a share of lost drafts is more than is allowed; without a gate none are."""
+    allowed = MAX_LOST if is_gate else 0.0
+    return share > (allowed if max_lost is None else max_lost)
 
 
 def report_lost(lost: int, total: int, first_error: str | None) -> float:

@@ -17,13 +17,14 @@ from autorubric.cli._pass_options import (
     HOW_TO_GO_ON,
     CritiqueRubric,
     Limit,
-    MaxLost,
+    MaxLostDrafts,
     OutDir,
     Resume,
     RetryErrors,
     SchemaFile,
     TemplateFile,
     Threshold,
+    are_too_many,
     demand_resume,
     report_lost,
     tell_stopped,
@@ -88,7 +89,7 @@ def critique(  # noqa: PLR0913
     max_cost: MaxCost = None,
     dry_run: DryRun = False,
     fail_on: FailOnVerdict = None,
-    max_lost: MaxLost = 0.05,
+    max_lost: MaxLostDrafts = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     as_json: JsonFlag = False,
@@ -140,7 +141,7 @@ def critique(  # noqa: PLR0913
     return Exit.DONE if dry_run else _code(stats, fail_on, max_lost)
 
 
-def _code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float) -> Exit:
+def _code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float | None) -> Exit:
     """A verdict at the gate fails it; else too many drafts that could not be judged have not passed it."""
     errors = sum(stats["error_counts"].values())
     lost = errors + stats["fault_count"]
@@ -150,7 +151,8 @@ def _code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float) -> 
     failing = {None: (), FailOn.reject: ("reject",), FailOn.revise: ("revise", "reject")}[fail_on]
     if any(verdicts.get(verdict) for verdict in failing):
         return Exit.BELOW
-    return Exit.UNJUDGED if share > (0.0 if fail_on is None else max_lost) else Exit.DONE
+    is_lost = are_too_many(share, max_lost, is_gate=fail_on is not None)
+    return Exit.UNJUDGED if is_lost else Exit.DONE
 
 
 def _blocks(stats: Mapping[str, Any]) -> list[Block]:

@@ -17,13 +17,14 @@ from autorubric.cli._pass_options import (
     HOW_TO_GO_ON,
     CritiqueRubric,
     Limit,
-    MaxLost,
+    MaxLostDrafts,
     OutDir,
     Resume,
     RetryErrors,
     SchemaFile,
     TemplateFile,
     Threshold,
+    are_too_many,
     demand_resume,
     report_lost,
     tell_stopped,
@@ -108,7 +109,7 @@ def refine(  # noqa: PLR0913
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     fail_under: SuccessFailUnder = None,
-    max_lost: MaxLost = 0.05,
+    max_lost: MaxLostDrafts = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     as_json: JsonFlag = False,
@@ -168,7 +169,7 @@ def refine(  # noqa: PLR0913
     return _code(stats, fail_under, max_lost)
 
 
-def _code(stats: Mapping[str, Any], fail_under: float | None, max_lost: float) -> Exit:
+def _code(stats: Mapping[str, Any], fail_under: float | None, max_lost: float | None) -> Exit:
     """Too many drafts without a verdict are 3, whether their critique failed or their refinement."""
     unread = stats["fault_count"]
     failed = stats["critiques_failed"] + unread
@@ -177,7 +178,7 @@ def _code(stats: Mapping[str, Any], fail_under: float | None, max_lost: float) -
         report_lost(failed, stats["critiques"] + unread, stats["first_critique_error"]),
         report_lost(stats["errors"], refined, stats["first_error"]),
     )
-    if share > (0.0 if fail_under is None else max_lost):
+    if are_too_many(share, max_lost, is_gate=fail_under is not None):
         return Exit.UNJUDGED
     if stats["success_rate"] is None:
         # There was nothing to refine, and so nothing that could have failed.
