@@ -41,7 +41,7 @@ def test_the_audit_says_what_to_look_at_first(cli: Cli, graded: str) -> None:
     shown = cli("judges", "audit", graded)
     assert shown.code == 0
     assert shown.out.startswith("What to look at first")
-    for title in ("Judges, mean over criteria", "Cells without an answer", "Leave one judge out"):
+    for title in ("Judges, mean over criteria", "Labelled cells without an answer", "Leave one judge out"):
         assert title in shown.out, title
 
 
@@ -61,7 +61,7 @@ PARTS = {
 def test_the_audit_as_json(cli: Cli, graded: str) -> None:
     """One object with every part, null and a reason for those that cannot be computed."""
     done = cli("judges", "audit", graded, "--json")
-    assert (done.code, set(done.json)) == (0, {"run", "not_computed"} | PARTS)
+    assert (done.code, set(done.json)) == (0, {"run", "verdicts", "not_computed"} | PARTS)
     report = done.json["report"]
     assert set(report["per_judge"]) == {"right", "wrong"}
     assert report["per_judge"]["right"]["macro"]["accuracy"]["value"] == 1.0

@@ -207,3 +207,19 @@ def call(*arguments: str) -> Called:
     """Calls the command line, 120 columns wide."""
     done = CliRunner(env={"COLUMNS": "120"}).invoke(app, list(arguments))
     return Called(done.exit_code, done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("scenario", [lose_fifty, garble_125])
+def test_the_audit_counts_all_cells(
+    scenario: Callable[[OpenAIServer], None], openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """`judges audit` counts verdicts on all cells, by judge and of the panel."""
+    scenario(openai_server)
+    result = graded(tmp_path, openai_server)
+    found = call("judges", "audit", str(tmp_path / "run"), "--only", "report", "--json").json["verdicts"]
+    assert found["panel"] == result.verdicts.to_dict()
+    assert {key: found["openai/judge"][key] for key in ("asked", "lost", "assumed")} == {
+        "asked": N_ASKED,
+        "lost": result.n_verdicts_lost,
+        "assumed": result.n_verdicts_assumed,
+    }

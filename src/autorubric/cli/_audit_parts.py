@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from autorubric.eval import EvalResult
     from autorubric.graders import GradingPolicy
     from autorubric.metrics import CorrectedScore, JudgeReport
+    from autorubric.values import VerdictCounts
 
 NO_LABELS = "no item has a label; give the labelled dataset with --dataset"
 ONE_JUDGE = "there are no two judges"
@@ -62,6 +63,14 @@ class Audit:
         from autorubric.metrics import judge_report
 
         return judge_report(self._result, self._dataset, rng=self._seed)
+
+    def verdicts(self) -> dict[str, VerdictCounts]:
+        """Counts of verdicts on all cells, of the panel and by judge."""
+        from autorubric.types import verdicts_by_judge
+
+        reports = (one.report for one in self._result.item_results)
+        by_judge = verdicts_by_judge(report for report in reports if report is not None)
+        return {"panel": self._result.verdicts, **by_judge}
 
     @property
     def has_labels(self) -> bool:

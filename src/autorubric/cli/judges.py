@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import autorubric
-from autorubric._blocks import Block, ScalarBlock, TextBlock
+from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
 from autorubric.cli._audit_parts import Audit, Part, Told
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
@@ -19,6 +20,7 @@ from autorubric.errors import ArgumentError
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult
+    from autorubric.values import VerdictCounts
 
 Seed = Annotated[
     int,
@@ -122,7 +124,11 @@ def audit(  # noqa: PLR0913 - one parameter an option
     A part that cannot be computed is named with the reason. Without labels, what needs them is left out.
     With --item and --threshold the parts give way to one item's decision: PASS, FAIL or UNDECIDED.
 
-    With --json the object has: run; each part by its name, the figures as the `to_dict` of its result
+    With the report, a last table counts the verdicts asked for, answered, abstained, lost and assumed, by
+    judge and of the panel, on all cells, labelled or not.
+
+    With --json the object has: run; verdicts by judge and of the panel, as for `eval`; each part by its
+    name, the figures as the `to_dict` of its result
     names them (report without single criteria; reliability and alt_test by criterion), null where it
     cannot be computed; and not_computed, reasons by name. With --item it has: run, item, and decision.
 
@@ -147,11 +153,19 @@ def audit(  # noqa: PLR0913 - one parameter an option
     if not audited.has_labels:
         notice(f"{run} has no labels; what needs them is left out. Give the labelled dataset with --dataset")
     told = {name: audited.part(name) for name in Part if only is None or name in only}
+    verdicts = audited.verdicts() if Part.REPORT in told else {}
     if as_json:
-        print_json({"run": str(run), **_content(told)})
+        print_json({"run": str(run), **_counts_json(verdicts), **_content(told)})
     else:
-        print_blocks(_blocks(told))
+        print_blocks(_blocks(told, verdicts))
     return Exit.DONE
+
+
+def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> Block:
+    """Counts over all cells, with labels or without."""
+    names = ("asked", "answered", "abstained", "lost", "assumed")
+    rows = tuple((who, *(getattr(one, name) for name in names)) for who, one in verdicts.items())
+    return TableBlock(title="Verdicts on all cells", columns=("rater", *names), rows=rows)
 
 
 def _content(told: dict[Part, Told]) -> dict[str, Any]:
@@ -159,8 +173,14 @@ def _content(told: dict[Part, Told]) -> dict[str, Any]:
     return content | {"not_computed": {str(name): one.reason for name, one in told.items() if one.reason}}
 
 
-def _blocks(told: dict[Part, Told]) -> list[Block]:
+def _counts_json(verdicts: Mapping[str, VerdictCounts]) -> dict[str, Any]:
+    return {"verdicts": {who: counts.to_dict() for who, counts in verdicts.items()}} if verdicts else {}
+
+
+def _blocks(told: dict[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
     blocks = [block for one in told.values() for block in one.blocks]
+    if verdicts:
+        blocks.append(_verdicts_block(verdicts))
     reasons = [f"- {name}: {one.reason}" for name, one in told.items() if one.reason]
     return [*blocks, TextBlock(title="Not computed", text="\n".join(reasons))] if reasons else blocks
 

@@ -286,13 +286,15 @@ def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
 def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
     """What is known of each judge, of pairs of them, and of the panel."""
     biases = found.biases.per_judge
-    spent = _spent(run)
+    spent, verdicts = _spent(run), run.judge_verdicts()
     rows = []
     for name, one in found.judges.raters().items():
         told: dict[str, Any] = {"name": name, "kind": one.kind}
         told |= {key: figure(each) for key, each in one.macro.figures().items()}
         told["abstention"] = figure(one.failures.abstention_rate)
-        told["failure"] = figure(one.failures.failure_rate)
+        counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
+        if counts is not None and one.kind != "human":
+            told["verdicts"] = counts.to_dict()
         if one.scores is not None:
             told["score_bias"] = figure(one.scores.figures().get("mae"))
         if one.kind == "judge" and one.rater in biases:

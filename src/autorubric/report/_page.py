@@ -131,6 +131,11 @@ def _about(run: ReadRun, found: _figures.Findings) -> dict[str, Any]:
         "n_items": len(run.item_results),
         "n_dataset": run.table.n_items,
         "n_failed": sum(one.report is None or one.report.score is None for one in run.item_results),
+        "n_partly": sum(
+            one.report is not None and one.report.score is not None and one.report.verdicts.lost > 0
+            for one in run.item_results
+        ),
+        "verdicts": run.verdicts().to_dict(),
         "n_votes": int((run.table.sample >= 0).sum()),
         "cost": number(view.total_completion_cost),
         "tokens": usage.total_tokens if usage else None,

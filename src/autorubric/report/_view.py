@@ -15,7 +15,8 @@ from autorubric.metrics._read_votes import read_votes
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._run_protocols import GradedItem, LabelledDataset
 from autorubric.metrics._votes_table import VotesTable
-from autorubric.values import TokenUsage
+from autorubric.types import verdicts_by_judge
+from autorubric.values import TokenUsage, VerdictCounts
 
 
 class ReportedDataset(LabelledDataset, Protocol):
@@ -124,6 +125,19 @@ class ReadRun:
         table = read_votes(results, dataset)
         return cls(view, dataset, results.item_results, table, distinct_names(table.criteria))
 
+    def verdicts(self) -> VerdictCounts:
+        """Counts of all verdicts; an item whose grading raised has lost one for each criterion."""
+        return VerdictCounts.sum(
+            one.report.verdicts
+            if one.report is not None
+            else _unjudged(self.dataset, one.item_idx, one.error)
+            for one in self.item_results
+        )
+
+    def judge_verdicts(self) -> dict[str, VerdictCounts]:
+        """Counts of the verdicts of each judge, by judge id."""
+        return verdicts_by_judge(one.report for one in self.item_results if one.report is not None)
+
     @property
     def has_truth(self) -> bool:
         """Whether anything is labelled."""
@@ -150,6 +164,11 @@ class ReadRun:
         """The row of a rater's decision or label by the number of its cell."""
         rows = self.rows_of(rater)
         return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
+
+
+def _unjudged(dataset: ReportedDataset, position: int, error: str | None) -> VerdictCounts:
+    n_criteria = len(dataset.get_item_rubric(position))
+    return VerdictCounts(asked=n_criteria, lost=n_criteria, lost_cause=error)
 
 
 @dataclass(frozen=True)

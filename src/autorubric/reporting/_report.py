@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from autorubric.aggregation import decide_by_judge, decide_panel
 from autorubric.criteria import BaseCriterion
@@ -28,6 +26,7 @@ from autorubric.types import (
     EnsembleEvaluationReport,
     JudgeVote,
     RubricGroup,
+    count_verdicts,
 )
 from autorubric.values import TokenUsage, VerdictCounts
 
@@ -76,34 +75,6 @@ def _facing_report(
     return report if facing is criterion else replace(report, criterion=criterion)
 
 
-def _count_verdicts(
-    criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
-) -> VerdictCounts:
-    if len(votes) == 1 and votes[0].status == "answered":
-        return _ONE_ANSWERED
-    assumes = criterion.measures and policy.aggregation.on_failure == "conservative"
-    outcomes: Counter[str] = Counter()
-    causes: dict[str, str] = {}
-    for vote in votes:
-        kind: str = vote.status
-        if vote.status == "failed":
-            kind = "assumed" if assumes and vote.unreadable else "lost"
-            causes.setdefault(kind, f"{vote.judge_id}: {vote.error}")
-        outcomes[kind] += 1
-    return VerdictCounts(
-        asked=outcomes.total() - outcomes["not_asked"],
-        answered=outcomes["answered"],
-        abstained=outcomes["abstained"],
-        lost=outcomes["lost"],
-        assumed=outcomes["assumed"],
-        lost_cause=causes.get("lost"),
-        assumed_cause=causes.get("assumed"),
-    )
-
-
-_ONE_ANSWERED: Final = VerdictCounts(asked=1, answered=1)
-
-
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
     """Tokens of all votes, and US dollars of those whose cost is known; None where nothing is."""
     usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
@@ -134,7 +105,9 @@ def criterion_report(
         score_value=entering_value(criterion, decision, policy.cannot_assess),
         confidence=confidence,
         escalated=escalated,
-        verdicts=_count_verdicts(criterion, votes, policy),
+        verdicts=count_verdicts(
+            votes, assumes=criterion.measures and policy.aggregation.on_failure == "conservative"
+        ),
     )
 
 

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
         EnsembleEvaluationReport,
         EvaluationReport,
         MultiChoiceVerdict,
+        verdicts_by_judge,
     )
-    from autorubric.types._votes import JudgeVote, MultiChoiceJudgeVote, prefers_alike
+    from autorubric.types._votes import JudgeVote, MultiChoiceJudgeVote, count_verdicts, prefers_alike
 
 __all__ = [
     "AnalyticRubricCriterion",
@@ -75,8 +76,10 @@ __all__ = [
     "TokenUsage",
     "VoteStatus",
     "When",
+    "count_verdicts",
     "is_group",
     "prefers_alike",
+    "verdicts_by_judge",
 ]
 
 # A run is opened without a report being made, and most rubrics use a kind or two.
@@ -106,8 +109,10 @@ _HOMES = {
     "RubricDimension": ".criteria",
     "RubricGroup": "_groups",
     "RubricLevel": ".criteria",
+    "count_verdicts": "_votes",
     "is_group": "_groups",
     "prefers_alike": "_votes",
+    "verdicts_by_judge": "_reports",
 }
 
 __getattr__ = loading(__name__, _HOMES)

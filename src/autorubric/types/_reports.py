@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from autorubric._frozen import quickly_made
 from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.types._decision import Decision, DecisionStatus
-from autorubric.types._votes import JudgeVote, position_inconsistent
+from autorubric.types._votes import JudgeVote, count_verdicts, position_inconsistent
 from autorubric.values import CriterionVerdict, Json, TokenUsage, VerdictCounts
 
 
@@ -90,6 +90,15 @@ class EnsembleCriterionReport:
     def position_inconsistent(self) -> tuple[str, ...]:
         """Ids of the judges whose answer changed with the order in which candidates were shown."""
         return position_inconsistent(self.votes)
+
+    @property
+    def judge_verdicts(self) -> dict[str, VerdictCounts]:
+        """`verdicts` of each judge alone, by judge id."""
+        assumes = self.verdicts.assumed > 0
+        by_judge: dict[str, list[JudgeVote]] = {}
+        for vote in self.votes:
+            by_judge.setdefault(vote.judge_id, []).append(vote)
+        return {judge: count_verdicts(votes, assumes=assumes) for judge, votes in by_judge.items()}
 
     @property
     def distinct_replies(self) -> dict[str, int]:
@@ -259,3 +268,13 @@ class EnsembleEvaluationReport(EvaluationReport):
 
     judge_scores: dict[str, float | None] = field(default_factory=dict)
     mean_agreement: float | None = None
+
+
+def verdicts_by_judge(reports: Iterable[EvaluationReport]) -> dict[str, VerdictCounts]:
+    """Counts of the verdicts in reports, by judge id."""
+    found: dict[str, list[VerdictCounts]] = {}
+    for report in reports:
+        for criterion in report.report:
+            for judge, counts in criterion.judge_verdicts.items():
+                found.setdefault(judge, []).append(counts)
+    return {judge: VerdictCounts.sum(counts) for judge, counts in found.items()}

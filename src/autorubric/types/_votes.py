@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from autorubric._frozen import quickly_made
-from autorubric.values import CriterionVerdict, Json, TokenUsage, VoteStatus
+from autorubric.values import CriterionVerdict, Json, TokenUsage, VerdictCounts, VoteStatus
 
 
 @quickly_made
@@ -119,6 +120,35 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
+    """Counts of votes on one criterion.
+
+    Args:
+        votes: The votes.
+        assumes: Whether a reply that could not be read counts as the conservative answer.
+    """
+    if len(votes) == 1 and votes[0].status == "answered":
+        return _ONE_ANSWERED
+    outcomes: Counter[str] = Counter()
+    causes: dict[str, str] = {}
+    for vote in votes:
+        kind: str = vote.status
+        if vote.status == "failed":
+            kind = "assumed" if assumes and vote.unreadable else "lost"
+            causes.setdefault(kind, f"{vote.judge_id}: {vote.error}")
+        outcomes[kind] += 1
+    return VerdictCounts(
+        asked=outcomes.total() - outcomes["not_asked"],
+        answered=outcomes["answered"],
+        abstained=outcomes["abstained"],
+        lost=outcomes["lost"],
+        assumed=outcomes["assumed"],
+        lost_cause=causes.get("lost"),
+        assumed_cause=causes.get("assumed"),
+    )
+
+
+_ONE_ANSWERED = VerdictCounts(asked=1, answered=1)
 _UNSET = object()
 _NAMES = tuple(JudgeVote.__dataclass_fields__)
 _DEFAULTS: tuple[object, ...] = tuple(

@@ -133,7 +133,7 @@ def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
         for who, one in raters.items()
     ]
     return TableBlock(
-        title="Cells without an answer",
+        title="Labelled cells without an answer",
         columns=("rater", "cells", "coverage", "abstained", "failed", "not asked", "tied", "not applicable"),
         rows=tuple(rows),
     )

@@ -13,19 +13,23 @@ function judgesView() {
     { name: "Kappa", key: v("kappa"), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) },
     { name: "Accuracy", key: v("accuracy"), high: true, cell: (row) => figureText(row.accuracy, { share: true }) },
     { name: "Abstains", key: v("abstention"), high: true, cell: (row) => figureText(row.abstention, { share: true }) },
-    { name: "Fails", key: v("failure"), high: true, cell: (row) => figureText(row.failure, { share: true }) },
+    { name: "Lost", key: (row) => (row.verdicts ? row.verdicts.lost : null), high: true, number: true, cell: (row) => ofAsked(row.verdicts, "lost") },
+    { name: "Assumed", key: (row) => (row.verdicts ? row.verdicts.assumed : null), high: true, number: true, cell: (row) => ofAsked(row.verdicts, "assumed") },
     { name: "Votes", key: (row) => row.votes ?? null, high: true, number: true, cell: (row) => (row.votes === undefined ? "" : count(row.votes)) },
     { name: "Cost", key: (row) => row.cost ?? null, high: true, number: true, cell: (row) => (row.kind === "panel" ? money(run.cost) : money(row.cost)) },
     { name: "Latency", key: (row) => row.latency ?? null, high: true, number: true, cell: (row) => (row.kind === "panel" ? "" : duration(row.latency)) },
   ];
   return [
-    h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria against the labels, with intervals at ${percent(run.level)}. Latency is the median of a vote.`)),
+    h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria against the labels, with intervals at ${percent(run.level)}. Lost and assumed count verdicts on all items, with labels or without. Latency is the median of a vote.`)),
     sortable({ columns, rows, caption: "Judges" }),
     agreementMatrix(agreeing),
     leanings(rows, notes),
     contests(pairs, stat),
     ceiling ? people(ceiling) : null,
   ];
+}
+function ofAsked(verdicts, kind) {
+  return verdicts ? h("span", { title: `of ${count(verdicts.asked)} verdicts asked for` }, `${count(verdicts[kind])} of ${count(verdicts.asked)}`) : "";
 }
 function agreementMatrix({ names, kinds, cells: found }) {
   if (!names.length) return section("Agreement", null, h("p", { class: "soft" }, `There are too many judges for a table of pairs (${count(run.judges.length)}).`));

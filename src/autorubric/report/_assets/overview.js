@@ -24,12 +24,14 @@ function figureTile(label, figure, share) {
 function headline(o) {
   const told = [
     tile("Mean score", num(o.mean), o.mean === null ? "no item has a score" : `median ${num(o.median)}, middle half ${num(o.q25)} to ${num(o.q75)}`),
-    tile("Failures", count(run.n_failed), run.n_failed ? `of ${plural(run.n_items, "item")} have no score` : `all ${plural(run.n_items, "item")} have a score`),
+    tile("Items without a score", count(run.n_failed), run.n_partly ? `${count(run.n_partly)} of ${plural(run.n_items, "item")} partly scored` : `of ${plural(run.n_items, "item")}`),
+    tile("Verdicts lost or assumed", count(run.verdicts.lost + run.verdicts.assumed),
+      `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} asked for; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained`),
     figureTile("Agreement with labels", o.accuracy, true),
     figureTile("Kappa, mean of criteria", o.kappa),
     o.n_binary && run.has_truth ? figureTile("Sensitivity (TPR), mean of criteria", o.tpr, true) : null,
     o.n_binary && run.has_truth ? figureTile("Specificity (TNR), mean of criteria", o.tnr, true) : null,
-    tile("Cost", money(run.cost), run.cost === null ? "no judge told a cost" : run.tokens ? `${count(run.tokens)} tokens` : null),
+    tile("Cost", money(run.cost), run.cost === null ? "cost unknown: no price for these models" : run.tokens ? `${count(run.tokens)} tokens` : null),
     tile("Time", duration(run.seconds), plural(run.n_votes, "vote")),
   ];
   return h("dl", { class: "tiles" }, told);

@@ -4,7 +4,7 @@ const { run, items, cells, criteria, strings, compare } = data;
 const WRONG = 1, SPLIT = 2, ABSTAINED = 4, FAILED = 8;
 const STATUS = { a: "answered", o: "abstained", f: "failed", n: "not asked", x: "not applicable", u: "undecided", "-": "no decision" };
 const KINDS = [
-  ["failed", FAILED, "Failures", "failed"],
+  ["failed", FAILED, "Items with a failure", "failed"],
   ["wrong", WRONG, "Wrong against truth", "wrong"],
   ["split", SPLIT, "Split votes", "split"],
   ["abstained", ABSTAINED, "Abstentions", "abstained"],
