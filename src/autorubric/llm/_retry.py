@@ -77,7 +77,7 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
     asks for is a minimum.
 
     Args:
-        attempt: Number of tries that failed, from 1.
+        attempt: Number of tries that failed in the same way, from 1.
         retry_after: Seconds that the provider asks to wait, where it says so.
         policy: Shortest and longest wait.
         rng: Source of the jitter.
@@ -151,7 +151,8 @@ class Retry:
                 if asks_to_wait(error):
                     wait = asked_seconds(error.retry_after, self._rng)
                 else:
-                    wait = wait_seconds(tries.failed.total(), error.retry_after, self._policy, self._rng)
+                    attempt = tries.failed[type(error)]
+                    wait = wait_seconds(attempt, error.retry_after, self._policy, self._rng)
             else:
                 self._was_reached = True
                 return reply

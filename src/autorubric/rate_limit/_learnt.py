@@ -55,9 +55,8 @@ _SLOWER: Final = 0.7
 _FEWEST: Final = 10
 _FUTILE: Final = 3
 """So many steps in vain, each to 0.7 of the rate and ten answers long, say that the pace is not the cause."""
-_FIRST_DEAF: Final = 10.0
-_LONGEST_DEAF: Final = 80.0
-"""Seconds for which rejections teach nothing then; twice as long each time."""
+_WATCHED: Final = 50
+"""Rejections teach nothing then, as long as among so many requests they are no more frequent."""
 
 
 class Sent(Protocol):
@@ -153,8 +152,6 @@ class Learnt:
             "_answered_at",
             "_answers",
             "_asked_until",
-            "_deaf_seconds",
-            "_deaf_until",
             "_due",
             "_epoch",
             "_futile",
@@ -162,7 +159,7 @@ class Learnt:
             "_mark",
         ),
         *("_marked", "_paused_by", "_paused_until", "_rate_epoch", "_rejected", "_rejections", "_sent"),
-        *("_share", "_since", "_top", "_unanswered", "_usual", "rate", "rejections", "width"),
+        *("_share", "_since", "_unanswered", "_usual", "rate", "rejections", "width"),
     )
 
     def __init__(self, running: int, now: float) -> None:
@@ -179,9 +176,9 @@ class Learnt:
         self._usual = 1
         self._sent = deque((now,) * running, maxlen=_REMEMBERED)
         self._rejected: deque[tuple[int, float]] = deque(maxlen=_REMEMBERED)
-        self._top = self._mark = math.inf
+        self._mark = math.inf
         self._marked, self._answers, self._rejections, self._share = 0, 0, 0, 0.0
-        self._futile, self._deaf_until, self._deaf_seconds = 0, now, _FIRST_DEAF
+        self._futile = 0
 
     def is_full(self, running: int) -> bool:
         """Whether so many in flight are as many as the provider is known to take."""
@@ -238,7 +235,7 @@ class Learnt:
         if is_news:
             self._epoch = last
             self._usual = self._usual_width()
-        if now < self._deaf_until:
+        if self._is_deaf(sent.running):
             return is_news
         fitted = self._fitted(sent.number, sent.running, sent.rejections)
         if fitted > self._usual:
@@ -260,7 +257,8 @@ class Learnt:
             now: The time.
         """
         self._unanswered += 1
-        if self._unanswered < _CLOSED:
+        # Where rejections come at random, several follow one another by chance.
+        if self._unanswered < (_WATCHED if self._futile >= _FUTILE else _CLOSED):
             return
         if retry_after is None:
             wait = max(_SHORTEST_PROBE, min(_LONGEST_PROBE, _PROBE * (now - self._answered_at)))
@@ -274,27 +272,40 @@ class Learnt:
         if not seen:
             return
         if self._is_futile():
-            self.rate.lift(self._top)
-            self.width.lift(self.width.value)
-            self._deaf_until = now + self._deaf_seconds
-            self._deaf_seconds = min(2 * self._deaf_seconds, _LONGEST_DEAF)
+            # Nothing speaks for a bound any more.
+            self.rate.lift(math.inf)
+            self.width.lift(math.inf)
             return
         value = self.rate.value
         lower = max(_DECREASE * value, _LEAST * seen) if self.rate.is_known else _DECREASE * min(value, seen)
         self.rate.lower(lower, now)
         self._due = max(self._due, now)
 
+    def _is_deaf(self, running: int) -> bool:
+        """Whether rejections teach nothing, since they came as often at any pace, and still do."""
+        if self._futile < _FUTILE:
+            return False
+        count = self._answers + self._rejections
+        # Rejections come back sooner than answers: of those in flight they are counted first.
+        if count >= _WATCHED + 2 * running:
+            share = self._rejections / count
+            if share > min(2 * self._share, (1 + self._share) / 2):
+                self._mark, self._futile = math.inf, 0
+            self._share = min(self._share, (self._share + share) / 2)
+            self._marked, self._answers, self._rejections = self._epoch, 0, 0
+        return self._futile >= _FUTILE
+
     def _is_futile(self) -> bool:
         """Whether rejections stay as frequent however slowly requests are sent."""
         rate, count = self.rate.value, self._answers + self._rejections
         if rate > self._mark or self._mark == math.inf:
-            self._top, self._share, self._futile = rate, 0.0, 0
+            self._share, self._futile = 0.0, 0
         elif rate <= _SLOWER * self._mark and self._answers >= _FEWEST:
             share, before = self._rejections / count, self._share
             if before / 2 <= share <= 3 * before:
                 self._futile += 1
             else:
-                self._futile, self._top = 0, self._mark
+                self._futile = 0
             self._share = share
         else:
             return False
