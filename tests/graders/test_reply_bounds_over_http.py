@@ -19,6 +19,7 @@ from autorubric import (
     Submission,
 )
 from autorubric.values import Json
+from tests.criteria.kinds import KINDS
 from tests.servers.fixtures import OpenAIServer
 
 LABELS = ("poor", "fair", "good")
@@ -191,6 +192,7 @@ def test_a_model_that_turns_out_to_reason_is_not_limited_again(
     ("message", "left_out"),
     [
         ("Invalid schema for response_format: 'maxLength' is not permitted.", '"maxLength"'),
+        ("output_config: For 'string' type, property 'maxLength' is not supported", '"maxLength"'),
         ("max_tokens is not supported with this model.", '"max_tokens"'),
         ("maximum context length is 900 tokens; you asked for 400 in the completion", '"max_tokens"'),
     ],
@@ -207,3 +209,19 @@ def test_what_a_server_refuses_is_left_out(
     assert report.score == 1.0
     assert [left_out in body for body in bodies] == [True, False]
     assert "response_format" in bodies[1]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("text", "narrative")])
+def test_explanations_of_every_kind_have_a_longest_length(kind: str) -> None:
+    """Whatever a kind calls its explanation, the schema bounds it; only a text that is the answer is free."""
+    criterion = KINDS[kind](name="x")
+    free = set() if criterion.measures else set(criterion.eval_fields)
+    for name, field in criterion.wire_schema["properties"].items():
+        if field.get("type") == "string" and "enum" not in field and name not in {*free, "best"}:
+            assert field["maxLength"] == 600
+
+
+def test_a_pair_is_answered_by_an_enum() -> None:
+    """The letters of two candidates and a tie are all that a model may answer."""
+    criterion = KINDS["comparative"](name="x")
+    assert criterion.wire_schema["properties"]["winner"]["enum"] == ["A", "B", "tie"]

@@ -18,7 +18,7 @@ from autorubric.criteria._base import BaseCriterion, Shown
 from autorubric.criteria._candidates import Candidates, candidate_id, values_by_name
 from autorubric.criteria._fields import FieldSpec
 from autorubric.criteria._registry import register_kind
-from autorubric.criteria._wire import object_schema
+from autorubric.criteria._wire import object_schema, reason_schema
 from autorubric.errors import ReplyError
 from autorubric.values import Answer, Json, Level, Submission
 
@@ -79,10 +79,17 @@ class ComparativeCriterion(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """The explanation first; letters are texts, so that any number of candidates shares one schema."""
-        text: dict[str, Json] = {"type": "string"}
-        found: dict[str, Json] = {"explanation": text}
-        found[_KEYS[self.mode]] = {"type": "array", "items": text} if self.mode == "ranking" else text
+        """The JSON schema sent to a model, the explanation first.
+
+        Answers to a pair are an enum. Other letters are texts, so that any number of candidates shares one
+        schema.
+        """
+        letters: dict[Any, Json] = {
+            "pairwise": {"type": "string", "enum": [candidate_id(0), candidate_id(1), TIE]},
+            "ranking": {"type": "array", "items": {"type": "string"}},
+            "best_of": {"type": "string"},
+        }
+        found: dict[str, Json] = {"explanation": reason_schema(), _KEYS[self.mode]: letters[self.mode]}
         if self.margin:
             found["margin"] = {"type": "integer", "minimum": 0, "maximum": self.margin}
         return object_schema({**found, "cannot_assess": {"type": "boolean"}})

@@ -186,7 +186,7 @@ class Declaration(BaseModel):
             ordered = {"reason": reason_schema(), **ordered}
         if self._measuring_fields():
             # Where the text itself is the answer, it may be as long as it has to be.
-            for name in self._blank_texts():
+            for name in {*self._blank_texts(), "reason"} & ordered.keys():
                 ordered[name]["maxLength"] = REASON_LENGTH
         ordered["cannot_assess"] = {"type": "boolean"}
         for spec in ordered.values():

@@ -33,7 +33,8 @@ _CONTEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _SCHEMA: Final = re.compile(
-    r"response_format|response format|json_schema|json schema|structured output|guided_json|grammar",
+    r"response_format|response format|json_schema|json schema|structured output|guided_json|grammar|"
+    r"output_format|output_config|\bmaxLength\b",
     re.IGNORECASE,
 )
 _KEY: Final = re.compile(
