@@ -70,3 +70,12 @@ def test_a_pipe_and_whoever_does_not_want_it_get_none(tmp_path: Path, wanted: bo
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, timeout=300, check=True
     )
     assert ended.stderr == b""
+
+
+def test_unknown_costs_are_not_shown_and_lost_verdicts_are(tmp_path: Path) -> None:
+    """Where no price is known the bar shows no cost; verdicts that were lost are counted."""
+    judge = "lambda request: 'MET' if request.item_id != 'i3' else 1 / 0"
+    program = _program(tmp_path).replace('CountingJudge(down={"i3"})', judge)
+    shown = _on_a_terminal(program)
+    assert "1 failed, 2 lost" in shown
+    assert "$" not in shown

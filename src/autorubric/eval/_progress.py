@@ -61,9 +61,9 @@ class Progress:
             yield f"${self._cost:.4f}"
         yield f"{self._failed} failed"
         if self._lost:
-            yield f"{self._lost} verdicts lost"
+            yield f"{self._lost} lost"
         if self._assumed:
-            yield f"{self._assumed} verdicts assumed"
+            yield f"{self._assumed} assumed"
 
     def _count(self, done: GradedItem, times: int) -> None:
         if done.score is not None:
