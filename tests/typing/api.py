@@ -261,6 +261,7 @@ def judges_judged(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
     assert_type(ar.self_consistency(result), ar.SelfConsistency)
     corrected = ar.corrected_score(result, dataset, method="ppi++")
     assert_type(corrected, ar.CorrectedScore)
+    assert_type(ar.corrected_score(result, calibration=result).n_labelled, int)
     assert_type(corrected.per_criterion["apology"], ar.CorrectedCriterion)
     assert_type(ar.corrected_rate([1, 0], [1, 0], [1, 1]), ar.CorrectedRate)
 

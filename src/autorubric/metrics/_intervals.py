@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, get_args
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betaincinv, ndtr, ndtri, stdtrit
 
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
@@ -36,6 +36,18 @@ def normal_quantile(confidence_level: float) -> float:
 def t_quantile(confidence_level: float, df: float) -> float:
     """Two-sided quantile of Student's t."""
     return float(stdtrit(df, 0.5 + confidence_level / 2))
+
+
+def expanded_tail(confidence_level: float, df: int) -> float:
+    """Share to cut off at each end of a bootstrap distribution of few units [1].
+
+    Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as that of t.
+
+    References:
+        [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
+            69(4), 371-386, section 4.3.
+    """
+    return float(ndtr(-math.sqrt((df + 1) / df) * t_quantile(confidence_level, df)))
 
 
 def wilson_ends(proportion: float, n: float, quantile: float) -> tuple[float, float]:

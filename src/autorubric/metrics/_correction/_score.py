@@ -29,6 +29,7 @@ from autorubric.metrics._correction._score_columns import (
 from autorubric.metrics._correction._score_parts import Part, draws, part_of, refusal
 from autorubric.metrics._correction._score_results import CorrectedCriterion, CorrectedOn, CorrectedScore
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._intervals import expanded_tail
 from autorubric.metrics._label_table import dataset_of
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._run_protocols import GradedRun, LabelledDataset
@@ -61,8 +62,9 @@ def corrected_score(
       labelled items (`too_few_labels`) and without an unlabelled one (`no_values`).
 
     Intervals resample items, labelled and unlabelled apart, with all their criteria, so that criteria stay
-    as correlated as they are; tables are smoothed by 1/K² a cell, one item in all. Where more than a tenth of
-    the resamples cannot be corrected there is no interval (`degenerate_resamples`): label more items. Missing
+    as correlated as they are; their quantiles are expanded for few labels of the rarest answer [1]. Tables
+    are smoothed by 1/K² a cell, one item in all. Where more than a tenth of the resamples cannot be corrected
+    there is no interval (`degenerate_resamples`): label more items. Missing
     judgments are left out criterion by criterion. No mean leaves what the answers' values and weights allow.
 
     Args:
@@ -81,6 +83,10 @@ def corrected_score(
         ArgumentError: An option is not allowed, items have different rubrics, `result` is no run (a table of
             labels has no weights), or `calibration` was judged by others, with other prompts or on other
             criteria; each difference is named.
+
+    References:
+        [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
+            69(4), 371-386, section 4.3.
     """
     options = CorrectionOptions(**interval)
     check_method(method, sampled, options)
@@ -164,7 +170,8 @@ def _on_criteria(
         score = Estimate.undefined(bad or "no_values", n=n, method=name)
     else:
         total = run.start + float(shares @ np.array(values, dtype=float))
-        score = _with_ends(total, run.start + drawn @ shares, n, name, options)
+        df = min((part.df for part in parts if part.df is not None), default=None)
+        score = _with_ends(total, run.start + drawn @ shares, n, name, options, df)
     return CorrectedScore(
         score=score,
         raw=_folded(run, judged, "judged mean score before clamping"),
@@ -214,7 +221,7 @@ def _criterion(
     if refused is not None:
         value = Estimate.undefined(refused, n=n, method=name)
     else:
-        value = _with_ends(float(part.correct(total)[0]), drawn, n, name, options)
+        value = _with_ends(float(part.correct(total)[0]), drawn, n, name, options, part.df)
         if part.size:
             shares = part.distribution(total)[0].tolist()
             distribution = dict(zip(one.labels, shares, strict=True))
@@ -231,7 +238,9 @@ def _criterion(
     )
 
 
-def _with_ends(value: float, drawn: Array, n: int, name: str, options: CorrectionOptions) -> Estimate:
+def _with_ends(
+    value: float, drawn: Array, n: int, name: str, options: CorrectionOptions, df: int | None
+) -> Estimate:
     if options.ci is None:
         return Estimate(value, n=n, method=name)
     kept = drawn[~np.isnan(drawn)]
@@ -240,7 +249,7 @@ def _with_ends(value: float, drawn: Array, n: int, name: str, options: Correctio
     text += f", {undefined} of them undefined" if undefined else ""
     if undefined > MOST_UNDEFINED * len(drawn):
         return Estimate(value, n=n, method=text, reason="degenerate_resamples")
-    tail = (1 - options.confidence_level) / 2
+    tail = (1 - options.confidence_level) / 2 if df is None else expanded_tail(options.confidence_level, df)
     low, high = (float(end) for end in np.quantile(kept, (tail, 1 - tail)))
     se = float(kept.std(ddof=1)) if len(kept) > 1 else None
     return Estimate(value, min(low, value), max(high, value), se, n, text)

@@ -52,6 +52,14 @@ class Part:
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
         return ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
 
+    @property
+    def df(self) -> int | None:
+        """Labelled items of the rarest answer less one; None of ppi++."""
+        if not self.size:
+            return None
+        support = self.sums.sum(axis=0)[: self.size**2].reshape(self.size, self.size).sum(axis=1)
+        return max(1, int(support[support > 0].min(initial=2.0)) - 1)
+
     def _tables(self, sums: Array) -> tuple[Array, Array]:
         cells = self.size * self.size
         return sums[:, :cells].reshape(-1, self.size, self.size), sums[:, cells:]
