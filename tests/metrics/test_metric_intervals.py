@@ -222,3 +222,13 @@ def test_options_are_checked():
             cohen_kappa(TRUTH, PRED, **arguments)
     with pytest.raises(TypeError):
         cohen_kappa(TRUTH, PRED, confidence=0.9)  # type: ignore[call-arg]
+
+
+def test_few_clusters_widen_the_interval_of_kappa_and_are_named():
+    """Below 40 clusters the smoothed bootstrap cuts off less at each end than a resample of many would."""
+    few = cohen_kappa(TRUTH[:48], PRED[:48], cluster=ITEMS[:48], labels=2)
+    assert "warning: with fewer than 40 clusters" in few.method
+    plain = cohen_kappa(TRUTH[:48], PRED[:48], cluster=ITEMS[:48], labels=2, ci="percentile")
+    assert width(few) > width(plain)
+    many = cohen_kappa(np.tile(TRUTH, 2), np.tile(PRED, 2), cluster=np.arange(240) // 4, labels=2)
+    assert "warning" not in many.method
