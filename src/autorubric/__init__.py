@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from autorubric._late import loading
+from autorubric._version import VERSION
 
 if TYPE_CHECKING:
     from autorubric.criteria import (
@@ -469,6 +470,8 @@ _NAMES = {
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_HOMES)
+
+__version__ = VERSION
 
 
 __getattr__ = loading(__name__, _HOMES)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 from autorubric._frozen import quickly_made
 from autorubric.errors import ArgumentError
@@ -33,6 +33,10 @@ class CriterionVerdict(StrEnum):
     MET = "MET"
     UNMET = "UNMET"
     CANNOT_ASSESS = "CANNOT_ASSESS"
+
+    @classmethod
+    def _missing_(cls, value: object) -> CriterionVerdict | None:
+        return next((one for one in cls if isinstance(value, str) and value.upper() == one), None)
 
 
 @quickly_made
@@ -257,3 +261,35 @@ def _conversation_text(turns: Sequence[Any]) -> str:
     if not lines:
         raise ArgumentError("to_grade is an empty list; a conversation has at least one turn")
     return "\n".join(lines)
+
+
+class Named(Protocol):
+    """What has a name."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+
+NamedT = TypeVar("NamedT", bound=Named)
+
+
+class NamedList(list[NamedT]):
+    """A list whose elements are also found by their names; of several that share one, the first."""
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> NamedT: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[NamedT]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str) -> NamedT | list[NamedT]:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for one in self:
+            if one.name == key:
+                return one
+        raise KeyError(f"{key!r}; there are: {', '.join(one.name for one in self) or 'none'}")
+
+    def names(self) -> list[str]:
+        """The names of the elements."""
+        return [one.name for one in self]

@@ -227,3 +227,19 @@ def test_other_judges_grade_the_same(cli: Cli, right: str) -> None:
 def test_trust_is_a_gate(cli: Cli, graded: str, gate: str, code: int) -> None:
     """Figures of the panel, of all criteria or one; undefined ones pass no gate, unknown ones are usage."""
     assert cli("metrics", graded, "--fail-under", gate).code == code
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [("essay-10", "did you mean 'essay-100' or 'essay-101' or 'essay-102'?"), ("zzz", "its 150 items are")],
+)
+def test_an_unknown_item_is_answered_with_near_ids(cli: Cli, tmp_path: Path, wanted: str, said: str) -> None:
+    """Never with the ids of all items."""
+    items = [{"id": f"essay-{n}", "submission": "x"} for n in range(100, 250)]
+    content = {"name": "d", "rubric": {"criteria": [{"requirement": "It is short."}]}, "items": items}
+    (tmp_path / "d.json").write_text(json.dumps(content), encoding="utf-8")
+    assert cli("eval", "d.json", "--judge", "lexical", "--name", "r").code == 0
+    done = cli("show", "experiments/r", "--item", wanted)
+    assert done.code == 2
+    assert said in " ".join(done.err.split())
+    assert done.err.count("essay-") <= 4

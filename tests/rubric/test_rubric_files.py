@@ -216,7 +216,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
     with pytest.raises(RubricError) as caught:
         Rubric.from_file(path)
     assert str(caught.value).split("\n") == [
-        f"{path}: 14 faults",
+        f"{path}: 15 faults",
         "  - guidlines (line 1): unknown key 'guidlines'; did you mean 'guidelines'?",
         "  - criteria[0].requirement (line 3): Input should be a valid string; got 5",
         "  - criteria[0].wieght (line 4): unknown key 'wieght'; did you mean 'weight'?",
@@ -224,6 +224,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - criteria[2].options[0].value (line 12): Input should be less than or equal to 1; got 3",
         "  - criteria[2].options[1] (line 13): the key 'label' is missing",
         "  - criteria[2].options[1].lable (line 13): unknown key 'lable'; did you mean 'label'?",
+        "  - criteria[2].name (line 8): the name 'a' is taken by an earlier criterion; names are unique",
         "  - criteria[3] (line 14): a criterion is a mapping with 'requirement', and 'weight' where it is "
         "not 10; got 'just a text'",
         "  - criteria[4].type (line 15): no kind of criterion 'test_star'; did you mean 'test_stars'? "

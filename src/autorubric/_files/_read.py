@@ -19,6 +19,8 @@ from autorubric.errors import ArgumentError, Fault, FileError
 FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
 """Formats of structured text by suffix."""
 
+_SPREADSHEETS: Final = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+
 # Dotted keys; the library takes memory in the square of their number.
 _DOTTED: Final = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)++""")
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]|\\U0000[dD][89a-fA-F]")
@@ -70,6 +72,8 @@ def format_of(
         FileError: It names none of `suffixes`; of the class `error`.
     """
     suffix = Path(path).suffix.lower()
+    if suffix in _SPREADSHEETS:
+        raise _at_top(error, path, f"a spreadsheet ({suffix}) is not read; save it as CSV (UTF-8)")
     if suffix not in suffixes:
         message = f"the suffix {suffix!r} names no format that is possible here"
         raise _at_top(error, path, f"{message}; allowed: {', '.join(suffixes)}")

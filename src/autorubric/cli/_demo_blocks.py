@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.cli._reports import answer_text
+from autorubric.types import answer_text
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset

@@ -19,7 +19,7 @@ from autorubric.cli._output import (
     notice,
     print_json,
 )
-from autorubric.cli._reports import report_blocks, report_json
+from autorubric.cli._reports import report_json
 from autorubric.cli._tables import print_blocks
 from autorubric.cli._texts import read_input
 from autorubric.errors import ArgumentError
@@ -107,7 +107,7 @@ def grade(  # noqa: PLR0913
     if as_json:
         print_json(report_json(report))
     else:
-        print_blocks(report_blocks(report))
+        print_blocks(report.blocks())
     if report.error is not None:
         notice(f"{'No score' if report.score is None else 'Warning'}: {report.error}")
     return exit_code(report.score, fail_under, verdicts=report.verdicts, max_lost=max_lost)

@@ -13,7 +13,7 @@ import typer
 import autorubric
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._reports import answer_text, report_blocks, report_json
+from autorubric.cli._reports import report_json
 from autorubric.cli._runs import run_counts
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.metrics import RunFolder
@@ -145,6 +145,9 @@ def _by_score(one: ItemResult) -> tuple[bool, float, int]:
 
 
 def _items_block(result: EvalResult, chosen: Sequence[ItemResult], marks: Marks | None) -> TableBlock:
+    # Late, for the help of all commands imports this file.
+    from autorubric.types import answer_text
+
     split = marks.cells["split"] if marks is not None else frozenset()
     names = list(dict.fromkeys(c.name for one in chosen if one.report for c in one.report.report))
     rows: list[tuple[Cell, ...]] = []
@@ -202,7 +205,7 @@ def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_js
     cut = f"{shown[:_WIDEST_TEXT]}\n[… {len(shown) - _WIDEST_TEXT:,} more characters]"
     blocks: list[Block] = [TextBlock(title=f"Item {item}", text=shown if len(shown) <= _WIDEST_TEXT else cut)]
     if found.report is not None:
-        blocks += [*report_blocks(found.report), _votes_block(found.report.report, labels)]
+        blocks += [*found.report.blocks(), _votes_block(found.report.report, labels)]
     if found.error is not None:
         blocks.append(TextBlock(title="Error", text=found.error))
     print_blocks([*blocks, *(block for one in exchanges or () for block in _exchange_blocks(one))])
@@ -213,11 +216,20 @@ def _found(result: EvalResult, item: str) -> ItemResult:
     for place, position in enumerate(result.item_results.positions):
         if result.dataset.item_id(position) == item:
             return result.item_results[place]
-    # Late, since only a slip needs it.
-    from autorubric._files import nearest_key
-
     ids = [result.dataset.item_id(position) for position in result.item_results.positions]
-    raise ArgumentError(f"the run has no result for an item {item!r}; {nearest_key(item, ids)}")
+    raise ArgumentError(f"the run has no result for an item {item!r}; {_near(item, ids)}")
+
+
+def _near(item: str, ids: Sequence[str]) -> str:
+    """The ids most like an unknown one, else where ids are listed."""
+    # Late, since only a wrong id needs it.
+    from difflib import get_close_matches
+
+    near = [one for one in ids if item and item in one][:3] or get_close_matches(item, ids, n=3)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    shown = ", ".join(map(repr, ids[:3])) + (" and so on" if len(ids) > 3 else "")
+    return f"its {len(ids)} items are {shown}; autorubric show RUN lists them" if ids else "it has no items"
 
 
 def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> TableBlock:

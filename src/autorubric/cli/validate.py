@@ -40,8 +40,8 @@ def validate(
 ) -> Exit:
     """Check a rubric or dataset file, and report all its faults with their lines.
 
-    Criteria whose names look alike (they differ only by case, blanks, invisible or look-alike characters) get
-    a warning.
+    An empty submission is an error. Criteria whose names look alike (they differ only by case, blanks,
+    invisible or look-alike characters) get a warning.
 
     With --json the object has: file, kind, valid, criteria, items; faults, a list with: path, line, message;
     and warnings, a list of texts.
@@ -66,6 +66,7 @@ def validate(
             dataset = autorubric.RubricDataset.from_file(file, rubric=rubric)
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _name_warnings(dataset.rubrics())
+            _check_texts(file, dataset)
     except FileError as error:
         # Faults of another file, as of the rubric beside a dataset, are told of that one.
         if not as_json or error.source != str(file):
@@ -81,6 +82,26 @@ def validate(
         holds = f"{criteria} criteria" if items is None else f"{items} items, {criteria} criteria"
         notice(f"{file}: no fault; a {found} with {holds}.")
     return Exit.USAGE if faults else Exit.DONE
+
+
+def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
+    """Raise an error for submissions without a text; those that are null are read elsewhere.
+
+    Raises:
+        DatasetError: There are some; all are reported.
+    """
+    from autorubric.errors import DatasetError, Fault
+    from autorubric.values import Submission
+
+    empty = []
+    for i, item in enumerate(dataset):
+        given = Submission.parse(item.submission)
+        texts = [*given.candidates.values()] if given.candidates else [given.text or ""]
+        if item.submission is not None and any(not text.strip() for text in texts):
+            message = "the submission is empty; there is nothing to judge"
+            empty.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
+    if empty:
+        raise DatasetError(str(file), empty)
 
 
 def _name_warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:

@@ -12,11 +12,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     PlainSerializer,
+    SerializerFunctionWrapHandler,
     SkipValidation,
     create_model,
+    model_serializer,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
 from autorubric._files import shortened
 from autorubric.criteria._checks import check_name
@@ -97,6 +101,29 @@ class Declaration(BaseModel):
                 raise ArgumentError(
                     f"{cls.__name__}.{name}: it {fault}; give the field of the reply another name"
                 )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_type(cls, given: Any) -> Any:
+        """Accept the `type` that a criterion is written with."""
+        if not isinstance(given, Mapping) or cls.kind is None or "type" not in given:
+            return given
+        if given["type"] != cls.kind:
+            raise ValueError(f"type {given['type']!r} is another kind; {cls.__name__} is {cls.kind!r}")
+        return {key: value for key, value in given.items() if key != "type"}
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, with the `type` by which files name the kind; the plain criterion has none."""
+        fields: dict[str, Any] = handler(self)
+        return fields if self.kind is None else {"type": self.kind, **fields}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core)
+        if cls.kind is not None:
+            handler.resolve_ref_schema(schema).setdefault("properties", {})["type"] = {"const": cls.kind}
+        return schema
 
     @model_validator(mode="before")
     @classmethod
@@ -222,6 +249,7 @@ class Declaration(BaseModel):
     def asked(self) -> dict[str, Json]:
         """What a vote depends on: not what is done with its value, nor how votes combine."""
         fields = self.model_dump(mode="json", exclude={"weight", "gate", "bonus", "when", "aggregation"})
+        fields.pop("type", None)
         return fields if self.kind is None else {**fields, "type": self.kind, "asks": self.instruction()}
 
     def __getstate__(self) -> dict[Any, Any]:

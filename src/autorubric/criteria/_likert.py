@@ -89,9 +89,9 @@ class LikertCriterion(BaseCriterion):
         return self
 
     @model_serializer(mode="wrap")
-    def _without_range(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A range that only repeats the scale is not written."""
-        written: dict[str, Any] = handler(self)
+        written: dict[str, Any] = {"type": self.kind, **handler(self)}
         if self.scale and self.rating == BoundInt(min_val=self.rating.min_val, max_val=self.rating.max_val):
             written.pop("rating", None)
         return written

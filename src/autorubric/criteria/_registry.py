@@ -77,8 +77,7 @@ def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
             "written and read back; put @register_kind('…') above the class"
         )
     fields = criterion.model_dump(mode="json", exclude_defaults=True)
-    head = {"type": criterion.kind} if criterion.kind else {}
-    return {**head, **fields, "weight": criterion.weight}
+    return {**fields, "weight": criterion.weight}
 
 
 def criterion_from_dict(given: Mapping[str, Json]) -> BaseCriterion:

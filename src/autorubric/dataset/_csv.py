@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,8 @@ from autorubric.errors import DatasetError
 
 # One field may hold a whole submission; the library's own bound of 128 KiB is a setting of the process.
 _FIELD_LIMIT: Final = 2**31 - 1
+_LONGEST_HEAD: Final = 100_000
+_QUOTED: Final = re.compile(r'"[^"]*"')
 _limit_lock = threading.Lock()
 
 
@@ -40,6 +43,9 @@ class CsvTable(NamedTuple):
 def read_csv(path: str | Path) -> CsvTable:
     """The rows of a CSV file whose first line names the columns.
 
+    Columns are separated by commas or, where the head has none outside quotes, by semicolons or tabs, as
+    spreadsheets of many languages write them.
+
     Raises:
         DatasetError: The file cannot be read, columns repeat, or rows are longer or shorter than the head.
     """
@@ -53,7 +59,7 @@ def read_csv(path: str | Path) -> CsvTable:
 
 
 def _table(text: str, faults: Faults) -> CsvTable:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text))
     columns: list[str] = []
     rows: list[CsvRow] = []
     line = 1
@@ -74,6 +80,12 @@ def _table(text: str, faults: Faults) -> CsvTable:
         faults.add((), f"the column {column!r} stands twice; names are unique")
     faults.raise_as(DatasetError)
     return CsvTable(columns, rows)
+
+
+def _delimiter(text: str) -> str:
+    """What separates the columns of the head: a comma or, in a head without any, a semicolon or a tab."""
+    head = _QUOTED.sub("", text[:_LONGEST_HEAD]).split("\n", 1)[0]
+    return "," if "," in head else max(";\t", key=head.count) if re.search("[;\t]", head) else ","
 
 
 def demand_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) -> None:

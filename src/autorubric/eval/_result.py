@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from autorubric.dataset import RubricDataset
 from autorubric.eval._config import StopReason
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from autorubric.eval._export import ExportFormat, ExportTable
     from autorubric.eval._rescore import Policies
     from autorubric.metrics import MetricsResult
+    from autorubric.metrics._cells import CannotAssessMode, NaMode
     from autorubric.report import CritiqueView
     from autorubric.rubric import Rubric
     from autorubric.types import EnsembleEvaluationReport
@@ -148,20 +149,50 @@ class EvalResult:
         """The items without a score, read when asked for."""
         return self.item_results.where(lambda line: line.error is not None)
 
-    def compute_metrics(self, dataset: RubricDataset | None = None, **options: Any) -> MetricsResult:
-        """The judges' figures against the dataset's ground truth.
+    def compute_metrics(  # noqa: PLR0913 - the options of the function of that name
+        self,
+        dataset: RubricDataset | None = None,
+        *,
+        bootstrap: bool = False,
+        n_bootstrap: int = 1000,
+        per_judge: bool = False,
+        cannot_assess: CannotAssessMode = "exclude",
+        na_mode: NaMode = "exclude",
+        confidence_level: float = 0.95,
+        seed: int | None = None,
+    ) -> MetricsResult:
+        """The judges' figures against the dataset's ground truth, as `autorubric.compute_metrics` gives them.
 
         Args:
-            dataset: Where the truth stands, its items matched by id; the graded dataset by default.
-            options: As for `autorubric.metrics.compute_metrics`.
+            dataset: Where the truth is, its items matched by id; the graded dataset by default.
+            bootstrap: Whether to resample items for intervals of the macro figures.
+            n_bootstrap: Resamples.
+            per_judge: Whether to give the figures of each judge too.
+            cannot_assess: Whether CANNOT_ASSESS is left out (`exclude`), counts as UNMET or the worst option
+                (`as_unmet`), or is a category of its own (`as_category`).
+            na_mode: Whether NA is left out (`exclude`), counts as the worst option (`as_worst`), or is a
+                category (`as_category`), which leaves the figures of an order None.
+            confidence_level: Level of all intervals.
+            seed: Seed of the resampling; None is 0.
 
         Raises:
-            ArgumentError: The dataset lacks an item that was graded, or has it with another text.
+            ArgumentError: The dataset lacks an item that was graded, or has it with another text, or an
+                option is not one of those allowed.
         """
         # Late, since metrics load numpy and a run that wants none should not wait for it.
         from autorubric.metrics import compute_metrics
 
-        return compute_metrics(self, dataset if dataset is not None else self.dataset, **options)
+        return compute_metrics(
+            self,
+            dataset if dataset is not None else self.dataset,
+            bootstrap=bootstrap,
+            n_bootstrap=n_bootstrap,
+            per_judge=per_judge,
+            cannot_assess=cannot_assess,
+            na_mode=na_mode,
+            confidence_level=confidence_level,
+            seed=seed,
+        )
 
     def votes_table(self, dataset: RubricDataset | None = None) -> pd.DataFrame:
         """One row a vote, a judge's decision, a panel's decision and a truth label."""

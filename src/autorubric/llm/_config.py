@@ -53,6 +53,10 @@ class ThinkingLevel(StrEnum):
     MEDIUM = "medium"
     HIGH = "high"
 
+    @classmethod
+    def _missing_(cls, value: object) -> ThinkingLevel | None:
+        return next((one for one in cls if isinstance(value, str) and value.lower() == one), None)
+
 
 class ThinkingConfig(Spec):
     """How much a model reasons before it answers.

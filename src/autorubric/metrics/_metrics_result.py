@@ -63,6 +63,9 @@ class MetricsResult(RaterMetrics):
         """The figures as plain text."""
         return render_text(self.blocks())
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def to_dict(self) -> dict[str, Any]:
         """All figures, as JSON can carry them; never NaN."""
         return {"format": FORMAT, **_plain(self)}

@@ -44,6 +44,7 @@ from autorubric.metrics._votes_table import (
     NOT_ASKED,
     UNDECIDED,
 )
+from autorubric.values import NamedList
 
 _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 
@@ -113,7 +114,9 @@ def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dic
     return fields, {name: str(why) for name, why in reasons.items()}
 
 
-def _per_criterion(context: RunContext, rater: Rater, tables: Sequence[Array]) -> list[AnyCriterionMetrics]:
+def _per_criterion(
+    context: RunContext, rater: Rater, tables: Sequence[Array]
+) -> NamedList[AnyCriterionMetrics]:
     cells, column = context.cells, context.cells.raters[rater]
     figures = (
         figures_on(
@@ -132,7 +135,7 @@ def _per_criterion(context: RunContext, rater: Rater, tables: Sequence[Array]) -
         )
         for index, (criterion, span) in enumerate(zip(cells.criteria, cells.spans, strict=True))
     )
-    return [found for found in figures if found is not None]
+    return NamedList(found for found in figures if found is not None)
 
 
 def _positions(cells: Cells, rater: Rater, index: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from autorubric.metrics._bias import BiasResult, ConfidenceInterval
 from autorubric.metrics._criterion_results import AnyCriterionMetrics, CorrelationResult
 from autorubric.metrics._estimate import Reason
+from autorubric.values import NamedList
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,7 @@ class RaterMetrics:
         criterion_f1: Mean F1.
         mean_kappa: Mean kappa.
         defined: (criteria on which a macro figure is defined, criteria that could have it), by name.
-        per_criterion: Figures of each criterion, in the rubric's order.
+        per_criterion: Figures of each criterion, in the rubric's order; by position or name.
         pooled: All cells at once.
         pooled_by_scale: The cells of each scale at once, by its labels; the chance of kappa is that of all of
             them, which mixes base rates (`judge_report` takes that of each criterion).
@@ -156,7 +157,7 @@ class RaterMetrics:
     criterion_f1: float | None
     mean_kappa: float | None
     defined: Mapping[str, tuple[int, int]]
-    per_criterion: list[AnyCriterionMetrics]
+    per_criterion: NamedList[AnyCriterionMetrics]
     pooled: PooledMetrics
     pooled_by_scale: Mapping[str, PooledMetrics]
     score_rmse: float | None

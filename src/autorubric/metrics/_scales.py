@@ -114,6 +114,9 @@ class _Categorical:
 
 
 def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        hint = f"range({labels})" if isinstance(labels, int) else "['low', 'high']"
+        raise ArgumentError(f"{what}({labels!r}): labels are a list of all categories, such as {hint}")
     declared = tuple(_key(label) for label in labels)
     if not declared:
         raise ArgumentError(f"{what} needs at least one label")

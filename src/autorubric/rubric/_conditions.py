@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from autorubric._files import Faults, FilePath, nearest_key
-from autorubric.criteria import BaseCriterion
+from autorubric.criteria import BaseCriterion, When
 
 
 class Placed(NamedTuple):
@@ -16,8 +19,30 @@ class Placed(NamedTuple):
     criterion: BaseCriterion
 
 
+class Unread(NamedTuple):
+    """A criterion with errors of its own.
+
+    Attributes:
+        path: Where its file has it.
+        name: Its name; None where it has none.
+        when: The criterion that its condition names; None without one.
+    """
+
+    path: FilePath
+    name: str | None
+    when: str | None
+
+
+def condition_of(when: Any) -> str | None:
+    """The criterion that a condition in a rubric file names; None where the condition cannot be read."""
+    try:
+        return When.model_validate(when).criterion
+    except ValidationError:
+        return None
+
+
 def check_conditions(
-    found: Mapping[str, Placed], groups: Collection[str], faults: Faults, *, complete: bool
+    found: Mapping[str, Placed], groups: Collection[str], faults: Faults, unread: Sequence[Unread] = ()
 ) -> None:
     """Notes conditions and gates that cannot be decided.
 
@@ -25,23 +50,31 @@ def check_conditions(
         found: The criteria by name.
         groups: Names of the groups.
         faults: Gets every fault.
-        complete: Whether every criterion of the file could be read; only then is a name unknown.
+        unread: The criteria that have other errors; conditions may name them.
     """
+    known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))
+    # The names that nameless criteria get are not settled where some could not be read.
+    open_names = re.compile(r"criterion_\d+(_\d+)?" if any(one.name is None for one in unread) else "(?!)")
+
+    def check_target(path: FilePath, other: str) -> None:
+        if other in groups:
+            faults.add((*path, "when"), f"{other!r} is a group; a condition names a criterion")
+        elif other not in known and not open_names.fullmatch(other):
+            faults.add((*path, "when"), f"no criterion {other!r}; {nearest_key(other, known)}")
+
+    for one in unread:
+        if one.when is not None:
+            check_target(one.path, one.when)
     for path, criterion in found.values():
         if criterion.gate is not None and not criterion.measures:
             faults.add((*path, "gate"), "the criterion measures nothing, so it cannot be a gate")
         if criterion.when is None:
             continue
         other = criterion.when.criterion
-        if other in groups:
-            message = f"{other!r} is a group; a condition names a criterion"
+        check_target(path, other)
+        if other in found and not found[other].criterion.measures:
+            message = f"{other!r} measures nothing, so nothing can depend on it"
             faults.add((*path, "when"), message)
-        elif other in found:
-            if not found[other].criterion.measures:
-                message = f"{other!r} measures nothing, so nothing can depend on it"
-                faults.add((*path, "when"), message)
-        elif complete:
-            faults.add((*path, "when"), f"no criterion {other!r}; {nearest_key(other, found)}")
     conditions = {name: one.criterion.when for name, one in found.items()}
     for circle in _circles({name: when.criterion for name, when in conditions.items() if when is not None}):
         message = f"conditions go in a circle: {' → '.join([*circle, circle[0]])}"

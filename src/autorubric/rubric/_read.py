@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from autorubric._files import Faults, FilePath, format_fault, nearest_key, retyped, shortened
 from autorubric.criteria import BaseCriterion, criterion_to_dict, find_check, kind_of
 from autorubric.errors import ArgumentError
-from autorubric.rubric._conditions import Placed, check_bonuses, check_conditions
+from autorubric.rubric._conditions import Placed, Unread, check_bonuses, check_conditions, condition_of
 from autorubric.rubric._foreign import SETTINGS, TABLES, in_house_words
 from autorubric.types import RubricGroup, is_group
 from autorubric.values import Json
@@ -92,7 +92,7 @@ class _Reader:
         self._found: list[Placed] = []
         self._sections: list[Section] = []
         self._taken: dict[str, str] = {}
-        self._complete = True
+        self._unread: list[Unread] = []
         self._tables = False
 
     def read(self, given: Json, at: FilePath) -> Parts | None:
@@ -105,7 +105,7 @@ class _Reader:
         for name, one in zip(names, self._found, strict=True):
             by_name.setdefault(name, one)
         self._check_rows(by_name)
-        check_conditions(by_name, groups, self._faults, complete=self._complete)
+        check_conditions(by_name, groups, self._faults, self._unread)
         if len(self._faults) > before:
             return None
         leaves = [
@@ -124,6 +124,10 @@ class _Reader:
         bodies = ("criteria", "sections", "rubric") if outer else ("criteria", "sections")
         if not self._check_format(given, at):
             return None
+        if is_group(given) and not {"name", "weight"}.isdisjoint(given):
+            group = {key: value for key, value in given.items() if key not in ("guidelines", "format")}
+            self._members = self._read_group(group, at, 0)
+            return self._guidelines(given, at)
         self._check_keys(given, (*bodies, "guidelines", "format"), at)
         body = [key for key in bodies if key in given]
         if len(body) != 1:
@@ -210,8 +214,15 @@ class _Reader:
                 self._take(criterion.name, "criterion", path)
                 self._check_check(criterion, path)
             else:
-                self._complete = False
+                self._note_unread(element, path)
         return members
+
+    def _note_unread(self, given: Json, path: FilePath) -> None:
+        """Take the name and the condition of a criterion with errors, so that theirs are found too."""
+        fields = given if isinstance(given, Mapping) else {}
+        name, when = fields.get("name"), fields.get("when")
+        self._unread.append(Unread(path, name if isinstance(name, str) else None, condition_of(when)))
+        self._take(self._unread[-1].name, "criterion", path)
 
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
         """The group alone; nothing where it lies too deep."""

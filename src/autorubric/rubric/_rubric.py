@@ -17,6 +17,7 @@ from autorubric._files import (
     nearest_key,
     parse_structured,
     read_structured,
+    shortened,
     text_or_path,
     write_text_atomic,
 )
@@ -106,7 +107,7 @@ class Rubric(Sequence[BaseCriterion]):
 
         The forms are a list of criteria, `{"criteria": [...]}`, `{"sections": [{"name", "criteria"}]}` and
         `{"rubric": ...}`; the mappings may carry `guidelines` and `format`. Among criteria may stand groups,
-        `{"name", "weight", "criteria": [...]}`, at any depth up to 100.
+        `{"name", "weight", "criteria": [...]}`, at any depth up to 100; one alone is a rubric too.
 
         Raises:
             RubricError: It has faults; all are reported.
@@ -319,7 +320,15 @@ class Rubric(Sequence[BaseCriterion]):
             query: What the submission answers.
             reference_submission: A model answer for the judges to compare with.
             item_id: The submission's id, by which recorded votes are found.
+
+        Raises:
+            ArgumentError: The grader is not one.
         """
+        if not hasattr(grader, "grade"):
+            raise ArgumentError(
+                f"grader={shortened(grader)} cannot grade; give a grader, such as "
+                "CriterionGrader(judges=['gpt-4.1-mini'])"
+            )
         return await grader.grade(
             to_grade, self, query=query, reference_submission=reference_submission, item_id=item_id
         )

@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
+from pydantic import ValidationError
+
+from autorubric._files import shortened
 from autorubric.errors import ArgumentError
 from autorubric.types import LengthPenalty, Submission
 
 
-def compute_length_penalty(text: str, config: LengthPenalty) -> float:
+def compute_length_penalty(
+    text: str | Mapping[str, Any], config: LengthPenalty | Mapping[str, Any] | None = None
+) -> float:
     """What length takes off the score of a text.
 
     0 up to the free budget, `penalty_at_cap` from the cap on, and between them
     `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` for `n` units.
 
+    Args:
+        text: The text, or a submission such as `{"thinking", "output"}`, of which the policy says what
+            counts.
+        config: The policy, or its fields; None takes those of `LengthPenalty()`.
+
     Raises:
-        ArgumentError: `count_fn` raised, or returned no count.
+        ArgumentError: The text is not one, the policy has errors, `count_fn` raised, or returned no count.
     """
-    return _penalty(_units(text, config), config)
+    policy = config if isinstance(config, LengthPenalty) else _policy(config or {})
+    if isinstance(text, Mapping):
+        return submission_length_penalty(Submission.parse(text), policy)
+    if not isinstance(text, str):
+        raise ArgumentError(f"text={shortened(text)}; give a text or a submission, then the policy")
+    return _penalty(_units(text, policy), policy)
+
+
+def _policy(fields: Any) -> LengthPenalty:
+    try:
+        return LengthPenalty.model_validate(fields)
+    except ValidationError as error:
+        wrong = [
+            f"{'.'.join(map(str, one['loc'])) or 'config'}: {one['msg']}"
+            for one in error.errors(include_url=False)
+        ]
+        fields_of = ", ".join(LengthPenalty.model_fields)
+        raise ArgumentError(
+            f"config={shortened(fields)} is not a length penalty: {'; '.join(wrong)}; fields: {fields_of}"
+        ) from None
 
 
 def _units(text: str, config: LengthPenalty) -> int:

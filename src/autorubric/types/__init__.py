@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         LengthPenalty,
         PenaltyType,
     )
+    from autorubric.types._report_blocks import answer_text
     from autorubric.types._reports import (
         CriterionReport,
         EnsembleCriterionReport,
@@ -76,6 +77,7 @@ __all__ = [
     "TokenUsage",
     "VoteStatus",
     "When",
+    "answer_text",
     "count_verdicts",
     "is_group",
     "prefers_alike",
@@ -109,6 +111,7 @@ _HOMES = {
     "RubricDimension": ".criteria",
     "RubricGroup": "_groups",
     "RubricLevel": ".criteria",
+    "answer_text": "_report_blocks",
     "count_verdicts": "_votes",
     "is_group": "_groups",
     "prefers_alike": "_votes",

@@ -46,6 +46,10 @@ class CannotAssessStrategy(StrEnum):
     PARTIAL = "partial"
     FAIL = "fail"
 
+    @classmethod
+    def _missing_(cls, value: object) -> CannotAssessStrategy | None:
+        return next((one for one in cls if isinstance(value, str) and value.lower() == one), None)
+
 
 class CannotAssessConfig(BaseModel):
     """Policy for criteria without a judgment.

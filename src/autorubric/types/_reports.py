@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autorubric._frozen import quickly_made
 from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict
 from autorubric.types._decision import Decision, DecisionStatus
 from autorubric.types._votes import JudgeVote, count_verdicts, position_inconsistent
-from autorubric.values import CriterionVerdict, Json, TokenUsage, VerdictCounts
+from autorubric.values import CriterionVerdict, Json, NamedList, TokenUsage, VerdictCounts
+
+if TYPE_CHECKING:
+    from autorubric._blocks import Block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +225,11 @@ class EvaluationReport:
     verdicts: VerdictCounts = field(default_factory=VerdictCounts)
 
     @property
+    def per_criterion(self) -> NamedList[EnsembleCriterionReport]:
+        """`report`, whose elements are found by the name of the criterion too."""
+        return NamedList(self.report)
+
+    @property
     def escalated(self) -> tuple[str, ...]:
         """Names of the criteria that were escalated."""
         return tuple(criterion.name for criterion in self.report if criterion.escalated)
@@ -268,6 +276,23 @@ class EnsembleEvaluationReport(EvaluationReport):
 
     judge_scores: dict[str, float | None] = field(default_factory=dict)
     mean_agreement: float | None = None
+
+    def blocks(self) -> list[Block]:
+        """The report, for any renderer: criteria, groups, and the score with what is known about it."""
+        # Late, since a run makes many reports and prints few.
+        from autorubric.types._report_blocks import report_blocks
+
+        return report_blocks(self)
+
+    def summary(self) -> str:
+        """Each criterion's answer and reason, and the score, as plain text."""
+        from autorubric._blocks import TextBlock, render_text
+
+        error = [TextBlock(title="Could not be judged", text=self.error)] if self.error else []
+        return render_text([*self.blocks(), *error])
+
+    def __str__(self) -> str:
+        return self.summary()
 
 
 def verdicts_by_judge(reports: Iterable[EvaluationReport]) -> dict[str, VerdictCounts]:
