@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from pydantic import ValidationError
 
 from autorubric.criteria import BaseCriterion
@@ -66,6 +66,7 @@ HUGE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.lists(st.builds(Term, values, HUGE, st.booleans()), min_size=1, max_size=8), values)
+@example([Term(0.25, 5e-324)], 1.0)
 def test_weights_near_the_largest_float_score_by_the_same_formula(
     given_terms: list[Term], cap: float
 ) -> None:

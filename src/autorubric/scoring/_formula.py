@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from autorubric.errors import ArgumentError
+
+_LEAST_SUM: Final = 1e-280
 
 Number = TypeVar("Number", float, Fraction)
 
@@ -44,8 +46,8 @@ def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | N
     Where no term is left that could be divided by, a cap of 0 is the score: a missed gate that allows nothing
     does not pass because the rest was not judged. Under any other cap the score is undefined.
 
-    Weights whose sum is beyond the largest float (1.8e308) are summed as exact fractions, so that the
-    normalised score is still right.
+    Weights whose sum is beyond the largest float (1.8e308), or so small that products would underflow, are
+    summed as exact fractions, so that the normalised score is still right.
 
     Args:
         terms: What is scored together.
@@ -57,7 +59,8 @@ def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | N
         ArgumentError: The score is a raw sum, and it is beyond the largest float.
     """
     kept = list(terms)
-    if math.isfinite(sum(abs(term.weight) for term in kept)):
+    total = sum(abs(term.weight) for term in kept)
+    if math.isfinite(total) and (total == 0 or total > _LEAST_SUM):
         return Score(*_score_and_raw(kept, normalize, cap))
     exact = [(Fraction(term.value), Fraction(term.weight), term.bonus) for term in kept]
     score, raw = _score_and_raw(exact, normalize, None if cap is None else Fraction(cap))
