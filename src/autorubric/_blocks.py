@@ -106,6 +106,16 @@ def as_text(cell: Cell) -> str:
     return f"{cell:.3f}" if isinstance(cell, float) else str(cell)
 
 
+def p_text(p: float) -> str:
+    """A p-value after its sign: `= 0.012`, or `< 0.001`."""
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def p_cell(p: float | None) -> Cell:
+    """A p-value as a cell, never `0.000`."""
+    return "< 0.001" if p is not None and p < 0.001 else p
+
+
 def render_text(blocks: Sequence[Block]) -> str:
     """Blocks as plain text without control characters, a blank line between them."""
     return printable("\n\n".join(_render_block(block) for block in blocks))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError, MissingDependencyError
-from autorubric.metrics._judge_report._pair_kappa import mean_kappa, ordered_values
-from autorubric.metrics._votes_table import MeasuredCriterion
-from autorubric.values import Answer
+from autorubric.metrics._cells import Modes, cells_of
+from autorubric.metrics._criterion_figures import category_values
+from autorubric.metrics._judge_report._pair_kappa import mean_kappa
+from autorubric.metrics._label_table import table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,8 +118,9 @@ def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | No
 def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
     """How far every two judges of a run agree: the share of cells decided alike, kappa, and how many.
 
-    A cell is a criterion of an item that both decided. Kappa takes chance off; it is the mean over
-    binary, nominal and ordinal criteria of Cohen's kappa, with quadratic weights on ordinal ones.
+    A cell is a criterion of an item that both judges answered: abstentions, failed votes and unreadable
+    replies that count as an assumed answer are left out, as in the HTML report. Kappa takes chance off; it is
+    the mean over binary, nominal and ordinal criteria of Cohen's kappa, quadratic on ordinal ones.
     `judge_report` gives that of each judge against the labels, `reliability` coefficients with intervals.
 
     Args:
@@ -130,44 +131,31 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
         ArgumentError: There is one judge.
         MissingDependencyError: matplotlib is not installed.
     """
-    cells = [
-        (one.criterion, {judge: made.answer for judge, made in one.judge_decisions.items() if made.answer})
-        for report in run.get_reports()
-        if report is not None
-        for one in report.report
-    ]
-    judges = list(dict.fromkeys(judge for _, said in cells for judge in said))
+    cells = cells_of(table_of(run, None, scales=None), Modes())
+    columns = {name: one.code for (kind, name), one in cells.raters.items() if kind == "judge"}
+    judges = list(columns)
     if len(judges) < 2:
         raise ArgumentError(f"a matrix of agreement takes two judges; the run has {len(judges)}")
+    criterion = np.repeat(np.arange(len(cells.criteria)), [one.stop - one.start for one in cells.spans])
+    has_kappa = np.array([one.level in ("binary", "nominal", "ordinal") for one in cells.criteria])[criterion]
+    values = [tuple(category_values(one)) if one.level == "ordinal" else None for one in cells.criteria]
     ax = _axes(ax)
     shares = [[float("nan")] * len(judges) for _ in judges]
     for left, right in combinations(range(len(judges)), 2):
-        a, b = judges[left], judges[right]
-        both = [(one, said[a], said[b]) for one, said in cells if a in said and b in said]
-        if not both:
+        a, b = columns[judges[left]], columns[judges[right]]
+        both = (a >= 0) & (b >= 0)
+        if not both.any():
             continue
-        share = sum(repr(mine.code) == repr(other.code) for _, mine, other in both) / len(both)
-        kappa = _kappa(both)
+        share = float((a == b)[both].mean())
+        used = both & has_kappa
+        kappa = mean_kappa(criterion[used], a[used], b[used], values).value
         shares[left][right] = shares[right][left] = share
         for at, column in ((left, right), (right, left)):
-            told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {len(both)}"
+            told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {np.count_nonzero(both)}"
             ax.text(column, at, told, ha="center", va="center", color=_on(share), fontsize="small")
     ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
     _ticks(ax, judges)
     return ax
-
-
-def _kappa(both: Sequence[tuple[BaseCriterion, Answer, Answer]]) -> float | None:
-    """Mean over criteria of two judges' kappa; None where no criterion has one."""
-    places: dict[MeasuredCriterion, int] = {}
-    rows = [
-        (places.setdefault(MeasuredCriterion(one.name or "", one.level, one.answers()), len(places)), a, b)
-        for one, a, b in both
-        if one.level in ("binary", "nominal", "ordinal")
-    ]
-    answered = [(at, a.index, b.index) for at, a, b in rows if not (a.abstains or b.abstains)]
-    criterion, left, right = np.array(answered, dtype=np.int64).reshape(-1, 3).T
-    return mean_kappa(criterion, left, right, [ordered_values(one) for one in places]).value
 
 
 def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes:

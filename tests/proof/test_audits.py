@@ -120,7 +120,7 @@ def test_summhay_writers_judge_their_own(shared_data: Path) -> None:
         theirs = np.array([np.mean([values[other][cell] for other in others]) for cell in cells])
         human = np.array([values["human"][cell] for cell in cells])
         one = found.per_judge[judge]
-        assert one.leniency.effect == pytest.approx((mine - human).mean())
+        assert one.mean_difference.effect == pytest.approx((mine - human).mean())
         preference = (mine - theirs)[own].mean() - (mine - theirs)[~own].mean()
         assert one.self_preference.effect == pytest.approx(preference)
         error = (mine - human)[own].mean() - (mine - human)[~own].mean()

@@ -34,6 +34,7 @@ from autorubric.metrics import (
 )
 from autorubric.metrics._estimate import Reason
 from autorubric.metrics._weights import Weights
+from autorubric.plotting import plot_agreement_matrix
 from autorubric.report import report_html
 from autorubric.report._details import cutter_for
 from autorubric.report._encode import script_json
@@ -577,3 +578,43 @@ def test_a_run_that_failed_throughout_has_a_report(tmp_path: Path) -> None:
     assert told["items"]["score"] == [None] * 3
     assert told["overview"]["kappa"]["why"]
     assert told["run"]["n_failed"] == 3
+
+
+def test_plots_and_reports_agree_on_how_far_judges_agree(reports: Reports, tmp_path: Path) -> None:
+    """Share, kappa and n of the plot are those of the page to the digit; silent judges count in neither."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+
+    def said(divisor: int, silent: int) -> Any:
+        def judge(request: JudgeRequest) -> str:
+            at = int(str(request.item_id))
+            if at % 4 == silent:
+                return "CANNOT_ASSESS" if at % 8 == silent else "gibberish"
+            return "MET" if at % divisor else "UNMET"
+
+        return judge
+
+    dataset = RubricDataset(
+        rubric=Rubric([Criterion(name="a", requirement="Good?"), Criterion(name="b", requirement="Kind?")]),
+        items=[DataItem(id=str(at), submission=f"text {at}") for at in range(80)],
+    )
+    judges = [
+        FunctionJudge(function=said(divisor, silent), judge_id=f"j{silent}")
+        for divisor, silent in ((2, 0), (3, 1), (5, 2))
+    ]
+    for run in (graded(tmp_path, dataset, judges), reports.run("kinds")):
+        matrix = held(report_html(run))["data"]["judges"]["matrix"]
+        axes = plot_agreement_matrix(run, ax=pyplot.subplots()[1])
+        drawn = {
+            tuple(int(place) for place in text.get_position()): text.get_text().split("\n")
+            for text in axes.texts
+        }
+        names = [tick.get_text() for tick in axes.get_xticklabels()]
+        pairs = 0
+        for a, b, share, kappa in matrix["cells"]:
+            if matrix["kinds"][a] == matrix["kinds"][b] == "judge":
+                at = names.index(matrix["names"][a]), names.index(matrix["names"][b])
+                wanted = [f"{share['v']:.2f}", f"κ {kappa['v']:.2f}", f"n = {share['n']}"]
+                assert drawn[at] == wanted
+                pairs += 1
+        assert pairs == 3
+    pyplot.close("all")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autorubric._blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock, TextBlock
+from autorubric._blocks import Block, Cell, ConfusionBlock, ScalarBlock, TableBlock, TextBlock, p_cell
 from autorubric.metrics._bias import ConfidenceInterval
 from autorubric.metrics._criterion_results import (
     AnyCriterionMetrics,
@@ -137,11 +137,11 @@ def _score_block(panel: RaterMetrics) -> ScalarBlock:
         ("Spearman", panel.score_spearman),
         ("Kendall tau-b", panel.score_kendall),
     ):
-        figures += [(name, found.coefficient), (f"{name} p", found.p_value)]
+        figures += [(name, found.coefficient), (f"{name} p", p_cell(found.p_value))]
     bias = panel.bias
     figures += [
         ("bias (judge - truth)", bias.mean_bias),
-        ("bias p", bias.p_value),
+        ("bias p", p_cell(bias.p_value)),
         ("bias d_z", bias.effect_size),
     ]
     return ScalarBlock(title="Item scores, without length penalty", figures=tuple(figures))

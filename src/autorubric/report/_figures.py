@@ -22,6 +22,7 @@ from autorubric.metrics import (
     percent_agreement,
     score_distribution,
 )
+from autorubric.metrics._audit._bias_results import BIASES, SHIFTS
 from autorubric.metrics._judge_report._pair_kappa import mean_kappa, ordered_values
 from autorubric.metrics._votes_table import ANSWERED, MeasuredCriterion, Outcome, VotesTable
 from autorubric.report._encode import figure, number
@@ -300,13 +301,8 @@ def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
         if one.kind == "judge" and one.rater in biases:
             told["biases"] = {
                 kind: {**(figure(each.effect) or {}), "p": number(each.adjusted_p_value)}
-                for kind in (
-                    "leniency",
-                    "pass_rate_difference",
-                    "length_lean",
-                    "position_lean",
-                    "self_preference",
-                )
+                for kind in (*BIASES, *SHIFTS)
+                if kind != "own_error_difference"
                 for each in (getattr(biases[one.rater], kind),)
             }
         told |= spent.get(one.rater, {}) if one.kind == "judge" else {}

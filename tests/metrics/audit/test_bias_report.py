@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 
 from autorubric import ComparativeCriterion, CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
@@ -16,7 +18,7 @@ from autorubric.errors import ArgumentError
 from autorubric.judges import FunctionJudge, JudgeRequest
 from autorubric.metrics import adjust_pvalues, bias_report, clustered_se
 from tests.metrics.asserting import number
-from tests.metrics.audit.tables import Rows, binary_rows
+from tests.metrics.audit.tables import Rows, binary_rows, noisy
 
 LEVELS = [CriterionOption(label=str(at), value=at / 10) for at in range(11)]
 
@@ -45,15 +47,100 @@ def _rows(**judges: Any) -> Rows:
     ]  # fmt: skip
 
 
-def test_leniency_by_hand() -> None:
+def test_mean_difference_by_hand() -> None:
     """Judge minus truth is the mean difference, here of 1, 0, 0 and 1, with its t test."""
     found = bias_report(binary_rows([0, 1, 0, 0], {"a": [1, 1, 0, 1]})).per_judge["a"]
-    assert found.leniency.effect == pytest.approx(0.5)
+    assert found.mean_difference.effect == pytest.approx(0.5)
     assert found.pass_rate_difference.effect == pytest.approx(3 / 4 - 1 / 4)
     test = stats.ttest_1samp([1, 0, 0, 1], 0)
-    assert found.leniency.p_value == pytest.approx(test.pvalue)
+    assert found.mean_difference.p_value == pytest.approx(test.pvalue)
+    assert found.mean_difference.test is not None
+    assert found.mean_difference.test.value == pytest.approx(test.statistic)
     ends = test.confidence_interval(0.95)
-    assert (found.leniency.effect.low, found.leniency.effect.high) == pytest.approx((ends.low, ends.high))
+    effect = found.mean_difference.effect
+    assert (effect.low, effect.high) == pytest.approx((ends.low, ends.high))
+
+
+def test_leniency_is_half_of_the_difference_of_error_rates() -> None:
+    """FPR 6/10 and FNR 2/20: (0.6 - 0.1) / 2, whatever the base rate."""
+    truth = [0] * 10 + [1] * 20
+    judge = [1] * 6 + [0] * 4 + [0] * 2 + [1] * 18
+    found = bias_report(binary_rows(truth, {"a": judge})).per_judge["a"].leniency
+    assert found.effect == pytest.approx(0.25)
+    assert number(found.effect.low) > 0 and number(found.p_value) < 0.05
+
+
+def test_leniency_is_the_intercept_of_a_regression() -> None:
+    """On graded values, with a slope for each criterion: the coefficient of statsmodels' least squares."""
+    rng = np.random.default_rng(8)
+    truth = rng.integers(0, 11, (60, 2))
+    said = np.clip(truth + rng.integers(-2, 4, (60, 2)), 0, 10)
+    rubric = Rubric([Criterion(name=name, requirement="How good?", options=LEVELS) for name in "ab"])
+    items = [
+        DataItem(id=f"i{at}", submission="x", ground_truth={"a": str(one), "b": str(two)})
+        for at, (one, two) in enumerate(truth)
+    ]
+    rows: Rows = [
+        {"item_id": f"i{at}", "criterion": name, "rater": "j", "rater_type": "llm", "label": str(said[at, k])}
+        for at in range(60)
+        for k, name in enumerate("ab")
+    ]
+    x, error = (truth / 10 - 0.5).reshape(-1), ((said - truth) / 10).reshape(-1)
+    first = np.arange(120) % 2 == 0
+    fit = sm.OLS(error, np.column_stack([np.ones(120), x * first, x * ~first])).fit()
+    found = bias_report(rows, RubricDataset(rubric=rubric, items=items), n_resamples=2).per_judge["j"]
+    assert float(found.leniency.effect) == pytest.approx(fit.params[0])
+
+
+def _symmetric(rng: np.random.Generator, base: float, n: int = 200) -> Rows:
+    truth = (rng.random(n) < base).astype(int)
+    return binary_rows(truth.tolist(), {"a": noisy(truth, 0.1, rng)})
+
+
+def test_a_judge_with_symmetric_errors_is_not_lenient_at_any_base_rate() -> None:
+    """At base rates of 0.1 and 0.9 the mean difference is significant in nearly all runs, leniency in few."""
+    for base in (0.1, 0.9):
+        rng = np.random.default_rng(int(base * 10))
+        found = [bias_report(_symmetric(rng, base)).per_judge["a"] for _ in range(60)]
+        assert sum(number(one.leniency.p_value) < 0.05 for one in found) <= 7
+        assert sum(number(one.mean_difference.p_value) < 0.05 for one in found) >= 55
+
+
+def test_leniency_needs_both_sides_of_the_truth() -> None:
+    """Where every label is the same there is one error rate, and the report says so."""
+    found = bias_report(binary_rows([1, 1, 1, 1], {"a": [1, 0, 1, 0]})).per_judge["a"]
+    assert (found.leniency.effect.value, found.leniency.effect.reason) == (None, "single_class")
+    assert found.mean_difference.effect == -0.5
+
+
+def test_the_opening_sentence_is_adjusted_over_all_that_it_chooses_from() -> None:
+    """Over 60 runs of three judges without a bias few open with one; the p-value is marked as adjusted."""
+    rng = np.random.default_rng(2)
+    named = 0
+    for _ in range(60):
+        truth = rng.integers(0, 2, 100)
+        dataset = RubricDataset(
+            rubric=Rubric([Criterion(name="c", requirement="Good?")]),
+            items=[
+                DataItem(id=f"i{at}", submission="word " * int(rng.integers(5, 90)),
+                         metadata={"generator": "xyz"[at % 3]},
+                         ground_truth={"c": ("UNMET", "MET")[truth[at]]})
+                for at in range(100)
+            ],
+        )  # fmt: skip
+        judges = {name: noisy(truth, 0.2, rng) for name in "xyz"}
+        opening = bias_report(binary_rows(None, judges), dataset, n_resamples=2).summary().splitlines()[0]
+        assert "adjusted p" in opening and "(Holm, 12 tests" in opening
+        named += opening.startswith("The clearest bias")
+    assert named <= 7
+
+
+def test_small_p_values_are_not_printed_as_zero() -> None:
+    """A p-value below 0.001 is `< 0.001` in sentences and tables."""
+    truth = [0, 1] * 40
+    summary = bias_report(binary_rows(truth, {"mild": [1] * 80})).summary()
+    assert "adjusted p < 0.001 (Holm" in summary
+    assert not re.search(r"p = 0\.000|  0\.000  0\.000", summary)
 
 
 def test_penalties_count_against_the_text() -> None:
@@ -62,11 +149,11 @@ def test_penalties_count_against_the_text() -> None:
     items = [DataItem(id=f"i{at}", submission="x", ground_truth={"fault": "UNMET"}) for at in range(4)]
     rows = binary_rows(None, {"strict": [1, 1, 1, 0]}, criterion="fault")
     found = bias_report(rows, RubricDataset(rubric=rubric, items=items))
-    assert found.per_judge["strict"].leniency.effect == pytest.approx(-3 / 4)
+    assert found.per_judge["strict"].mean_difference.effect == pytest.approx(-3 / 4)
     assert any("penalties" in note for note in found.notes)
 
 
-def test_leniency_is_clustered_by_item() -> None:
+def test_mean_difference_is_clustered_by_item() -> None:
     """Criteria of one item are one unit: the error is Miller's, with C / (C - 1)."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, (40, 3))
@@ -74,10 +161,10 @@ def test_leniency_is_clustered_by_item() -> None:
     rows: Rows = []
     for at in range(3):
         rows += binary_rows(truth[:, at].tolist(), {"a": judge[:, at].tolist()}, criterion=f"c{at}")
-    found = bias_report(rows).per_judge["a"].leniency.effect
+    found = bias_report(rows).per_judge["a"].mean_difference.effect
     expected = clustered_se((judge - truth).reshape(-1), np.repeat(np.arange(40), 3))
     assert found == pytest.approx(float(expected))
-    assert found.se == pytest.approx(number(expected.se) * (40 / 39) ** 0.5)
+    assert found.se == pytest.approx(number(expected.se))
     assert found.low == pytest.approx(number(expected.low))
 
 
@@ -178,7 +265,7 @@ def test_self_preference_needs_no_truth() -> None:
     without = bias_report(rows, blind, families=FAMILIES, n_resamples=5).per_judge["gpt-judge"]
     assert without.self_preference.effect == pytest.approx(float(with_truth.self_preference.effect))
     assert without.own_error_difference.effect.reason == "no_truth"
-    assert without.leniency.effect.reason == "no_truth"
+    assert without.leniency.effect.reason == without.mean_difference.effect.reason == "no_truth"
 
 
 def test_judges_of_the_own_family_are_no_yardstick() -> None:
@@ -194,13 +281,14 @@ def test_judges_of_the_own_family_are_no_yardstick() -> None:
     assert found.self_preference.effect.reason == "one_judge"
 
 
-def test_p_values_are_adjusted_over_judges() -> None:
-    """Each kind of bias is adjusted on its own, by Holm."""
+def test_p_values_are_adjusted_over_judges_and_kinds() -> None:
+    """All kinds of bias of all judges are one family for Holm; the two differences are another."""
     rows, dataset, _, _ = _favours(4, 0.3)
-    found = bias_report(rows, dataset, families=FAMILIES, n_resamples=5).per_judge.values()
-    for kind in ("leniency", "self_preference"):
-        plain = [getattr(one, kind).p_value for one in found]
-        assert [getattr(one, kind).adjusted_p_value for one in found] == adjust_pvalues(plain)
+    found = list(bias_report(rows, dataset, families=FAMILIES, n_resamples=5).per_judge.values())
+    biases = ("leniency", "length_lean", "position_lean", "self_preference", "own_error_difference")
+    for family in (biases, ("mean_difference", "pass_rate_difference")):
+        tests = [getattr(one, kind) for one in found for kind in family]
+        assert [one.adjusted_p_value for one in tests] == adjust_pvalues([one.p_value for one in tests])
 
 
 def test_who_takes_the_first_leans(tmp_path: Path) -> None:
@@ -270,4 +358,4 @@ def test_the_summary_opens_with_the_clearest_leaning() -> None:
     truth = [1, 0, 0, 1, 0, 0, 1, 0] * 4
     rows = binary_rows(truth, {"strict": truth, "mild": [1] * 30 + [0] * 2})
     opening = bias_report(rows).summary().splitlines()[0]
-    assert opening.startswith("The clearest leaning is mild's leniency: 0.562 [")
+    assert opening.startswith("The clearest bias is mild's leniency: 0.433 [")

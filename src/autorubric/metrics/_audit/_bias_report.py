@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics._audit._bias_results import BIASES, BiasReport, JudgeBias, TestedBias
+from autorubric.metrics._audit._bias_results import BIASES, SHIFTS, BiasReport, JudgeBias
 from autorubric.metrics._audit._item_facts import ItemFacts, facts_of
 from autorubric.metrics._audit._length_lean import length_lean
-from autorubric.metrics._audit._leniency import leniency, pass_rate_difference
+from autorubric.metrics._audit._leniency import leniency, mean_difference, pass_rate_difference
 from autorubric.metrics._audit._position_lean import position_lean
 from autorubric.metrics._audit._rubric_weights import RubricWeights, weights_of
 from autorubric.metrics._audit._self_preference import own_error_difference, self_preference
@@ -40,13 +40,19 @@ def bias_report(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> BiasReport:
-    """Where each judge leans, with intervals by item and p-values adjusted over the judges (Holm).
+    """Biases of each judge, with intervals by item and p-values adjusted by Holm over judges × kinds of bias.
 
     All figures are of decisions, by value on [0, 1]; cells without a value (nominal options without one,
     open numbers) do not count, and penalties (negative weights) are turned round, 1 - value, so that above
     0 is always in favour of the text. Means are over cells, with t over items, C - 1 degrees of freedom.
 
-    - Leniency: mean of judge minus truth. Pass rate: the same of whether the value is ½ or more.
+    - Leniency: asymmetry of errors, the mean error that a truth of ½ would have: the intercept of error on
+      (truth - ½), with a slope for each criterion; (FPR - FNR) / 2 on a binary criterion. A judge that is
+      wrong as often in favour of texts as against them has 0 at every base rate. The larger of the
+      restricted (score test) and the leverage-corrected sandwich variance; t with the effective number of
+      items - 1 degrees of freedom.
+    - Mean difference and pass rate: mean of judge minus truth, of values and of whether they are ½ or more.
+      They say how far scores shift, and depend on the base rate; adjusted on their own.
     - Length: Spearman's rank correlation of the item's mean error with its number of words, partial for the
       item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). Longer texts may be better, and
       errors shrink towards the ends of a scale; neither is a lean. p from t with n - 3 degrees of freedom.
@@ -58,8 +64,8 @@ def bias_report(
       items. `own_error_difference` is the same of judge minus truth, without the other judges.
 
     Undefined figures say why: `no_truth`, `no_text` (lengths), `no_order` (comparisons), `no_generator`
-    (no item names one), `one_judge` (no judge of another family), `no_pairs` (no text of the own family, or
-    nothing else).
+    (no item names one), `single_class` (leniency: the truth of no criterion varies), `one_judge` (no judge of
+    another family), `no_pairs` (no text of the own family, or nothing else).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
@@ -114,6 +120,7 @@ def _of_judge(
     mine = valued.item[~np.isnan(valued.value[:, at])]
     return JudgeBias(
         leniency=leniency(valued, at, level),
+        mean_difference=mean_difference(valued, at, level),
         pass_rate_difference=pass_rate_difference(valued, at, level),
         length_lean=length_lean(valued, at, facts.lengths, resampling),
         position_lean=position_lean(table, judge, level),
@@ -125,12 +132,13 @@ def _of_judge(
 
 
 def _adjusted(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
+    """The same with the p-values of each family of tests, judges × kinds, adjusted together."""
     adjusted = dict(found)
-    for kind in BIASES:
-        p_values = adjust_pvalues([getattr(one, kind).p_value for one in found.values()], method="holm")
-        for judge, p_value in zip(found, p_values, strict=True):
-            bias: TestedBias = replace(getattr(found[judge], kind), adjusted_p_value=p_value)
-            changed: dict[str, Any] = {kind: bias}
+    for family in (BIASES, SHIFTS):
+        tests = [(judge, kind, getattr(one, kind)) for judge, one in found.items() for kind in family]
+        p_values = adjust_pvalues([bias.p_value for _, _, bias in tests], method="holm")
+        for (judge, kind, bias), p_value in zip(tests, p_values, strict=True):
+            changed: dict[str, Any] = {kind: replace(bias, adjusted_p_value=p_value)}
             adjusted[judge] = replace(adjusted[judge], **changed)
     return adjusted
 

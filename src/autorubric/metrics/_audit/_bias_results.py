@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from scipy.special import stdtr
+
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock, p_cell
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._audit._first_looks import leaning_sentence
-from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._estimate import Estimate, TestStatistic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +19,10 @@ class TestedBias:
 
     Attributes:
         effect: The bias, with its interval.
-        p_value: Two-sided p that there is none; None where it cannot be tested.
-        adjusted_p_value: The same adjusted over the judges (Holm), for each kind of bias on its own.
+        p_value: Two-sided p-value of no bias; None where it cannot be tested.
+        adjusted_p_value: The same, adjusted by Holm over all judges and all kinds in `BIASES`; of the
+            differences in `SHIFTS`, over all judges and these.
+        test: The test statistic; None where there is no p-value.
     """
 
     __test__ = False  # the name is no test's
@@ -26,6 +30,17 @@ class TestedBias:
     effect: Estimate
     p_value: float | None = None
     adjusted_p_value: float | None = None
+    test: TestStatistic | None = None
+
+    @classmethod
+    def by_t(cls, effect: Estimate, df: float) -> TestedBias:
+        """The bias with the t test of its standard error; without one, no test."""
+        if effect.value is None or not effect.se:
+            return cls(effect=effect)
+        t = effect.value / effect.se
+        p_value = float(2 * stdtr(df, -abs(t)))
+        test = TestStatistic(name="t", value=t, df=df, p_value=p_value)
+        return cls(effect=effect, p_value=p_value, test=test)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +48,10 @@ class JudgeBias:
     """The biases of one judge.
 
     Attributes:
-        leniency: Mean of judge minus truth, by value on [0, 1]; above 0 is lenient.
+        leniency: Asymmetry of errors, the mean error at a truth of ½; of binary criteria (FPR - FNR) / 2.
+            Above 0 is lenient.
+        mean_difference: Mean of judge minus truth, by value on [0, 1]: how far scores shift. It differs from
+            0 for a judge with symmetric errors too, wherever the truth does not average ½.
         pass_rate_difference: Share of passes (values of at least ½) of the judge minus the truth's.
         length_lean: Spearman correlation of an item's mean error with its length, given its mean truth.
         position_lean: Share of decided comparisons won by the candidate shown first, minus ½.
@@ -45,6 +63,7 @@ class JudgeBias:
     """
 
     leniency: TestedBias
+    mean_difference: TestedBias
     pass_rate_difference: TestedBias
     length_lean: TestedBias
     position_lean: TestedBias
@@ -55,8 +74,7 @@ class JudgeBias:
 
 
 BIASES = {
-    "leniency": "leniency (judge − truth, on [0, 1])",
-    "pass_rate_difference": "pass rate (judge − truth)",
+    "leniency": "leniency (asymmetry of errors: mean error at a truth of ½, binary (FPR − FNR) / 2)",
     "length_lean": "length (partial Spearman of error and length, given truth)",
     "position_lean": "position (wins of the first shown − ½)",
     "self_preference": "self-preference (own family − others, against other judges)",
@@ -64,10 +82,16 @@ BIASES = {
 }
 """Kinds of bias, and words for each."""
 
+SHIFTS = {
+    "mean_difference": "mean difference (judge − truth, on [0, 1]; depends on the base rate)",
+    "pass_rate_difference": "pass rate (judge − truth; depends on the base rate)",
+}
+"""Differences from the truth that symmetric errors cause too; they are no bias by themselves."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiasReport(Findings):
-    """Where judges lean.
+    """Biases of the judges.
 
     Attributes:
         per_judge: The biases of each judge.
@@ -90,14 +114,14 @@ class BiasReport(Findings):
                 columns=("judge", "estimate", "low", "high", "p", "p (Holm)", "n", "why not"),
                 rows=tuple(_row(judge, getattr(one, name)) for judge, one in self.per_judge.items()),
             )
-            for name, words in BIASES.items()
+            for name, words in (BIASES | SHIFTS).items()
         ]
         if self.notes:
-            blocks.append(TextBlock(title="Mind", text="\n".join(f"- {note}" for note in self.notes)))
+            blocks.append(TextBlock(title="Notes", text="\n".join(f"- {note}" for note in self.notes)))
         return blocks
 
 
 def _row(judge: str, bias: TestedBias) -> tuple[Cell, ...]:
     effect = bias.effect
-    tests = (bias.p_value, bias.adjusted_p_value)
+    tests = (p_cell(bias.p_value), p_cell(bias.adjusted_p_value))
     return (judge, effect.value, effect.low, effect.high, *tests, effect.n, effect.reason or "")

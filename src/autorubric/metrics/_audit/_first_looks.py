@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from autorubric._blocks import p_text
 from autorubric.metrics._estimate import Estimate
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from autorubric.metrics._audit._self_consistency import SelfConsistency
 
 SURE = 0.05
-"""Below this adjusted p a leaning is named as one."""
+"""Below this adjusted p-value a bias is reported as one."""
 
 WEAK = 0.2
 """Below this correlation with the others a criterion is named."""
@@ -64,7 +65,7 @@ def consistency_sentence(found: SelfConsistency) -> str:
 
 
 def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
-    """The clearest leaning."""
+    """The clearest bias of all judges and kinds, by the p-value adjusted over all of them."""
     tested: list[tuple[float, str, str, TestedBias]] = []
     for judge, one in report.per_judge.items():
         for kind in kinds:
@@ -72,15 +73,16 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
             if bias.adjusted_p_value is not None:
                 tested.append((bias.adjusted_p_value, judge, kind, bias))
     if not tested:
-        return "No leaning could be tested: each table says why."
-    p, judge, kind, bias = min(tested, key=lambda one: one[0])
+        return "No bias could be tested: each table says why."
+    # Adjusted p-values tie; the plain ones do not.
+    p, judge, kind, bias = min(tested, key=lambda one: (one[0], one[3].p_value or 0.0))
     words = kinds[kind].split(" (")[0]
+    over = f"adjusted p {p_text(p)} (Holm, {len(tested)} tests of judges and kinds of bias)"
     if p >= SURE:
         return (
-            f"No leaning is sure: the clearest is {judge}'s {words}, {said(bias.effect)}, p = {p:.3f} over "
-            "all judges."
+            f"No bias is significant. The smallest p-value is {judge}'s {words}: {said(bias.effect)}, {over}."
         )
-    return f"The clearest leaning is {judge}'s {words}: {said(bias.effect)}, p = {p:.3f} over all judges."
+    return f"The clearest bias is {judge}'s {words}: {said(bias.effect)}, {over}."
 
 
 def rubric_sentence(found: ItemAnalysis) -> str:

@@ -10,7 +10,7 @@ from autorubric.metrics._audit._bias_results import TestedBias
 from autorubric.metrics._audit._item_order import order_by_id
 from autorubric.metrics._audit._resampled import resampled_units
 from autorubric.metrics._audit._valued import Valued
-from autorubric.metrics._correlation import correlation_p_value
+from autorubric.metrics._correlation import correlation_p_value, correlation_test
 from autorubric.metrics._estimate import Estimate, Reason
 from autorubric.metrics._options import Resampling
 from autorubric.metrics._ranks import Ranked, spearman_of
@@ -37,11 +37,11 @@ def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampli
         for column in (errors, valued.truth)
     )
     effect = _partial(error, lengths[drawn], truth, resampling)
-    p_value = None
-    if effect.value is not None:
-        # One degree of freedom goes to the truth: t with n - 3.
-        p_value = correlation_p_value(effect.value, effect.n - 1)
-    return TestedBias(effect=effect, p_value=p_value)
+    if effect.value is None:
+        return TestedBias(effect=effect)
+    # One degree of freedom goes to the truth: t with n - 3.
+    p_value = correlation_p_value(effect.value, effect.n - 1)
+    return TestedBias(effect=effect, p_value=p_value, test=correlation_test(effect.value, effect.n - 1))
 
 
 def _spearman(a: Array, b: Array) -> Compute:

@@ -1,23 +1,109 @@
-"""How far a judge lies above the truth."""
+"""Leniency as asymmetry of errors, and mean differences from the truth."""
 
 from __future__ import annotations
 
-from typing import cast
+import math
+from typing import NamedTuple, cast
 
 import numpy as np
-from scipy.special import stdtr
 
 from autorubric.metrics._audit._bias_results import TestedBias
 from autorubric.metrics._audit._resampled import mean_estimate
 from autorubric.metrics._audit._valued import Valued
 from autorubric.metrics._estimate import Estimate, Reason
+from autorubric.metrics._intervals import t_quantile
 from autorubric.metrics._resampling import Array
+from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
 
 PASS_FROM = 0.5
+_LENIENCY = "mean error at a truth of 1/2 (of binary criteria half of FPR - FNR)"
 
 
 def leniency(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
+    """Asymmetry of the judge's errors: the mean error of judge minus truth that a truth of ½ would have.
+
+    Least squares of error on (truth - ½) with a slope for each criterion and one intercept a, the leniency.
+    On a binary criterion a = (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate for a judge
+    whose errors are symmetric, since those are -2e (truth - ½) on average.
+
+    The variance is the larger of two, both clustered by item: that of symmetric errors, from the residuals
+    with a = 0 and the mean of their squares in each criterion, as in the score test of two proportions; and
+    the sandwich of the fit with leverages taken out (HC3). t with the effective number of items, less one.
+    """
+    error = valued.value[:, judge] - valued.truth
+    there = ~np.isnan(error)
+    text = f"{_LENIENCY}; t over items, {confidence_level:.0%}"
+    if not there.any():
+        return TestedBias(effect=Estimate.undefined(cast("Reason", valued.reason), method=text))
+    error, x = error[there], valued.truth[there] - 0.5
+    fit = _fitted(error, x, valued.criterion[there])
+    if fit is None:
+        return TestedBias(effect=Estimate.undefined("single_class", n=len(error), method=text))
+    item = np.unique(valued.item[there], return_inverse=True)[1].reshape(-1)
+    n, n_items = len(error), int(item.max()) + 1
+    if n_items < 2:
+        return TestedBias(effect=Estimate(fit.value, n=n, method=text, reason="too_few_units"))
+    se = fit.standard_error(item, n_items)
+    if is_rounding(se, 1.0):
+        return TestedBias(effect=Estimate(fit.value, n=n, method=text, reason="no_variance"))
+    df = fit.degrees_of_freedom(item)
+    half = t_quantile(confidence_level, df) * se
+    effect = Estimate(fit.value, fit.value - half, fit.value + half, se, n, text)
+    return TestedBias.by_t(effect, df)
+
+
+class _Fit(NamedTuple):
+    """The intercept, and per cell what its variance is made of, each of shape `(n,)`.
+
+    `part` is what is left of 1 after the slopes; `null` are residuals with a = 0, `variance` their mean
+    square in the criterion; `left` are residuals of the fit, leverages taken out.
+    """
+
+    value: float
+    part: Array
+    null: Array
+    variance: Array
+    left: Array
+
+    def standard_error(self, item: Codes, n_items: int) -> float:
+        def summed(values: Array) -> float:
+            return float((np.bincount(item, weights=values, minlength=n_items) ** 2).sum())
+
+        within = summed(self.part * self.null) - float(((self.part * self.null) ** 2).sum())
+        symmetric = float((self.part**2 * self.variance).sum())
+        largest = max(symmetric, symmetric + within, summed(self.part * self.left))
+        return math.sqrt(largest) / float((self.part**2).sum())
+
+    def degrees_of_freedom(self, item: Codes) -> float:
+        each = np.bincount(item, weights=self.part**2)
+        return max(1.0, float(each.sum() ** 2 / (each**2).sum()) - 1)
+
+
+def _fitted(error: Array, x: Array, criterion: Codes) -> _Fit | None:
+    """The fit; None where no criterion has texts on both sides of ½, or one at it."""
+    place = np.unique(criterion, return_inverse=True)[1].reshape(-1)
+
+    def sums(values: Array) -> Array:
+        return np.asarray(np.bincount(place, weights=values))
+
+    squares = sums(x * x)
+    room = np.where(squares > 0, squares, 1.0)
+    part = 1 - x * (sums(x) / room)[place]
+    part = np.where(np.abs(part) < 1e-9, 0.0, part)
+    total = float((part**2).sum())
+    if total < 1e-9:
+        return None
+    value = float((part * error).sum()) / total
+    null = error - x * (sums(x * error) / room)[place]
+    slope = (sums(x * (error - value)) / room)[place]
+    leverage = part**2 / total + x * x / room[place]
+    left = (error - value - slope * x) / np.maximum(1 - leverage, 0.05)
+    variance = (sums(null**2) / np.maximum(sums(np.ones_like(x)) - 1, 1.0))[place]
+    return _Fit(value=value, part=part, null=null, variance=variance, left=left)
+
+
+def mean_difference(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
     """Mean of judge minus truth."""
     apart = valued.value[:, judge] - valued.truth
     return tested_mean(apart, valued.item, confidence_level, "judge - truth", valued.reason)
@@ -38,11 +124,4 @@ def tested_mean(values: Array, item: Codes, confidence_level: float, method: str
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=method))
     effect = mean_estimate(values, item, confidence_level, method)
     n_items = len(np.unique(item[there]))
-    return TestedBias(effect=effect, p_value=t_p_value(effect, n_items - 1))
-
-
-def t_p_value(effect: Estimate, df: float) -> float | None:
-    """Two-sided p of an effect from its standard error; None without one."""
-    if effect.value is None or not effect.se:
-        return None
-    return float(2 * stdtr(df, -abs(effect.value / effect.se)))
+    return TestedBias.by_t(effect, n_items - 1)

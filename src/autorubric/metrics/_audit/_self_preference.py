@@ -9,7 +9,6 @@ from typing import cast
 import numpy as np
 
 from autorubric.metrics._audit._bias_results import TestedBias
-from autorubric.metrics._audit._leniency import t_p_value
 from autorubric.metrics._audit._resampled import clustered_error, influences
 from autorubric.metrics._audit._valued import Valued
 from autorubric.metrics._estimate import Estimate, Reason
@@ -69,4 +68,4 @@ def _contrast(values: Array, item: Codes, by_own: Array, confidence_level: float
     df = se**4 / parts if parts > 0 else float(min(sizes) - 1)
     half = t_quantile(confidence_level, df) * se
     effect = Estimate(difference, difference - half, difference + half, se, n, text)
-    return TestedBias(effect=effect, p_value=t_p_value(effect, df))
+    return TestedBias.by_t(effect, df)

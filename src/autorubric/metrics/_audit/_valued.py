@@ -22,6 +22,7 @@ class Valued:
     Attributes:
         item_ids: Ids of the items.
         item: Position of each cell's item, shape `(n_cells,)`.
+        criterion: Position of each cell's criterion, likewise.
         judges: Ids of the judges.
         value: Each judge's value, shape `(n_cells, n_judges)`; NaN for none.
         truth: The label's value, shape `(n_cells,)`; NaN for none.
@@ -32,6 +33,7 @@ class Valued:
 
     item_ids: tuple[str, ...]
     item: Codes
+    criterion: Codes
     judges: tuple[str, ...]
     value: Array
     truth: Array
@@ -57,6 +59,7 @@ def valued_of(table: VotesTable, weights: Array) -> Valued:
     return Valued(
         item_ids=table.item_ids,
         item=cells.item,
+        criterion=criterion,
         judges=table.judges,
         value=np.where(penalty[:, None], 1 - value, value),
         truth=np.where(penalty, 1 - cells.truth.value, cells.truth.value),

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtr
 from scipy.stats import false_discovery_control
 
-from autorubric._blocks import Block, Cell, TableBlock, TextBlock, render_text
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock, p_cell, render_text
 from autorubric.errors import ArgumentError
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes, encode
@@ -95,7 +95,7 @@ class AltTestResult:
         rows: list[tuple[Cell, ...]] = [
             (
                 one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),
-                one.human_advantage.value, one.adjusted_p, one.wins, one.reason or "",
+                one.human_advantage.value, p_cell(one.adjusted_p), one.wins, one.reason or "",
             )
             for one in self.per_annotator.values()
         ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock, p_cell
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._cells import Cells, Modes, cells_of
@@ -102,8 +102,8 @@ def _row(pair: JudgePair) -> tuple[Cell, ...]:
         found.b.value,
         difference.value,
         ends,
-        found.p_value,
-        pair.adjusted_p,
+        p_cell(found.p_value),
+        p_cell(pair.adjusted_p),
         found.n,
     )
 

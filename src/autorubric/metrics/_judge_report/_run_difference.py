@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TypeAlias, Unpack
 
-from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock
+from autorubric._blocks import Block, Cell, ScalarBlock, TableBlock, p_cell
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._bias import BiasResult, bias
@@ -211,7 +211,7 @@ def _row(found: PairedDifference) -> tuple[Cell, ...]:
         found.run,
         difference.mean_bias,
         ends or (difference.reason or ""),
-        difference.permutation_p,
-        found.adjusted_p,
+        p_cell(difference.permutation_p),
+        p_cell(found.adjusted_p),
         difference.n_samples,
     )

@@ -37,6 +37,7 @@ function num(value, digits = 2) {
   const told = value.toFixed(digits);
   return (Number(told) === 0 ? (0).toFixed(digits) : told).replace("-", "−");
 }
+const pText = (p) => (p !== null && p !== undefined && p < 0.001 ? "< 0.001" : num(p, 3));
 const percent = (value, digits = 0) => (value === null || value === undefined ? "–" : `${num(value * 100, digits)} %`);
 function money(value) {
   if (value === null || value === undefined) return "–";

@@ -17,9 +17,9 @@ function compareView() {
   const columns = [
     { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), said(row.name)) },
     { name: "Mean value, change", key: v((row) => row.value), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.value, { plus: true }), whisker(row.value, ...axes[0])) },
-    { name: "p (Holm)", key: (row) => row.p, number: true, cell: (row) => num(row.p, 3) },
+    { name: "p (Holm)", key: (row) => row.p, number: true, cell: (row) => pText(row.p) },
     rows.some((row) => row.accuracy) ? { name: "Accuracy, change", key: v((row) => row.accuracy && row.accuracy.difference), high: true, cell: (row) => (row.accuracy ? h("span", { class: "with-plot" }, figureText(row.accuracy.difference, { plus: true }), whisker(row.accuracy.difference, ...axes[1])) : "–") } : null,
-    rows.some((row) => row.accuracy) ? { name: "p of accuracy", key: (row) => (row.accuracy ? row.accuracy.p : null), number: true, cell: (row) => num(row.accuracy ? row.accuracy.p : null, 3) } : null,
+    rows.some((row) => row.accuracy) ? { name: "p of accuracy (Holm)", key: (row) => (row.accuracy ? row.accuracy.p : null), number: true, cell: (row) => pText(row.accuracy ? row.accuracy.p : null) } : null,
   ].filter(Boolean);
   const moved = items.id.map((_, i) => i).filter((i) => change(i)).sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)) || a - b).slice(0, 12);
   return [
@@ -29,8 +29,8 @@ function compareView() {
       h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Runs compared"),
         h("thead", {}, h("tr", {}, ["Figure", "This run", "Baseline", "Difference", "", "p"].map((one) => h("th", { scope: "col" }, one)))),
         h("tbody", {},
-          h("tr", {}, h("th", { scope: "row" }, "mean score"), h("td", { "data-label": "This run" }, num(c.means[0], 3)), h("td", { "data-label": "Baseline" }, num(c.means[1], 3)), h("td", { "data-label": "Difference" }, figureText(c.score, { plus: true, digits: 3 })), h("td", {}, whisker(c.score, ...overall)), h("td", { "data-label": "p" }, num(c.score_p, 3))),
-          c.headline.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name, h("span", { class: "soft small block-line" }, one.better > 0 ? "more is better" : "less is better")), h("td", { "data-label": "This run" }, figureText(one.run, { digits: 3 })), h("td", { "data-label": "Baseline" }, figureText(one.base, { digits: 3 })), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true, digits: 3 })), h("td", {}, whisker(one.difference, ...overall)), h("td", { "data-label": "p" }, num(one.p, 3)))))))),
+          h("tr", {}, h("th", { scope: "row" }, "mean score"), h("td", { "data-label": "This run" }, num(c.means[0], 3)), h("td", { "data-label": "Baseline" }, num(c.means[1], 3)), h("td", { "data-label": "Difference" }, figureText(c.score, { plus: true, digits: 3 })), h("td", {}, whisker(c.score, ...overall)), h("td", { "data-label": "p" }, pText(c.score_p))),
+          c.headline.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name, h("span", { class: "soft small block-line" }, one.better > 0 ? "more is better" : "less is better")), h("td", { "data-label": "This run" }, figureText(one.run, { digits: 3 })), h("td", { "data-label": "Baseline" }, figureText(one.base, { digits: 3 })), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true, digits: 3 })), h("td", {}, whisker(one.difference, ...overall)), h("td", { "data-label": "p" }, pText(one.p)))))))),
     section("By criterion", "p-values are adjusted for the number of criteria (Holm)", pages(rows, (part) => sortable({ columns, rows: part, caption: "Runs compared by criterion" }))),
     section("Items that moved most", null, moved.length ? h("ol", { class: "looks" }, moved.map((i) => h("li", {}, h("span", { class: "num move" }, signed(change(i))), h("a", { href: address("item", [i], { s: "change" }) }, h("span", { class: "look-id" }, said(items.id[i])), h("span", { class: "look-why" }, `${num(compare.scores[i])} to ${num(items.score[i])}; ${plural(compare.changed[i], "answer")} changed`))))) : h("p", { class: "soft" }, "No score changed."),
       h("p", { class: "more" }, link(address("items", [], { f: "changed", s: "change" }), "All items with a changed answer"))),

@@ -1,9 +1,10 @@
 const BIASES = [
-  ["leniency", "Leniency", "judge − label, values on 0 to 1"],
-  ["pass_rate_difference", "Pass rate", "judge − label"],
+  ["leniency", "Leniency", "asymmetry of errors: mean error at a label of ½; for MET/UNMET (FPR − FNR) / 2"],
   ["length_lean", "Length", "correlation of error and length"],
   ["position_lean", "Position", "wins of the first shown − ½"],
   ["self_preference", "Own family", "own texts − others"],
+  ["mean_difference", "Mean difference", "judge − label, values on 0 to 1; depends on the base rate"],
+  ["pass_rate_difference", "Pass rate", "judge − label; depends on the base rate"],
 ];
 function judgesView() {
   const { rows, matrix: agreeing, pairs, stat, ceiling, notes } = data.judges;
@@ -58,12 +59,12 @@ function leanings(rows, notes) {
     const why = judges.map((row) => row.biases[key] && row.biases[key].why).find(Boolean);
     return `${words}: ${why || "not known"}`;
   });
-  return section("Where judges lean", `above 0 is in favour of the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; marked where an interval leaves out 0 after adjusting for the number of judges`,
+  return section("Bias", `above 0 is in favour of the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and of kinds of bias (Holm); marked below 0.05`,
     kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Biases of judges"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(([, words, note]) => h("th", { scope: "col" }, words, h("span", { class: "soft small block-line" }, note))))),
       h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(([key, words]) => {
         const figure = row.biases[key];
-        return h("td", { "data-label": words }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), figure.p !== null && figure.p !== undefined && figure.p < 0.05 ? h("span", { class: "badge badge-wrong" }, "leans") : null));
+        return h("td", { "data-label": words }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), figure.p !== null && figure.p !== undefined && !key.endsWith("difference") && figure.p < 0.05 ? h("span", { class: "badge badge-wrong", title: `adjusted p ${pText(figure.p)}` }, "biased") : null));
       })))))) : null,
     undefinedOnes.length ? h("p", { class: "soft" }, `Not known — ${undefinedOnes.join("; ")}.`) : null,
     notes.map((one) => said(one, "p", "soft small")));
@@ -75,7 +76,7 @@ function contests(pairs, stat) {
   return section("Judge against judge", `${what}, on the cells that both answered; intervals are paired by item`,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Judges compared in pairs"),
       h("thead", {}, h("tr", {}, ["First", "Second", "Of the first", "Of the second", "Difference", "", "p (Holm)"].map((one) => h("th", { scope: "col" }, one)))),
-      h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, num(one.p, 3))))))));
+      h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p))))))));
 }
 function people(ceiling) {
   return section("People against people", `${plural(ceiling.humans.length, "person", "people")}: each against the rest of them, on average`,

@@ -1,0 +1,1 @@
+"""Level of the bias report in runs without a bias, by simulation."""
