@@ -94,7 +94,7 @@ def test_criteria_of_few_items_are_warned_of() -> None:
     assert brackets(kappa)
     assert "smoothed bootstrap about the value" in kappa.method
     warned = [one for one in found.warnings if "few items each (median 3)" in one]
-    assert len(warned) == 2 and "read by_scale" in warned[0]
+    assert len(warned) == 1 and "panel, judge (2 raters)" in warned[0] and "read by_scale" in warned[0]
     pooled = found.panel.by_scale["low | some | high"].kappa
     assert brackets(pooled) and "other items" in pooled.method
     text = found.summary()

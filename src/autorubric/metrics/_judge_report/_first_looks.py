@@ -53,20 +53,36 @@ def _headline(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, 
     done, of = panel.macro.defined[name]
     found = [
         f"The panel's mean {name} is {_said(headline)} over criteria: {done} of {of} criteria defined, "
-        f"{n_items} items{_caveat(panel)}."
+        f"{n_items} items{_mixture(panel, name)}{_caveat(panel)}."
     ]
     if ceiling is not None:
-        found += _beside_people(ceiling, name)
+        for each in dict.fromkeys((name, "accuracy")):
+            found += _beside_people(ceiling, each)
     found += _best_alone(raters, name, n_items)
     on_each = {
         criterion: one
         for criterion, agreed in panel.per_criterion.items()
-        if (one := _on(agreed, name)).value is not None
+        if (one := _on(agreed, name)).value is not None and one.low is not None
     }
+    # A criterion without an interval has too few labels to be called the weakest.
     if len(on_each) > 1:
         weakest = min(on_each, key=lambda criterion: float(on_each[criterion]))
         found.append(f"The weakest criterion is {weakest}: {name} {_said(on_each[weakest])}.")
     return found
+
+
+def _mixture(rater: RaterReport, name: str) -> str:
+    """Which levels a mean of kappas mixes, and that ordinal kappas are quadratic; empty for one level."""
+    if name != "kappa":
+        return ""
+    levels = [one.level for one in rater.per_criterion.values() if _on(one, name).value is not None]
+    if "ordinal" not in levels:
+        return ""
+    counts = [
+        f"{levels.count(level)} {level}" for level in ("binary", "nominal", "ordinal") if level in levels
+    ]
+    mixed = f"; the mean mixes {' and '.join(counts)} criteria" if len(counts) > 1 else ""
+    return f"{mixed}; kappa has quadratic weights on ordinal criteria"
 
 
 def _caveat(rater: RaterReport) -> str:
@@ -134,7 +150,7 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
     people, gap = getattr(ceiling.macro, name), getattr(ceiling.gap["panel"], name)
     if people.value is None or gap.value is None:
         return []
-    said = f"People, each against the rest, reach {_said(people)}"
+    said = f"People, each against the rest, have a mean {name} of {_said(people)}"
     if not ceiling.made_the_truth:
         return [f"{said}; the labels are not theirs, so the panel's figure is not to be set beside it."]
     if gap.low is None or gap.high is None:

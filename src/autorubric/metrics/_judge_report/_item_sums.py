@@ -85,12 +85,16 @@ def layout_of(cells: Cells, modes: Modes) -> Layout:
         if one.level in _CATEGORICAL and one.categories:
             values = tuple(answer.value for answer in one.categories)
             found.setdefault((one.level, words_of(one), values), []).append(place)
+        elif one.level == "ranking" and len(cells.outcomes.get(place, ())) > 1:
+            # Outcomes are categories without an order; each comparison has its own.
+            found[one.level, place] = [place]
     groups: list[ScaleGroup] = []
     named: set[tuple[str, ...]] = set()
     start = 0
     for places in found.values():
         first = cells.criteria[places[0]]
-        labels = words_of(first)
+        ranks = first.level == "ranking"
+        labels = outcome_words(cells, places[0]) if ranks else words_of(first)
         while labels in named:
             labels = (*labels, first.level)
         named.add(labels)
@@ -99,7 +103,12 @@ def layout_of(cells: Cells, modes: Modes) -> Layout:
         if first.level == "ordinal":
             weights = None if modes.has_category else weights_on_values(first)
         group = ScaleGroup(
-            level=first.level, labels=labels, places=tuple(places), size=size, weights=weights, start=start
+            level="nominal" if ranks else first.level,
+            labels=labels,
+            places=tuple(places),
+            size=size,
+            weights=weights,
+            start=start,
         )
         groups.append(group)
         start = group.stop
@@ -109,6 +118,11 @@ def layout_of(cells: Cells, modes: Modes) -> Layout:
         if one.level == "interval" or (one.level == "ordinal" and not modes.has_category)
     )
     return Layout(groups=tuple(groups), numeric=numeric, start=start)
+
+
+def outcome_words(cells: Cells, place: int) -> tuple[str, ...]:
+    """Labels of the outcomes of comparisons: the rank of each candidate."""
+    return tuple(", ".join(str(above + 1) for above in one) for one in cells.outcomes[place])
 
 
 def words_of(criterion: MeasuredCriterion) -> tuple[str, ...]:

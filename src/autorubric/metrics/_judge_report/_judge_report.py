@@ -22,7 +22,7 @@ from autorubric.metrics._judge_report._agreement_result import Agreement
 from autorubric.metrics._judge_report._contestants import Contestant, contestants_of, people_of
 from autorubric.metrics._judge_report._item_draws import Field, draw
 from autorubric.metrics._judge_report._item_resampling import Resampled
-from autorubric.metrics._judge_report._item_sums import layout_of, numbers_on, words_of
+from autorubric.metrics._judge_report._item_sums import layout_of, numbers_on, outcome_words, words_of
 from autorubric.metrics._judge_report._rater_report import (
     HumanCeilings,
     RaterFailures,
@@ -119,9 +119,9 @@ def judge_report(
         n_resamples=n_resamples,
         seed=seed,
         warnings=(
-            *_warnings(given, table),
+            *_folded(_warnings(given, table)),
             *table.notes,
-            *_thin_criteria(reports[: len(raters)]),
+            *_folded(_thin_criteria(reports[: len(raters)])),
             *_thin_people(reports[len(raters) :]),
         ),
     )
@@ -202,7 +202,7 @@ def scale_at(cells: Cells, place: int) -> Scale | None:
         case "interval":
             return Interval()
         case "ranking" if place in cells.outcomes:
-            return Nominal(", ".join(str(above + 1) for above in one) for one in cells.outcomes[place])
+            return Nominal(outcome_words(cells, place))
         case _:
             return None
 
@@ -278,14 +278,15 @@ def _ceiling(
 ) -> HumanCeilings:
     resampled, people = given.resampled, reports[n_raters:]
     figured = [place for place, name in enumerate(given.names) if name in people[0].per_criterion]
-    ranked = {place for place in figured if given.cells.criteria[place].level == "ranking"}
+    placed = {place for group in resampled.layout.groups for place in group.places}
+    placed.update(resampled.layout.numeric)
     return HumanCeilings(
         humans=tuple(one.rater for one in people),
         macro=resampled.of_people("ceiling"),
         micro=resampled.of_people("ceiling_micro"),
         pooled=resampled.of_people("ceiling_pooled"),
         per_criterion={
-            given.names[place]: resampled.of_people_on(place) for place in figured if place not in ranked
+            given.names[place]: resampled.of_people_on(place) for place in figured if place in placed
         },
         per_human={one.rater: one for one in people},
         gap={who: resampled.of_people("gap", (at,)) for at, who in enumerate(names_of(reports[:n_raters]))},
@@ -335,6 +336,23 @@ def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
         who = "panel" if rater[0] == "panel" else f"judge {rater[1]}"
         found += rater_warnings(who, metrics, reasons)
     return tuple(found)
+
+
+def _folded(warnings: Sequence[str]) -> list[str]:
+    """The warnings, with one line for all raters of which the same is said."""
+    raters: dict[str, list[str]] = {}
+    for one in warnings:
+        who, _, text = one.partition(": ")
+        known = text and (who == "panel" or who.startswith("judge ") or " " not in who)
+        raters.setdefault(text if known else one, []).extend([who] if known else [])
+    return [
+        text
+        if not who
+        else f"{who[0]}: {text}"
+        if len(who) == 1
+        else f"{', '.join(who)} ({len(who)} raters): {text}"
+        for text, who in raters.items()
+    ]
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
