@@ -22,7 +22,7 @@ VIEWS = {
     "item": ("#/item/1", "All items"),
     "criteria": ("#/criteria", "Discrimination"),
     "criterion": ("#/criteria/0", "Most confusing items"),
-    "judges": ("#/judges", "Where judges lean"),
+    "judges": ("#/judges", "Bias"),
 }
 PHONE = ("overview", "item")
 OF_THE_SET = {

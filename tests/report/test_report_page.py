@@ -22,7 +22,7 @@ VIEWS = {
     "criteria": ("#/criteria", "Discrimination"),
     "criterion": ("#/criteria/0", "Most confusing items"),
     "criterion-number": ("#/criteria/4", "Lin's concordance"),
-    "judges": ("#/judges", "Where judges lean"),
+    "judges": ("#/judges", "Bias"),
     "comparison": ("#/compare", "Items that moved most"),
 }
 SIZES = {
