@@ -9,6 +9,7 @@ import pytest
 
 from autorubric.cli._runs import made_name
 from tests.cli.conftest import LABELS, RUBRIC, TEXTS, Cli, write_votes
+from tests.eval.runs import as_if_killed
 from tests.servers.fixtures import OpenAIServer
 
 RUN_KEYS = {
@@ -189,8 +190,11 @@ def test_metrics_of_what_is_no_run(cli: Cli, tmp_path: Path) -> None:
 def test_metrics_of_an_unfinished_run_say_so(cli: Cli, dataset: str, unreadable: str) -> None:
     """Figures of a run that was not finished come with a notice."""
     cli("eval", dataset, "--judge", unreadable, "--name", "cut", "--fail-fast")
-    items = Path("experiments/cut/items.jsonl")
-    items.write_text(items.read_text(encoding="utf-8").splitlines(keepends=True)[0], encoding="utf-8")
+    folder = Path("experiments/cut")
+    as_if_killed(folder)
+    for name in ("items.jsonl", "votes.jsonl"):
+        first = (folder / name).read_bytes().splitlines(keepends=True)[0]
+        (folder / name).write_bytes(first)
     done = cli("metrics", "experiments/cut")
     assert "not finished" in done.err
 

@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_asked_for_again(
     assert again[: len(asked)] == asked
     assert [message["role"] for message in again[len(asked) :]] == ["assistant", "user"]
     assert "could not be used" in again[-1]["content"]
-    assert ("cut off at the most tokens" in again[-1]["content"]) == ("finish_reason" in content)
+    assert ("too long and was cut off" in again[-1]["content"]) == ("finish_reason" in content)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -80,7 +80,8 @@ def test_the_votes_are_those_of_a_local_run(tmp_path: Path) -> None:
     local = run(tmp_path, None, items(), grader=grader, experiment_name="local")
     there = run(tmp_path, None, items(), grader=grader, experiment_name="ray", executor="ray")
     assert told(there) == told(local) == told(EvalResult.from_experiment(tmp_path / "ray"))
-    assert there.notices == ()
+    assert there.notices == local.notices
+    assert there.verdicts == local.verdicts
     assert len({pid for pid, _, _ in watched.asked()}) >= 2
     manifests = [
         json.loads((tmp_path / name / "manifest.json").read_text(encoding="utf-8"))

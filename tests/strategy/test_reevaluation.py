@@ -192,7 +192,7 @@ async def test_a_result_is_json_data() -> None:
     assert second["verification"][0]["votes"][0]["value"] == 1.0
     assert second["costing"][0]["reports"][0]["score"] == 1.0
     assert (data["reevaluation"]["verified"], data["reevaluation"]["candidate"]) == (True, 1)
-    assert data["spending"] == {"calls": 0, "cost": 0.0, "reached": None} and data["stopped"] is None
+    assert data["spending"] == {"calls": 5, "cost": 0.0, "reached": None} and data["stopped"] is None
     assert set(data) == {
         *("winner", "winner_number", "cost", "iterations", "fallback_used", "candidates"),
         *("reevaluation", "stopped", "spending", "usage", "spent"),

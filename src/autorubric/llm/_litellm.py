@@ -146,7 +146,7 @@ class LiteLLMTransport:
         config = self._config
         name, provider = self._name_and_provider(litellm)
         self._supported = _supported_params(litellm, name)
-        self._reasons = bool(litellm.supports_reasoning(model=name))
+        self._reasons = _reasons(litellm, name)
         key = config.api_key.get_secret_value() if config.api_key else None
         is_foreign = config.api_base is not None and not is_openai_itself(config.api_base)
         self._provider = provider
@@ -322,6 +322,12 @@ def _supported_params(litellm: Any, name: str) -> frozenset[str] | None:
     """The OpenAI parameters that the model takes; None where litellm does not know."""
     supported = litellm.get_supported_openai_params(model=name)
     return frozenset(supported) if supported else None
+
+
+def _reasons(litellm: Any, name: str) -> bool:
+    """Whether litellm's table says that the model reasons; its own function asks a hub about some models."""
+    known = litellm.model_cost.get(name) or litellm.model_cost.get(name.partition("/")[2]) or {}
+    return bool(known.get("supports_reasoning"))
 
 
 def _wants_marks(model: str) -> bool:

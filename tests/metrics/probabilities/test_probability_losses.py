@@ -124,7 +124,7 @@ def test_truth_by_labels():
     assert brier(pd.Series(TRUTH), pd.DataFrame({"no": 1 - PROB, "yes": PROB})) == pytest.approx(
         float(brier(TRUTH, PROB))
     )
-    for wrong in (Nominal("abc"), Interval(0, 1)):
+    for wrong in (Nominal(["a", "b", "c"]), Interval(0, 1)):
         with pytest.raises(ArgumentError):
             brier(words, PROB, scale=wrong)
     with pytest.raises(ArgumentError, match="3 columns"):
