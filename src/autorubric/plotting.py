@@ -137,7 +137,9 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
     if len(judges) < 2:
         raise ArgumentError(f"a matrix of agreement takes two judges; the run has {len(judges)}")
     criterion = np.repeat(np.arange(len(cells.criteria)), [one.stop - one.start for one in cells.spans])
-    has_kappa = np.array([one.level in ("binary", "nominal", "ordinal") for one in cells.criteria])[criterion]
+    has_kappa = np.array(
+        [one.level in ("binary", "nominal", "ordinal", "ranking") for one in cells.criteria]
+    )[criterion]
     values = [tuple(category_values(one)) if one.level == "ordinal" else None for one in cells.criteria]
     ax = _axes(ax)
     shares = [[float("nan")] * len(judges) for _ in judges]

@@ -17,7 +17,7 @@ from autorubric import (
     RubricDataset,
     evaluate_sync,
 )
-from autorubric.metrics import accuracy, cohen_kappa, position_consistency
+from autorubric.metrics import accuracy, cohen_kappa, judge_report, position_consistency
 from autorubric.types import JudgeVote
 from tests.proof.real_data import pairs, read_csv, reference
 
@@ -148,3 +148,26 @@ def test_a_run_reports_what_the_two_orders_come_to(
     )
     assert found.accuracy == pytest.approx(right / 419)
     assert found.n_samples == 419
+
+
+def test_the_judge_report_holds_the_published_position_consistency(
+    llmbar: RubricDataset, by_rater: Path, shared_data: Path, tmp_path: Path
+) -> None:
+    """Summed over the subsets, GPT-4's published pairs with equal verdicts are the report's share of 419."""
+    judge = in_both_orders(by_rater, "GPT-4/Vanilla")
+    result = evaluate_sync(
+        llmbar, CriterionGrader(judges=[judge]), experiments_dir=tmp_path, show_progress=False
+    )
+    report = judge_report(result, n_resamples=50)
+    rows = [
+        row
+        for row in read_csv(shared_data / "llmbar" / "published_statistics.csv")
+        if row["evaluator"] == "GPT-4/Vanilla"
+    ]
+    found = report.panel.comparisons["preference"].position_consistency
+    assert found.n == sum(int(row["n"]) for row in rows) == 419
+    assert float(found) == pytest.approx(sum(float(row["equal"]) for row in rows) / 419)
+    assert float(report.macro.accuracy) == pytest.approx(
+        sum(float(row["correct_both"]) for row in rows) / 419
+    )
+    assert report.macro.macro_f1.low is not None

@@ -248,6 +248,7 @@ def judges_judged(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
     assert_type(report.micro, ar.HeadlineFigures)
     assert_type(report.panel, ar.RaterReport)
     assert_type(report.panel.failures, ar.RaterFailures)
+    assert_type(report.panel.comparisons["better"], ar.ComparisonFigures)
     assert_type(report.human_ceiling, ar.HumanCeilings | None)
     assert_type(report.reliability, Mapping[str, ar.Reliability])
     assert_type(report.per_criterion["apology"], ar.Agreement)

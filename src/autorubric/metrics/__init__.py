@@ -58,6 +58,7 @@ from autorubric.metrics._judge_comparison import JudgeComparison, adjust_pvalues
 from autorubric.metrics._judge_report import (
     Abstentions,
     Agreement,
+    ComparisonFigures,
     HeadlineFigures,
     HumanAgreement,
     HumanCeilings,
@@ -145,6 +146,7 @@ __all__ = [
     "BootstrapResults",
     "BradleyTerryResult",
     "BrierParts",
+    "ComparisonFigures",
     "ConfidenceInterval",
     "ConfusionMatrix",
     "CorrectedCriterion",

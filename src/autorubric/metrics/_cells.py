@@ -71,8 +71,8 @@ class Cells:
         raters: Decisions of the panel and of each judge, by rater.
         scores: Item scores by rater; see `VotesTable`.
         outcomes: What comparisons came to, by position of the criterion; see `VotesTable`.
-        positions: By rater, of each criterion's samples in which a judge answered in two orders, how many
-            answers were alike in both, and how many samples there are; shape `(n_criteria, 2)`.
+        positions: By rater, the samples in which a judge answered in two orders of the candidates: position
+            of the criterion, that of the item, and 1 where both answers are alike; shape `(n_samples, 3)`.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -122,8 +122,8 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
 
 
 def _positions(table: VotesTable) -> dict[Rater, Codes]:
-    """For each judge, and for all as the panel, answers alike in both orders, and how many there are."""
-    found = {rater: np.zeros((len(table.criteria), 2), dtype=np.int64) for rater in (PANEL, *table.raters)}
+    """For each judge, and for all as the panel, the samples answered in both orders; see `Cells`."""
+    found: dict[Rater, list[tuple[int, int, int]]] = {rater: [] for rater in (PANEL, *table.raters)}
     first: dict[tuple[int, int, int, int], tuple[str, int]] = {}
     ranked = [place for place, criterion in enumerate(table.criteria) if criterion.level == "ranking"]
     answered = np.isin(table.criterion, ranked) & (table.status == ANSWERED)
@@ -134,10 +134,10 @@ def _positions(table: VotesTable) -> dict[Rater, Codes]:
         key = (int(table.item[row]), place, who, int(table.sample[row]))
         order, code = first.setdefault(key, (table.order[row], int(table.code[row])))
         if order != table.order[row]:
-            alike = (int(code == table.code[row]), 1)
-            found[table.raters[who]][place] += alike
-            found[PANEL][place] += alike
-    return found
+            sample = (place, int(table.item[row]), int(code == table.code[row]))
+            found[table.raters[who]].append(sample)
+            found[PANEL].append(sample)
+    return {rater: np.array(mine, dtype=np.int64).reshape(-1, 3) for rater, mine in found.items()}
 
 
 _MARKED_UP_TO = 50_000_000

@@ -100,6 +100,16 @@ def macro_f1_figure(size: int) -> Figure:
     return smooth_figure("macro F1", size, shares.macro_f1_of, "no_pairs")
 
 
+def macro_precision_figure(size: int) -> Figure:
+    """Mean precision over the classes of a K × K table that were judged."""
+    return smooth_figure("macro precision", size, shares.macro_precision_of, "no_pairs")
+
+
+def macro_recall_figure(size: int) -> Figure:
+    """Mean recall over the classes of a K × K table that occur in truth."""
+    return smooth_figure("macro recall", size, shares.macro_recall_of, "no_pairs")
+
+
 def classes_note(table: Array) -> str:
     """How many classes of a table occur on either side."""
     return f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur"

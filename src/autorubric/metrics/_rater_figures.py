@@ -139,8 +139,9 @@ def _per_criterion(
 
 
 def _positions(cells: Cells, rater: Rater, index: int) -> tuple[int, int]:
-    alike, pairs = cells.positions[rater][index]
-    return int(alike), int(pairs)
+    samples = cells.positions[rater]
+    alike = samples[samples[:, 0] == index, 2]
+    return int(alike.sum()), len(alike)
 
 
 def _accuracy(one: AnyCriterionMetrics) -> float | None:

@@ -92,6 +92,22 @@ def macro_f1_of(table: Array) -> Array:
     return divide(scores.sum(-1), there.sum(-1))
 
 
+def macro_precision_of(table: Array) -> Array:
+    """Mean one-against-rest precision over the classes that were judged."""
+    return _mean_share(table, table.sum(-2))
+
+
+def macro_recall_of(table: Array) -> Array:
+    """Mean one-against-rest recall over the classes that occur in truth; one of them suffices."""
+    return _mean_share(table, table.sum(-1))
+
+
+def _mean_share(table: Array, of: Array) -> Array:
+    there = of != 0
+    shares = np.where(there, divide(np.diagonal(table, axis1=-2, axis2=-1), of), 0)
+    return divide(shares.sum(-1), there.sum(-1))
+
+
 def mcc_of(table: Array) -> Array:
     """Gorodkin's R_K; NaN where a side is constant."""
     rows, columns = table.sum(-1), table.sum(-2)

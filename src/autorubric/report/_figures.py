@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
@@ -24,16 +24,16 @@ from autorubric.metrics import (
 )
 from autorubric.metrics._audit._bias_results import BIASES, SHIFTS
 from autorubric.metrics._judge_report._pair_kappa import mean_kappa, ordered_values
-from autorubric.metrics._votes_table import ANSWERED, MeasuredCriterion, Outcome, VotesTable
+from autorubric.metrics._votes_table import ANSWERED, Outcome
 from autorubric.report._encode import figure, number
 from autorubric.report._items import Cells
 from autorubric.report._view import PANEL, TRUTH, ReadRun
 from autorubric.types import RubricGroup
-from autorubric.values import Answer, TokenUsage
+from autorubric.values import TokenUsage
 
 BINS: Final = 20
 
-CATEGORICAL: Final = ("binary", "nominal", "ordinal")
+CATEGORICAL: Final = ("binary", "nominal", "ordinal", "ranking")
 """Levels that the headline figures are means over."""
 
 MOST_IN_PAIRS: Final = 12
@@ -66,33 +66,13 @@ class Findings:
     def of(cls, run: ReadRun) -> Findings:
         """The findings on a run."""
         return cls(
-            judges=judge_report(_with_categories(run.table)),
+            judges=judge_report(run.table),
             biases=bias_report(run.table, run.dataset),
             items=item_analysis(run.table, run.dataset),
             pairs=compare_run(run.table)
             if run.has_truth and len(run.table.judges) <= MOST_IN_PAIRS
             else None,
         )
-
-
-def _with_categories(table: VotesTable) -> VotesTable:
-    """The table; where there are comparisons alone, their outcomes are options of nominal criteria.
-
-    Means over criteria are of options that are the same for every item, which those of comparisons are not:
-    without this a run of comparisons alone would have no headline.
-    """
-    if not table.outcomes or any(one.level in CATEGORICAL for one in table.criteria):
-        return table
-    told = [
-        MeasuredCriterion(one.name, "nominal", _options(table.outcomes[at])) if at in table.outcomes else one
-        for at, one in enumerate(table.criteria)
-    ]
-    return replace(table, criteria=tuple(told))
-
-
-def _options(outcomes: Sequence[Outcome]) -> tuple[Answer, ...]:
-    words = [outcome_words(one) for one in outcomes]
-    return tuple(Answer(code=word, label=word, index=at) for at, word in enumerate(words))
 
 
 def outcome_words(outcome: Outcome) -> str:
@@ -211,8 +191,23 @@ def _criterion(
     reliable = found.judges.reliability.get(name)
     if reliable is not None:
         told["reliability"] = {key: figure(one) for key, one in reliable.figures().items()}
+    told |= _comparisons(found, name)
     told["confusing"] = _confusing(cells, mine, places)
     return told
+
+
+def _comparisons(found: Findings, name: str) -> dict[str, Any]:
+    """Ties and position consistency of each rater on a comparison."""
+    rows = [
+        {
+            "name": who,
+            "ties": figure(one.comparisons[name].tie_rate),
+            "consistency": figure(one.comparisons[name].position_consistency),
+        }
+        for who, one in found.judges.raters().items()
+        if name in one.comparisons
+    ]
+    return {"comparisons": rows} if rows else {}
 
 
 def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
@@ -368,9 +363,8 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
         column[np.searchsorted(keys, run.keys(rows))] = table.code[rows]
         codes[one] = column
     item, criterion = np.divmod(keys, max(len(table.criteria), 1))
-    measured = _with_categories(table).criteria
-    values = [ordered_values(one) for one in measured]
-    counted = np.array([one.level in CATEGORICAL for one in measured] or [False])[criterion]
+    values = [ordered_values(one) for one in table.criteria]
+    counted = np.array([one.level in CATEGORICAL for one in table.criteria] or [False])[criterion]
     size = int(table.code.max()) + 1 if len(table) else 0
     cells: list[list[Any]] = []
     for a, b in combinations(range(len(raters)), 2) if size > 1 else ():

@@ -7,6 +7,7 @@ from autorubric.metrics._judge_report._agreement_result import Abstentions, Agre
 from autorubric.metrics._judge_report._human_agreement import HumanAgreement, human_agreement
 from autorubric.metrics._judge_report._judge_report import judge_report
 from autorubric.metrics._judge_report._rater_report import (
+    ComparisonFigures,
     HeadlineFigures,
     HumanCeilings,
     MacroFigures,
@@ -21,6 +22,7 @@ from autorubric.metrics._judge_report._run_difference import PairedDifference, R
 __all__ = [
     "Abstentions",
     "Agreement",
+    "ComparisonFigures",
     "HeadlineFigures",
     "HumanAgreement",
     "HumanCeilings",

@@ -71,8 +71,9 @@ def agreement(
     """All figures of two raters that their scale has, with the table, the coverage and the abstentions.
 
     Each figure is that of the function of its name (`accuracy`, `cohen_kappa` for `kappa`, `gwet_ac` for
-    `ac1`, `mcc` for `phi`, …) with the same arguments, its interval included; those of the table are drawn
-    from the same resampled tables. On an ordinal scale figures of numbers take its values.
+    `ac1`, `mcc` for `phi`, …) with the same arguments, its interval included; `macro_precision` and
+    `macro_recall` have no function. Figures of the table are drawn from the same resampled tables. On an
+    ordinal scale figures of numbers take its values.
 
     Args:
         truth: True labels, or those of one rater; None and NaN are missing. NA and CANNOT_ASSESS that are not
@@ -198,6 +199,17 @@ def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, _Named]:
         named["kappa"] = _Named(kappa_figure(matrix), describe(weights))
         if size > 1:
             named["ac1"] = _Named(gwet_figure(matrix, weighted=weights is not None), describe(weights))
+    if isinstance(scale, Nominal):
+        named |= {
+            "macro_precision": _Named(
+                classification.macro_precision_figure(size),
+                f"{np.count_nonzero(table.sum(0))} of {size} classes were judged",
+            ),
+            "macro_recall": _Named(
+                classification.macro_recall_figure(size),
+                f"{np.count_nonzero(table.sum(1))} of {size} classes are true",
+            ),
+        }
     if isinstance(scale, Binary):
         named |= {
             "precision": _Named(one_class.precision_figure(size, _MET)),

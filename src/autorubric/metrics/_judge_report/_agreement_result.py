@@ -76,6 +76,10 @@ class Agreement(Findings):
         accuracy: Share of pairs that are equal.
         balanced_accuracy: Mean recall over the true categories.
         macro_f1: Mean F1 over the categories that occur.
+        macro_precision: Nominal: mean precision over the categories that were judged; the method counts them.
+            A category that is true and was never judged has no precision and is left out.
+        macro_recall: Nominal: mean recall over the true categories: the balanced accuracy, also defined where
+            one category alone is true.
         kappa: Cohen's kappa, with `weights` where given.
         ac1: Gwet's AC1; with `weights` AC2.
         phi: Matthews' correlation, on two categories phi; on more R_K.
@@ -111,6 +115,8 @@ class Agreement(Findings):
     accuracy: Estimate
     balanced_accuracy: Estimate
     macro_f1: Estimate
+    macro_precision: Estimate
+    macro_recall: Estimate
     kappa: Estimate
     ac1: Estimate
     phi: Estimate
@@ -163,8 +169,8 @@ class Agreement(Findings):
 
 
 FIGURES: tuple[str, ...] = (
-    "accuracy", "balanced_accuracy", "kappa", "weighted_kappa", "ac1", "phi", "macro_f1", "precision",
-    "recall", "specificity", "f1", "positive_agreement", "negative_agreement", "adjacent_accuracy",
-    "adjacent_by_chance", "spearman", "kendall", "pearson", "ccc", "rmse", "mae",
+    "accuracy", "balanced_accuracy", "kappa", "weighted_kappa", "ac1", "phi", "macro_f1", "macro_precision",
+    "macro_recall", "precision", "recall", "specificity", "f1", "positive_agreement", "negative_agreement",
+    "adjacent_accuracy", "adjacent_by_chance", "spearman", "kendall", "pearson", "ccc", "rmse", "mae",
 )  # fmt: skip
 """The figures of an `Agreement` that are single numbers."""

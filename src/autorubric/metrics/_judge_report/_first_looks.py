@@ -32,6 +32,7 @@ def first_looks(
             f"No figure is defined on any criterion ({n_items} items, {n_cells} labelled cells)."
         ]
         found += _without_answer(raters)
+    found += _in_both_orders(raters["panel"])
     if abstain != "exclude":
         found.insert(1, f"Abstentions count {_COUNTED[abstain]} (abstain={abstain!r}).")
     return [f"- {one}" for one in found]
@@ -162,6 +163,16 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
     else:
         verdict = f"these items cannot tell the panel from a person: {_said(gap)}"
     return [f"{said}; against the same rest {verdict}."]
+
+
+def _in_both_orders(panel: RaterReport) -> list[str]:
+    """How often the order of the candidates left the outcome of a comparison as it was."""
+    return [
+        f"Judges asked in both orders of the candidates give the same outcome in {_said(consistent)} of "
+        f"{consistent.n} samples on {name}."
+        for name, one in panel.comparisons.items()
+        if (consistent := one.position_consistency).value is not None
+    ]
 
 
 def _without_answer(raters: Mapping[str, RaterReport]) -> list[str]:

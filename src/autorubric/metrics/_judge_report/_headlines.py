@@ -23,13 +23,25 @@ OF_ONE_CLASS: dict[str, Callable[[Array, int], Array]] = {
 }
 """Figures of MET on binary criteria."""
 
+OF_ALL_CLASSES: dict[str, Callable[[Array], Array]] = {
+    "macro_precision": shares.macro_precision_of,
+    "macro_recall": shares.macro_recall_of,
+    "macro_f1": shares.macro_f1_of,
+}
+"""Figures of every option of nominal criteria, or every outcome of comparisons."""
+
+
+def groups_with(groups: Sequence[ScaleGroup], figure: str) -> list[ScaleGroup]:
+    """The scales that could have a figure of categories."""
+    level = "binary" if figure in OF_ONE_CLASS else "nominal" if figure in OF_ALL_CLASSES else None
+    return [one for one in groups if level in (None, one.level)]
+
 
 def places_with(layout: Layout, figure: str) -> list[int]:
     """Positions of the criteria that could have a figure, as `by_criterion` orders them."""
     if figure == "pearson":
         return list(layout.numeric)
-    groups = [one for one in layout.groups if figure not in OF_ONE_CLASS or one.level == "binary"]
-    return [place for group in groups for place in group.places]
+    return [place for group in groups_with(layout.groups, figure) for place in group.places]
 
 
 def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
@@ -44,12 +56,20 @@ def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
             if group.weights is None
             else kappa_of(tables, group.weights if group.level == "ordinal" else None)
         )
-        if group.level == "binary":
-            for name, of in OF_ONE_CLASS.items():
-                found[name].append(of(tables, _MET))
+        for name, values in _of_level(group, tables).items():
+            found[name].append(values)
     if layout.numeric:
         found["pearson"].append(pearson_of(layout.moments(sums)))
     return {name: np.concatenate(parts, axis=-1) for name, parts in found.items()}
+
+
+def _of_level(group: ScaleGroup, tables: Array) -> dict[str, Array]:
+    """The figures of tables `(…, K, K)` that only the scale's level has."""
+    if group.level == "binary":
+        return {name: of(tables, _MET) for name, of in OF_ONE_CLASS.items()}
+    if group.level == "nominal":
+        return {name: of(tables) for name, of in OF_ALL_CLASSES.items()}
+    return {}
 
 
 def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
@@ -102,8 +122,7 @@ def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
     if groups:
         table = np.sum([layout.tables(sums, group).sum(-3) for group in groups], axis=0)
         found["balanced_accuracy"] = shares.balanced_accuracy_of(table)
-        if groups[0].level == "binary":
-            found |= {name: of(table, _MET) for name, of in OF_ONE_CLASS.items()}
+        found |= _of_level(groups[0], table)
     return np.stack([found[name] for name in HEADLINES], axis=-1)
 
 
@@ -139,8 +158,7 @@ def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> A
         others = _stratified(tables, group.weights, without_itself=True)
         within = _stratified(tables, group.weights, without_itself=False)
         found["kappa"] = np.choose(chance, [mixed, others, within])
-    if group.level == "binary":
-        found |= {name: of(table, _MET) for name, of in OF_ONE_CLASS.items()}
+    found |= _of_level(group, table)
     return np.stack([found[name] for name in HEADLINES], axis=-1)
 
 
@@ -170,11 +188,7 @@ def item_parts(
     `pooled` are the scales whose cells make one table, which then stands for all criteria.
     """
     groups = layout.groups if pooled is None else pooled
-    found = [
-        _denominators(layout.tables(sums, group), figure)
-        for group in groups
-        if figure not in OF_ONE_CLASS or group.level == "binary"
-    ]
+    found = [_denominators(layout.tables(sums, group), figure) for group in groups_with(groups, figure)]
     if pooled is not None and found:
         found = [np.sum([one.sum(1, keepdims=True) for one in found], axis=0)]
     return np.concatenate([np.zeros((len(sums), 0)), *map(_parts_in, found)], axis=1)
@@ -188,8 +202,12 @@ def weights_of(parts: Array) -> Array:
 def _denominators(tables: Array, figure: str) -> Array:
     """What each item adds to the denominators of the shares of each criterion, `(n_items, n_criteria, m)`."""
     match figure:
-        case "balanced_accuracy":
+        case "balanced_accuracy" | "macro_recall":
             return np.asarray(tables.sum(-1))
+        case "macro_precision":
+            return np.asarray(tables.sum(-2))
+        case "macro_f1":
+            return np.asarray(tables.sum(-1) + tables.sum(-2))
         case "precision":
             return np.asarray(tables[..., :, _MET].sum(-1)[..., None])
         case "recall":
@@ -204,14 +222,10 @@ def _denominators(tables: Array, figure: str) -> Array:
 
 def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
     """Numerator and denominator of a share in each table, shape `(…)`."""
+    if figure not in OF_ONE_CLASS:
+        return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
     cells = shares.one_against_rest(tables, _MET)
-    match figure:
-        case "recall":
-            return cells.tp, cells.tp + cells.fn
-        case "specificity":
-            return cells.tn, cells.tn + cells.fp
-        case _:
-            return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
+    return (cells.tp, cells.tp + cells.fn) if figure == "recall" else (cells.tn, cells.tn + cells.fp)
 
 
 def _parts_in(held: Array) -> Array:

@@ -28,6 +28,9 @@ _REASONS: dict[str, Reason] = {
     "recall": "no_positive_in_truth",
     "specificity": "no_negative_in_truth",
     "f1": "no_positive",
+    "macro_precision": "no_pairs",
+    "macro_recall": "no_pairs",
+    "macro_f1": "no_pairs",
     "pearson": "not_comparable",
 }
 
@@ -170,11 +173,9 @@ class Resampled:
     def _pairs(self, total: Array, name: str, *, pooled: bool = False) -> int:
         if name == "pearson":
             return int(self.layout.moments(total)[..., 0].sum()) if not pooled else 0
-        groups = self.layout.groups
-        if name in headlines.OF_ONE_CLASS:
-            groups = tuple(group for group in groups if group.level == "binary")
-        elif pooled and name == "balanced_accuracy":
-            groups = tuple(headlines.one_table(self.layout))
+        of_one_table = name == "balanced_accuracy" or name in headlines.OF_ALL_CLASSES
+        groups = headlines.one_table(self.layout) if pooled and of_one_table else self.layout.groups
+        groups = headlines.groups_with(groups, name)
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
     def _share(self, mine: Array, what: _What, groups: Sequence[ScaleGroup]) -> Estimate:
@@ -260,6 +261,6 @@ def _why_not_macro(of: int, n: int) -> Reason:
 
 
 def _why_not_on_scale(name: str, group: ScaleGroup) -> Reason | None:
-    if name == "pearson" or (name in headlines.OF_ONE_CLASS and group.level != "binary"):
+    if name == "pearson" or not headlines.groups_with([group], name):
         return "not_on_scale"
     return "na_as_category" if name == "kappa" and group.weights is None else None

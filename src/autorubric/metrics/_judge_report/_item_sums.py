@@ -85,7 +85,7 @@ def layout_of(cells: Cells, modes: Modes) -> Layout:
         if one.level in _CATEGORICAL and one.categories:
             values = tuple(answer.value for answer in one.categories)
             found.setdefault((one.level, words_of(one), values), []).append(place)
-        elif one.level == "ranking" and len(cells.outcomes.get(place, ())) > 1:
+        elif one.level == "ranking" and cells.outcomes.get(place):
             # Outcomes are categories without an order; each comparison has its own.
             found[one.level, place] = [place]
     groups: list[ScaleGroup] = []

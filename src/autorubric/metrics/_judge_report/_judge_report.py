@@ -11,6 +11,7 @@ import numpy as np
 from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._criterion_figures import category_values
+from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._item_scores import TRUTH
 from autorubric.metrics._judge_report._agreement import (
     abstention_kappa,
@@ -24,6 +25,7 @@ from autorubric.metrics._judge_report._item_draws import Field, draw
 from autorubric.metrics._judge_report._item_resampling import Resampled
 from autorubric.metrics._judge_report._item_sums import layout_of, numbers_on, outcome_words, words_of
 from autorubric.metrics._judge_report._rater_report import (
+    ComparisonFigures,
     HumanCeilings,
     RaterFailures,
     RaterReport,
@@ -70,7 +72,8 @@ def judge_report(
     Means over criteria are the headline. Their intervals, those of pooled cells and of the human ceiling come
     from one set of resampled items, the same for every rater, so that differences are paired; those of single
     criteria are those of `agreement`, an item being a unit. Values that `compute_metrics` gives too are the
-    same here. Criteria are matched by name and scale, never by position, and pooled by scale.
+    same here, but for means over criteria, which count comparisons here and not there. Criteria are matched
+    by name and scale, never by position, and pooled by scale.
 
     Where two people or more labelled an item, each is set against the rest of them: the human ceiling.
 
@@ -155,6 +158,7 @@ def _rater_report(given: _Given, one: Contestant, at: int) -> RaterReport:
             for place, group in enumerate(resampled.layout.groups)
         },
         per_criterion=per_criterion,
+        comparisons=_comparisons(given, one),
         scores=_scores(given, one),
         failures=_failures(given, one),
         coverage=used / labelled if labelled else None,
@@ -177,6 +181,25 @@ def _per_criterion(given: _Given, one: Contestant) -> dict[str, Agreement]:
             if key is not None:
                 given.known[key] = agreed
         found[name] = agreed
+    return found
+
+
+def _comparisons(given: _Given, one: Contestant) -> dict[str, ComparisonFigures]:
+    cells, options = one.cells, given.options
+    asked_twice = cells.positions.get(one.rater, np.zeros((0, 3), dtype=np.int64))
+    found = {}
+    for place, outcomes in sorted(cells.outcomes.items()):
+        span = cells.spans[place]
+        _, item, alike = asked_twice[asked_twice[:, 0] == place].T
+        consistent = share_estimate("position consistency", alike, np.ones(len(alike), bool), item, options)
+        decided = one.column.code[span]
+        tied = np.array([outcome.count(0) > 1 for outcome in outcomes])[decided]
+        found[given.names[place]] = ComparisonFigures(
+            position_consistency=consistent
+            if len(alike)
+            else Estimate.undefined("no_pairs", method="position consistency"),
+            tie_rate=share_estimate("tie rate", tied, decided >= 0, None, options),
+        )
     return found
 
 

@@ -20,6 +20,9 @@ HEADLINES: tuple[str, ...] = (
     "recall",
     "specificity",
     "f1",
+    "macro_precision",
+    "macro_recall",
+    "macro_f1",
     "pearson",
 )
 """The figures that are said of all criteria together."""
@@ -32,11 +35,16 @@ class HeadlineFigures:
     Attributes:
         accuracy: Exact agreement, of every categorical criterion.
         balanced_accuracy: Mean recall over the true categories, of every categorical criterion.
-        kappa: Cohen's kappa of binary and nominal criteria, with quadratic weights of ordinal ones.
+        kappa: Cohen's kappa of binary and nominal criteria and of comparisons, with quadratic weights of
+            ordinal criteria.
         precision: Of MET, of binary criteria.
         recall: Sensitivity (TPR): of what is MET, the share judged so; of binary criteria.
         specificity: TNR: of what is UNMET, the share judged so; of binary criteria.
         f1: Of MET, of binary criteria.
+        macro_precision: Mean over the categories that were judged of their precision, of nominal criteria and
+            comparisons.
+        macro_recall: Mean over the true categories of their recall, of nominal criteria and comparisons.
+        macro_f1: Mean over the categories on either side of their F1, of nominal criteria and comparisons.
         pearson: Pearson's r of the values of ordinal criteria and of numbers.
     """
 
@@ -47,6 +55,9 @@ class HeadlineFigures:
     recall: Estimate
     specificity: Estimate
     f1: Estimate
+    macro_precision: Estimate
+    macro_recall: Estimate
+    macro_f1: Estimate
     pearson: Estimate
 
     @property
@@ -68,6 +79,21 @@ class MacroFigures(HeadlineFigures):
     """
 
     defined: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonFigures:
+    """What is known of a rater's decisions on a comparison, with or without labels; an item is the unit.
+
+    Attributes:
+        position_consistency: Share of the samples asked in both orders of the candidates that have the same
+            outcome in both, `n` being these samples; those of the panel are the samples of all judges.
+            Undefined (`no_pairs`) where nothing was asked in both orders, and of people.
+        tie_rate: Share of the decisions in which candidates share the first place.
+    """
+
+    position_consistency: Estimate
+    tie_rate: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +140,7 @@ class RaterReport:
             10), of each pair that of the criterion's others; with one pair each, that of all these cells, as
             in `compute_metrics`, which mixes base rates. The method says which.
         per_criterion: Each criterion by name; those of one name and other scales are numbered.
+        comparisons: Position consistency and ties on each comparison (`ComparativeCriterion`), by name.
         scores: Item scores without length penalty; None where there are none.
         failures: Cells without an answer.
         coverage: Pairs used over labelled cells; None without labels.
@@ -125,6 +152,7 @@ class RaterReport:
     micro: HeadlineFigures
     by_scale: Mapping[str, HeadlineFigures]
     per_criterion: Mapping[str, Agreement]
+    comparisons: Mapping[str, ComparisonFigures]
     scores: Agreement | None
     failures: RaterFailures
     coverage: float | None

@@ -19,7 +19,12 @@ from autorubric.metrics._judge_report._sides import AbstainMode
 from autorubric.metrics._pooled import MET
 from autorubric.metrics._rendering import TRUE_RATES_COLUMNS, TRUE_RATES_TITLE
 
-_WORDS = {"f1": "F1", "recall": "sensitivity (recall, TPR)", "specificity": "specificity (TNR)"}
+_WORDS = {
+    "f1": "F1",
+    "macro_f1": "macro F1",
+    "recall": "sensitivity (recall, TPR)",
+    "specificity": "specificity (TNR)",
+}
 _SCORES = ("rmse", "mae", "pearson", "spearman", "kendall", "ccc")
 
 
@@ -63,6 +68,7 @@ def headline_blocks(
             blocks.append(_macro_table(raters["panel"], ceiling))
         blocks += [
             _raters_table(raters, ceiling),
+            _comparisons_table(raters),
             _failures_table(raters),
         ]
     return _with_rows(blocks)
@@ -116,6 +122,30 @@ def _raters_table(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | No
         columns=("rater", *map(_words, shown), *interval),
         rows=tuple(rows) if shown else (),
     )
+
+
+def _comparisons_table(raters: Mapping[str, RaterReport]) -> TableBlock:
+    rows: list[tuple[Cell, ...]] = [
+        (
+            who,
+            name,
+            found.tie_rate.n,
+            found.tie_rate.value,
+            found.position_consistency.n,
+            found.position_consistency.value,
+            _ends(found.position_consistency),
+        )
+        for who, one in raters.items()
+        for name, found in one.comparisons.items()
+    ]
+    return TableBlock(
+        title="Comparisons: ties, and the same outcome in both orders of the candidates",
+        columns=(
+            "rater", "criterion", "decisions", "ties", "asked in both orders", "position consistency",
+            "interval",
+        ),
+        rows=tuple(rows),
+    )  # fmt: skip
 
 
 def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:

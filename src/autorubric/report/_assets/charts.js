@@ -36,7 +36,7 @@ function niceTicks(most, n) {
 }
 const FIGURE_NAMES = {
   alpha: "Krippendorff's alpha", fleiss: "Fleiss' kappa", conger: "Conger's kappa", ac1: "Gwet's AC1", ac2: "Gwet's AC2", icc: "intraclass correlation", cronbach: "Cronbach's alpha",
-  recall: "sensitivity (recall, TPR)", specificity: "specificity (TNR)", f1: "F1", macro_f1: "macro F1", kappa: "Cohen's kappa", pearson: "Pearson's r", spearman: "Spearman's rho", kendall: "Kendall's tau-b", ccc: "Lin's concordance", rmse: "root mean square error", mae: "mean absolute error",
+  recall: "sensitivity (recall, TPR)", specificity: "specificity (TNR)", f1: "F1", macro_f1: "macro F1", macro_precision: "macro precision", macro_recall: "macro recall", kappa: "Cohen's kappa", pearson: "Pearson's r", spearman: "Spearman's rho", kendall: "Kendall's tau-b", ccc: "Lin's concordance", rmse: "root mean square error", mae: "mean absolute error",
   adjacent_accuracy: "at most one option off", adjacent_by_chance: "the same by chance", phi: "Matthews' correlation",
 };
 /* Kappas lie from -1 to 1; where none is below 0, half of that says nothing. */

@@ -37,6 +37,7 @@ function criterionView(at) {
     h("div", { class: "two" }, answersGiven(one), confusionOf(one)),
     h("div", { class: "two" }, figuresOf("Against the labels", one.labelled ? `${plural(one.n || 0, "pair")} of answer and label` : "nothing is labelled, so only what needs no labels is here", figures),
       one.reliability ? figuresOf("Judges among themselves", null, Object.entries(one.reliability)) : h("div")),
+    one.comparisons ? comparisonsOf(one.comparisons) : null,
     confusing(one, at),
   ];
 }
@@ -63,6 +64,12 @@ function confusionOf(one) {
 }
 function figuresOf(title, note, figures) {
   return section(title, note, h("table", { class: "pairs" }, h("caption", { class: "hidden" }, title), h("tbody", {}, figures.map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))))));
+}
+function comparisonsOf(rows) {
+  return section("Order of the candidates", "position consistency: share of the samples asked in both orders with the same outcome in both",
+    h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Ties and position consistency"),
+      h("thead", {}, h("tr", {}, ["Judge", "Ties", "Position consistency", "Asked in both orders"].map((one) => h("th", { scope: "col" }, one)))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), h("td", { "data-label": "Ties" }, figureText(row.ties, { share: true })), h("td", { "data-label": "Position consistency" }, figureText(row.consistency, { share: true })), h("td", { "data-label": "Asked in both orders" }, count(row.consistency.n || 0))))))));
 }
 function confusing(one, at) {
   const rows = one.confusing.map((item) => {

@@ -6,6 +6,8 @@ const BIASES = [
   ["mean_difference", "Mean difference", "judge − label, values on 0 to 1; depends on the base rate"],
   ["pass_rate_difference", "Pass rate", "judge − label; depends on the base rate"],
 ];
+/* Of nominal criteria and comparisons. */
+const MACRO = [["macro_precision", "Macro precision"], ["macro_recall", "Macro recall"], ["macro_f1", "Macro F1"]];
 function judgesView() {
   const { rows, matrix: agreeing, pairs, stat, ceiling, notes } = data.judges;
   const v = (key) => (row) => (defined(row[key]) ? row[key].v : null);
@@ -13,6 +15,7 @@ function judgesView() {
     { name: "Judge", key: (row) => row.name, cell: (row) => [said(row.name), row.kind === "panel" ? h("span", { class: "soft" }, " together") : null, row.models && row.models.length && row.models.join() !== row.name ? said(row.models.join(", "), "span", "soft small block-line") : null] },
     { name: "Kappa", key: v("kappa"), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) },
     { name: "Accuracy", key: v("accuracy"), high: true, cell: (row) => figureText(row.accuracy, { share: true }) },
+    ...MACRO.filter(([key]) => rows.some((row) => defined(row[key]))).map(([key, name]) => ({ name, key: v(key), high: true, cell: (row) => figureText(row[key], { share: true }) })),
     { name: "Abstains", key: v("abstention"), high: true, cell: (row) => figureText(row.abstention, { share: true }) },
     { name: "Lost", key: (row) => (row.verdicts ? row.verdicts.lost : null), high: true, number: true, cell: (row) => ofAsked(row.verdicts, "lost") },
     { name: "Assumed", key: (row) => (row.verdicts ? row.verdicts.assumed : null), high: true, number: true, cell: (row) => ofAsked(row.verdicts, "assumed") },
