@@ -114,7 +114,7 @@ class _Categorical:
 
 
 def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
+    if not isinstance(labels, Iterable):
         hint = f"range({labels})" if isinstance(labels, int) else "['low', 'high']"
         raise ArgumentError(f"{what}({labels!r}): labels are a list of all categories, such as {hint}")
     declared = tuple(_key(label) for label in labels)
