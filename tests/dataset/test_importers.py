@@ -351,6 +351,71 @@ def test_promptfoo_scores(asserts: list[tuple[int, bool]], tmp_path: Path) -> No
     assert rubric.compute_score(["MET" if met else "UNMET" for _, met in asserts]) == pytest.approx(expected)
 
 
+GRADED = """\
+prompts: ["Say what {{query}} is."]
+defaultTest:
+  options: {factuality: {subset: 0.5}}
+tests:
+  - vars: {query: Oslo, context: [A capital., In Norway.]}
+    assert:
+      - {type: g-eval, value: [Is short, Is kind], weight: 2, metric: tone}
+      - {type: g-eval, value: Is clear, threshold: 0.5}
+      - {type: factuality, value: "{{query}} is a capital.", metric: facts}
+      - {type: model-graded-closedqa, value: Names Norway}
+      - {type: not-llm-rubric, value: Is rude}
+      - {type: not-g-eval, value: Is vague}
+      - {type: answer-relevance}
+      - {type: context-faithfulness, threshold: 0.9}
+      - {type: context-recall, value: It is in Norway.}
+      - {type: context-relevance, contextTransform: output.context}
+      - {type: similar, value: x}
+      - {type: select-best, value: the best}
+"""
+
+
+def test_promptfoo_assertions_that_a_model_grades(tmp_path: Path) -> None:
+    """They become ratings, choices and statements; those that cannot are left out with the reason."""
+    path = tmp_path / "p.yaml"
+    path.write_text(GRADED, encoding="utf-8")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        dataset = from_promptfoo(path)
+    left_out, approximated = (str(one.message) for one in caught)
+    assert "1 × similar (computed from embeddings)" in left_out
+    assert "1 × context-relevance (its context is in the provider's output (contextTransform))" in left_out
+    assert "1 × select-best (compares several outputs)" in left_out
+    assert "1 × answer-relevance, 1 × context-faithfulness, 1 × context-recall" in approximated
+    rubric = dataset.get_item_rubric(0)
+    assert [one.level for one in rubric] == [
+        *("interval", "interval", "interval", "nominal", "binary", "binary"),
+        *("interval", "interval", "interval", "interval"),
+    ]
+    named = {one.name: one for one in rubric}
+    assert str(named["facts"].requirement).endswith("Reference: Oslo is a capital.")
+    assert [one["value"] for one in named["facts"].model_dump()["options"]] == [0.5, 1.0, 1.0, 0.0, 1.0]
+    assert named["criterion_5"].requirement == "The submission does not meet this: Is rude"
+    assert "Query: Oslo\nContext: A capital.\n\nIn Norway." in str(named["criterion_8"].requirement)
+    assert dataset[0].metadata["thresholds"] == {
+        "tone": 0.7,
+        "criterion_2": 0.5,
+        "criterion_6": 0.3,
+        "criterion_7": 0.7,
+        "criterion_8": 0.9,
+    }
+
+
+def test_promptfoo_list_of_g_eval_scores_as_its_mean(tmp_path: Path) -> None:
+    """A list of values weighs as one assertion, whatever its length."""
+    asserts = [
+        {"type": "g-eval", "value": ["a", "b", "c"], "weight": 2},
+        {"type": "model-graded-closedqa", "value": "d"},
+    ]
+    path = tmp_path / "p.yaml"
+    path.write_text(yaml.safe_dump({"tests": [{"assert": asserts}]}), encoding="utf-8")
+    rubric = from_promptfoo(path).get_item_rubric(0)
+    assert rubric.compute_score([0.3, 0.6, 0.9, "UNMET"]) == pytest.approx(2 * 0.6 / 3)
+
+
 def test_tests_without_a_judge_are_left_out(tmp_path: Path) -> None:
     """And counted; a list of tests alone is read too."""
     path = tmp_path / "tests.yaml"
@@ -363,7 +428,7 @@ def test_tests_without_a_judge_are_left_out(tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    with pytest.warns(UserWarning, match="1 × equals, 1 × test without an llm-rubric"):
+    with pytest.warns(UserWarning, match="1 × equals .*; 1 × test "):
         assert [item.id for item in from_promptfoo(path)] == ["1"]
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from autorubric._files._faults import Faults, nearest_key
 from autorubric._files._json import json_places, parse_json
 from autorubric._files._paths import MAX_DEPTH, FilePath, Json, SyntaxFault, path_text
 from autorubric.errors import ArgumentError, Fault, FileError
+
+MAX_BYTES: Final = 1 << 30
+"""The largest file that is read whole, in bytes: 1 GiB."""
 
 FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
 """Formats of structured text by suffix."""
@@ -84,10 +89,32 @@ def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
     """The text of a UTF-8 file, without a byte order mark.
 
     Raises:
-        FileError: The file cannot be read as that; of the class `error`.
+        FileError: The file cannot be read as that, or has more than `MAX_BYTES`; of the class `error`.
     """
-    with reading(path, error=error):
-        return Path(path).read_bytes().decode("utf-8-sig")
+    with reading(path, error=error), Path(path).open("rb") as file:
+        return read_bounded(file, str(path), error=error).decode("utf-8-sig")
+
+
+def read_bounded(file: IO[bytes], source: str, *, error: type[FileError] = FileError) -> bytes:
+    """What a file holds, up to `MAX_BYTES`.
+
+    Args:
+        file: The open file; the size of a regular file is checked before anything is read.
+        source: Its name in the error.
+        error: The class of error to raise.
+
+    Raises:
+        FileError: It holds more; of the class `error`.
+    """
+    found = os.fstat(file.fileno())
+    size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+    # A pipe has no size, and a regular file may grow.
+    held = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
+    if max(size, len(held)) > MAX_BYTES:
+        given = f"it has {size:,} bytes" if size > MAX_BYTES else f"it has more than {MAX_BYTES:,} bytes"
+        what = "split it, or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
+        raise _at_top(error, source, f"{given}; a file that is read whole has at most {MAX_BYTES:,}: {what}")
+    return held
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from autorubric._files import read_bounded
 from autorubric.errors import Fault, FileError
 
 
@@ -12,13 +13,15 @@ def read_input(file: Path | None) -> str:
     """The text of a file; of standard input where it is None or `-`.
 
     Raises:
-        FileError: It is no UTF-8 text.
+        FileError: It is no UTF-8 text, or has more than 1 GiB.
         OSError: It cannot be read.
     """
     if file is not None and str(file) != "-":
-        source, raw = str(file), file.read_bytes()
+        source = str(file)
+        with file.open("rb") as opened:
+            raw = read_bounded(opened, source)
     else:
-        source, raw = "standard input", sys.stdin.buffer.read()
+        source, raw = "standard input", read_bounded(sys.stdin.buffer, "standard input")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

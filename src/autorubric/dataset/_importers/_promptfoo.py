@@ -1,16 +1,21 @@
-"""Tests of promptfoo: what its `llm-rubric` asserts ask becomes a rubric for each test."""
+"""Tests of promptfoo: what its model-graded assertions ask becomes a rubric for each test."""
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from autorubric._files import Document, Faults, FilePath, read_structured, shortened
 from autorubric.dataset._dataset import RubricDataset
+from autorubric.dataset._importers._promptfoo_asserts import (
+    Test,
+    filled,
+    mapping_or_empty,
+    read_assert,
+)
 from autorubric.dataset._importers._reading import Submissions, check_submissions, list_at, number_at
 from autorubric.dataset._item import DataItem
 from autorubric.errors import DatasetError, Fault
@@ -18,21 +23,31 @@ from autorubric.rubric import Rubric
 from autorubric.values import Json
 
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json"}
-_VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
-_WANTED: Final = "llm-rubric"
+_NOTHING_LEFT: Final = "it has no assertion that a judge can answer"
 
 
 def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
     """The dataset of a promptfoo configuration (YAML or JSON), an item a test.
 
-    Every assert `{"type": "llm-rubric", "value", "threshold", "weight", "metric"}` of a test, of its
-    assert-sets and of `defaultTest` becomes a criterion: met or not, or, where it has a `threshold`, a number
-    from 0 to 1. `{{variables}}` are filled in from the test's `vars`. A prompt that stands in the file, where
-    there is one alone, is that of the items. The item's metadata holds `vars`, `thresholds` by criterion and
-    `threshold`, the test's own.
+    Each model-graded assertion of a test, of its assert-sets and of `defaultTest` becomes a criterion with
+    its `weight`, named by its `metric`:
 
-    Asserts of other types, and tests without any of this one, are left out; a warning tells which, and the
-    dataset's metadata holds `left_out`, counts by type.
+    - `llm-rubric`: met or not; with a `threshold` a rating from 0 to 1.
+    - `model-graded-closedqa`: met or not.
+    - `g-eval`: a rating from 0 to 1; for a list of values a group of ratings, whose score is their mean.
+    - `factuality`: a choice among five relations to the reference, with the scores that `options.factuality`
+      sets; 0 for a contradiction and 1 for the others where it does not.
+    - `answer-relevance`, `context-faithfulness`, `context-recall`, `context-relevance`,
+      `conversation-relevance` and `pi`: a rating from 0 to 1. promptfoo computes these from embeddings,
+      counts of sentences or a scoring service, so scores differ; a warning says which assertions these are.
+
+    With the prefix `not-`, the requirement is the opposite and the score 1 minus the assertion's.
+    `{{variables}}` are filled in from the test's `vars`. A prompt in the file, where it is the only one, is
+    the prompt of the items. The item's metadata holds `vars`, `thresholds` by criterion or group (those of
+    promptfoo where it has a default other than 0; 1 minus it with `not-`) and `threshold`, the test's own.
+
+    Other assertions, and tests without any of these, are left out; a warning says which and why. The
+    dataset's metadata holds `left_out` and `approximated`, counts by type.
 
     Args:
         path: The file.
@@ -47,10 +62,14 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
     reader = _Reader(document, submissions or {})
     items = reader.items()
     check_submissions(submissions or {}, [item.id or "" for item in items], str(path))
-    if reader.left_out:
-        told = ", ".join(f"{count} × {what}" for what, count in sorted(reader.left_out.items()))
-        warnings.warn(f"{path}: left out, since no judge is asked for these: {told}", stacklevel=2)
-    metadata: dict[str, Json] = {"left_out": dict(reader.left_out)} if reader.left_out else {}
+    if reader.reasons:
+        said = "; ".join(f"{_counted(counts)} ({reason})" for reason, counts in reader.reasons.items())
+        warnings.warn(f"{path}: left out: {said}", stacklevel=2)
+    if reader.approximated:
+        said = f"{_counted(reader.approximated)}; promptfoo computes them in another way, so scores differ"
+        warnings.warn(f"{path}: imported as ratings of a judge: {said}", stacklevel=2)
+    found = {"left_out": dict(reader.left_out), "approximated": dict(reader.approximated)}
+    metadata: dict[str, Json] = {key: counts for key, counts in found.items() if counts}
     return RubricDataset(items=items, name=Path(path).stem, metadata=metadata)
 
 
@@ -60,6 +79,8 @@ class _Reader:
         self._faults: Faults = document.faults()
         self._submissions = submissions
         self.left_out: Counter[str] = Counter()
+        self.reasons: dict[str, Counter[str]] = {}
+        self.approximated: Counter[str] = Counter()
 
     def items(self) -> list[DataItem]:
         """An item for each test with an assert that a judge is asked for."""
@@ -96,13 +117,18 @@ class _Reader:
         at: FilePath,
         prompt: str | None,
     ) -> DataItem | None:
-        values = {**_mapping(default.get("vars")), **_mapping(test.get("vars"))}
+        values, options = (
+            {**mapping_or_empty(default.get(key)), **mapping_or_empty(test.get(key))}
+            for key in ("vars", "options")
+        )
+        prompt = None if prompt is None else filled(prompt, values)
+        context = Test(values=values, prompt=prompt, options=options)
         criteria: list[dict[str, Json]] = []
         thresholds: dict[str, float] = {}
         for place, given in self._asserts(test, default, at):
-            self._criterion(given, place, values, criteria, thresholds)
+            self._criterion(given, place, context, criteria, thresholds)
         if not criteria:
-            self.left_out["test without an llm-rubric"] += 1
+            self._leave_out("test", _NOTHING_LEFT)
             return None
         before = len(self._faults)
         rubric = Rubric._read_inside(criteria, self._faults, at)
@@ -114,7 +140,7 @@ class _Reader:
             id=item_id,
             submission=self._submissions.get(item_id),
             description=str(test.get("description") or ""),
-            prompt=None if prompt is None else _filled(prompt, values),
+            prompt=prompt,
             rubric=rubric,
             metadata={key: value for key, value in told.items() if value},
         )
@@ -136,40 +162,46 @@ class _Reader:
         self,
         given: Json,
         at: FilePath,
-        values: Mapping[str, Any],
+        test: Test,
         criteria: list[dict[str, Json]],
         thresholds: dict[str, float],
     ) -> None:
         if not isinstance(given, Mapping) or not isinstance(given.get("type"), str):
             self._faults.add(at, f"an assert is a mapping with 'type'; got {shortened(given)}")
             return
-        text = given.get("value")
-        if given["type"] != _WANTED or (isinstance(text, str) and text.startswith("file://")):
-            self.left_out[given["type"] if given["type"] != _WANTED else "llm-rubric in another file"] += 1
+        found = read_assert(given, test, at, self._faults)
+        if found is None:
             return
-        if not isinstance(text, str) or not text.strip():
-            self._faults.add((*at, "value"), f"value is what the judge is asked; got {shortened(text)}")
+        if isinstance(found, str):
+            self._leave_out(given["type"], found)
             return
-        name = self._name(given.get("metric"), [str(one["name"]) for one in criteria])
+        self.approximated.update([given["type"]] if found.is_approximated else [])
+        taken = [str(inner["name"]) for one in criteria for inner in (one, *one.get("criteria", ()))]
+        name = self._name(given.get("metric"), f"criterion_{len(criteria) + 1}", taken)
+        form: dict[str, Json] = found.members[0]
+        if len(found.members) > 1:
+            form = {"criteria": []}
+            for place, member in enumerate(found.members, start=1):
+                inner_name = self._name(None, f"{name}_{place}", [name, *taken])
+                taken.append(inner_name)
+                form["criteria"].append({"name": inner_name, **member})
         weight = number_at(given, "weight", 1.0, at, self._faults)
-        criterion: dict[str, Json] = {"name": name, "requirement": _filled(text, values), "weight": weight}
-        if given.get("threshold") is not None:
-            thresholds[name] = number_at(given, "threshold", 0.0, at, self._faults)
-            criterion |= {"type": "numerical_rating", "min_value": 0.0, "max_value": 1.0}
-        criteria.append(criterion)
+        criteria.append({"name": name, "weight": weight, **form})
+        if found.threshold is not None:
+            thresholds[name] = found.threshold
+
+    def _leave_out(self, what: str, reason: str) -> None:
+        self.left_out[what] += 1
+        self.reasons.setdefault(reason, Counter())[what] += 1
 
     @staticmethod
-    def _name(metric: Json, taken: list[str]) -> str:
-        name = metric if isinstance(metric, str) and metric.strip() else f"criterion_{len(taken) + 1}"
+    def _name(metric: Json, otherwise: str, taken: Sequence[str]) -> str:
+        name = metric if isinstance(metric, str) and metric.strip() else otherwise
         count, free = 1, name
         while free in taken:
             count += 1
             free = f"{name}_{count}"
         return free
-
-
-def _mapping(given: Json) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
 
 
 def _prompt(config: Mapping[str, Any]) -> str | None:
@@ -180,15 +212,5 @@ def _prompt(config: Mapping[str, Any]) -> str | None:
     return only if isinstance(only, str) and only and not only.startswith("file://") else None
 
 
-def _filled(text: str, values: Mapping[str, Any]) -> str:
-    """The text with its variables filled in; those without a value stay as they are."""
-
-    def value(found: re.Match[str]) -> str:
-        held: Any = values
-        for step in found[1].split("."):
-            if not isinstance(held, Mapping) or step not in held:
-                return found[0]
-            held = held[step]
-        return held if isinstance(held, str) else str(held)
-
-    return _VARIABLE.sub(value, text)
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} × {what}" for what, count in sorted(counts.items()))

@@ -1,0 +1,280 @@
+"""Assertions of promptfoo that a model grades, as criteria."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from autorubric._files import Faults, FilePath, shortened
+from autorubric.dataset._importers._reading import number_at
+from autorubric.values import Json
+
+_VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
+_FILE: Final = "file://"
+_RATING: Final[Mapping[str, Json]] = {"type": "numerical_rating", "min_value": 0.0, "max_value": 1.0}
+
+# The keys of `options.factuality`, with the score of each category where nothing else is configured.
+_FACTUALITY: Final = (
+    ("subset", "consistent with the reference, with fewer facts", 1.0),
+    ("superset", "consistent with the reference, with more facts", 1.0),
+    ("agree", "the same facts as the reference", 1.0),
+    ("disagree", "contradicts the reference", 0.0),
+    ("differButFactual", "differs from the reference, but in no fact that matters", 1.0),
+)
+
+_OTHER_FILE: Final = "the text is in another file, and other files are not read"
+_NO_JUDGE: Final = "computed by promptfoo without a model"
+_EMBEDDINGS: Final = "computed from embeddings"
+_SERVICE: Final = "asks a classifier or moderation service, not a judge"
+_SEVERAL: Final = "compares several outputs"
+_TRACES: Final = "needs traces of the run"
+_REASONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("equals", "contains", "icontains", "regex", "starts-with", "contains-any", "contains-all"),
+            *("icontains-any", "icontains-all", "is-json", "contains-json", "contains-html", "is-html"),
+            *("is-sql", "contains-sql", "is-xml", "contains-xml", "is-refusal", "javascript", "python"),
+            *("ruby", "webhook", "rouge-n", "bleu", "gleu", "meteor", "levenshtein", "latency", "cost"),
+            *("perplexity", "perplexity-score", "finish-reason", "word-count", "tool-call-f1"),
+            *("is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call"),
+        ),
+        _NO_JUDGE,
+    ),
+    "similar": _EMBEDDINGS,
+    **dict.fromkeys(("classifier", "moderation", "guardrails"), _SERVICE),
+    **dict.fromkeys(("select-best", "max-score"), _SEVERAL),
+    "search-rubric": "needs a judge that searches the web",
+    "agent-rubric": "needs an agent that inspects a workspace",
+    "human": "a person decides it",
+}
+
+
+class Imported(NamedTuple):
+    """An assertion as a rubric holds it.
+
+    Attributes:
+        members: The fields of one criterion; of several, where the score is their mean.
+        threshold: The score, from 0 to 1, from which the assertion passes; None where it has none.
+        is_approximated: Whether promptfoo computes the score in another way than by asking one judge.
+    """
+
+    members: list[dict[str, Json]]
+    threshold: float | None = None
+    is_approximated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """What a test holds beside an assertion.
+
+    Attributes:
+        values: Its variables.
+        prompt: Its prompt with the variables filled in, where the file holds one prompt.
+        options: Its options; those of `defaultTest` where it has none of its own.
+    """
+
+    values: Mapping[str, Any]
+    prompt: str | None
+    options: Mapping[str, Any]
+
+
+def read_assert(given: Mapping[str, Any], test: Test, at: FilePath, faults: Faults) -> Imported | str | None:
+    """The criteria of an assertion.
+
+    Returns:
+        The criteria, or the reason why there can be none, or None where `faults` has what is wrong.
+    """
+    kind = str(given["type"]).removeprefix("not-")
+    reader = _READERS.get(kind)
+    if reader is None:
+        return _reason(kind)
+    before = len(faults)
+    found = reader(_Given(given, kind, given["type"] != kind, test, at, faults))
+    return None if len(faults) > before else found
+
+
+def filled(text: str, values: Mapping[str, Any]) -> str:
+    """The text with its variables filled in; those without a value stay as they are."""
+
+    def value(found: re.Match[str]) -> str:
+        held: Any = values
+        for step in found[1].split("."):
+            if not isinstance(held, Mapping) or step not in held:
+                return found[0]
+            held = held[step]
+        return held if isinstance(held, str) else str(held)
+
+    return _VARIABLE.sub(value, text)
+
+
+def mapping_or_empty(given: Json) -> Mapping[str, Any]:
+    """What is given, where it is a mapping."""
+    return given if isinstance(given, Mapping) else {}
+
+
+def _reason(kind: str) -> str:
+    if kind.startswith(("trajectory:", "trace-")):
+        return _TRACES
+    return _REASONS.get(kind.partition(":")[0], "a type that this version does not know")
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    fields: Mapping[str, Any]
+    kind: str
+    is_inverse: bool
+    test: Test
+    at: FilePath
+    faults: Faults
+
+    def texts(self) -> list[str] | None:
+        """The texts under `value`; None where one is in another file."""
+        value = self.fields.get("value")
+        texts = value if isinstance(value, list) and value and self.kind == "g-eval" else [value]
+        if any(isinstance(text, str) and text.startswith(_FILE) for text in texts):
+            return None
+        read: list[str] = []
+        for text in texts:
+            if not isinstance(text, str) or not text.strip():
+                message = f"value is what the judge is asked; got {shortened(text)}"
+                self.faults.add((*self.at, "value"), message)
+                return []
+            read.append(filled(text, self.test.values))
+        return read
+
+    def threshold(self, default: float | None = None) -> float | None:
+        """The assertion's threshold, of the score that the criterion has here."""
+        if self.fields.get("threshold") is not None:
+            default = number_at(self.fields, "threshold", 0.0, self.at, self.faults)
+        return round(1.0 - default, 12) if default is not None and self.is_inverse else default
+
+    def variable(self, name: str) -> str | None:
+        """A variable as one text, also where it is a list of them; None without, or in another file."""
+        value = self.test.values.get(name)
+        parts = value if isinstance(value, list) else [value]
+        texts = [one for one in parts if isinstance(one, str) and one.strip() and not one.startswith(_FILE)]
+        return "\n\n".join(texts) if texts and len(texts) == len(parts) else None
+
+    def statement(self, text: str) -> dict[str, Json]:
+        """A criterion that is met or not."""
+        return {"requirement": f"The submission does not meet this: {text}" if self.is_inverse else text}
+
+    def rating(self, text: str) -> dict[str, Json]:
+        """A criterion that is a number from 0 to 1."""
+        turned = "Rate the opposite of what follows: 1 minus the score that it asks for.\n"
+        return {"requirement": (turned if self.is_inverse else "") + text, **_RATING}
+
+
+def _llm_rubric(given: _Given) -> Imported | str:
+    texts = given.texts()
+    if texts is None:
+        return _OTHER_FILE
+    threshold = given.threshold()
+    make = given.statement if threshold is None else given.rating
+    return Imported([make(text) for text in texts], threshold)
+
+
+def _closed_qa(given: _Given) -> Imported | str:
+    texts = given.texts()
+    return _OTHER_FILE if texts is None else Imported([given.statement(text) for text in texts])
+
+
+def _g_eval(given: _Given) -> Imported | str:
+    texts = given.texts()
+    if texts is None:
+        return _OTHER_FILE
+    return Imported([given.rating(text) for text in texts], given.threshold(0.7))
+
+
+def _pi(given: _Given) -> Imported | str:
+    texts = given.texts()
+    if texts is None:
+        return _OTHER_FILE
+    return Imported([given.rating(text) for text in texts], given.threshold(), is_approximated=True)
+
+
+def _factuality(given: _Given) -> Imported | str:
+    texts = given.texts()
+    if texts is None:
+        return _OTHER_FILE
+    scores = {key: score for key, _, score in _FACTUALITY}
+    for options in (given.test.options, mapping_or_empty(given.fields.get("options"))):
+        own = mapping_or_empty(options.get("factuality"))
+        scores |= {
+            key: number_at(own, key, score, (*given.at, "options", "factuality"), given.faults)
+            for key, score in scores.items()
+        }
+    choices = [
+        {"label": label, "value": 1.0 - scores[key] if given.is_inverse else scores[key]}
+        for key, label, _ in _FACTUALITY
+    ]
+    ask = "How do the facts in the submission compare with those in the reference? Ignore style and wording."
+    return Imported(
+        [
+            {"requirement": f"{ask}\nReference: {text}", "options": choices, "scale_type": "nominal"}
+            for text in texts
+        ]
+    )
+
+
+def _answer_relevance(given: _Given) -> Imported | str:
+    query = given.variable("query") or given.test.prompt
+    if query is None:
+        return "needs the variable 'query', or one prompt in the file"
+    ask = "To what degree does the submission answer the query, and nothing else?"
+    rating = given.rating(f"{ask}\nQuery: {query}")
+    return Imported([rating], given.threshold(0.7), is_approximated=True)
+
+
+def _context(needed: Sequence[str], ask: str) -> Callable[[_Given], Imported | str]:
+    """Reads an assertion about the context of a test, whose requirement holds what is needed for it."""
+
+    def read(given: _Given) -> Imported | str:
+        if given.fields.get("contextTransform") is not None:
+            return "its context is in the provider's output (contextTransform)"
+        parts = [ask]
+        for name in needed:
+            if name == "value":
+                texts = given.texts()
+                if texts is None:
+                    return _OTHER_FILE
+                parts += [f"Statements: {text}" for text in texts]
+                continue
+            text = given.variable(name)
+            if text is None:
+                return f"needs the variable {name!r} as a text in the file"
+            parts.append(f"{name.capitalize()}: {text}")
+        return Imported([given.rating("\n".join(parts))], given.threshold(), is_approximated=True)
+
+    return read
+
+
+_READERS: Final[Mapping[str, Callable[[_Given], Imported | str]]] = {
+    "llm-rubric": _llm_rubric,
+    "model-graded-closedqa": _closed_qa,
+    "g-eval": _g_eval,
+    "pi": _pi,
+    "factuality": _factuality,
+    "model-graded-factuality": _factuality,
+    "answer-relevance": _answer_relevance,
+    "context-faithfulness": _context(
+        ("query", "context"), "Which share of the statements in the submission does the context support?"
+    ),
+    "context-recall": _context(
+        ("value", "context"),
+        "This is about the context below, not the submission. Which share of the statements below does the "
+        "context support?",
+    ),
+    "context-relevance": _context(
+        ("query", "context"),
+        "This is about the context below, not the submission. Which share of the context is needed to answer "
+        "the query?",
+    ),
+    "conversation-relevance": lambda given: Imported(
+        [given.rating("Which share of the assistant's messages is relevant to the messages before it?")],
+        given.threshold(),
+        is_approximated=True,
+    ),
+}
