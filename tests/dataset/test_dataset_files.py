@@ -224,7 +224,7 @@ def test_missing_files_and_formats(tmp_path: Path) -> None:
             RubricDataset.from_file(tmp_path / f"none.{suffix}")
     with pytest.raises(DatasetError, match=r"names no format .*\.csv, \.parquet"):
         RubricDataset.from_file(tmp_path / "d.toml")
-    with pytest.raises(DatasetError, match="names no format"):
+    with pytest.raises(DatasetError, match="save it as CSV"):
         RubricDataset().to_file(tmp_path / "d.xlsx")
 
 

@@ -78,7 +78,7 @@ def format_of(
     """
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
-        raise _at_top(error, path, f"a spreadsheet ({suffix}) is not read; save it as CSV (UTF-8)")
+        raise _at_top(error, path, f"a spreadsheet ({suffix}) is not supported; save it as CSV (UTF-8)")
     if suffix not in suffixes:
         message = f"the suffix {suffix!r} names no format that is possible here"
         raise _at_top(error, path, f"{message}; allowed: {', '.join(suffixes)}")

@@ -28,7 +28,7 @@ def headline(found: JudgeReport) -> dict[str, Estimate]:
         f"{part} {name}": one
         for part, figures in parts.items()
         for name, one in figures.figures().items()
-        if name != "pearson"
+        if name != "pearson" and not name.startswith("macro_")
     }
 
 
