@@ -49,12 +49,11 @@ def test_a_length_penalty_is_computed_from_fields_and_submissions() -> None:
         ar.compute_length_penalty(5)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("labels", "hint"), [(5, r"such as range\(5\)"), ("abc", "such as \\['low'")])
-def test_labels_of_a_scale_are_a_list(labels: object, hint: str) -> None:
-    """A number or a text in their place is an error that shows a list."""
+def test_labels_of_a_scale_are_a_list() -> None:
+    """A number in their place is an error that shows a list."""
     for scale in (ar.Nominal, ar.Ordinal):
-        with pytest.raises(ArgumentError, match=hint):
-            scale(labels)  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match=r"such as range\(5\)"):
+            scale(5)  # type: ignore[arg-type]
 
 
 def test_all_faults_of_a_rubric_are_reported_at_once() -> None:

@@ -106,8 +106,12 @@ def read_bounded(file: IO[bytes], source: str, *, error: type[FileError] = FileE
     Raises:
         FileError: It holds more; of the class `error`.
     """
-    found = os.fstat(file.fileno())
-    size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+    try:
+        found = os.fstat(file.fileno())
+        size = found.st_size if stat.S_ISREG(found.st_mode) else 0
+    except OSError:
+        # A stream in memory has no descriptor.
+        size = 0
     # A pipe has no size, and a regular file may grow.
     held = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
     if max(size, len(held)) > MAX_BYTES:
