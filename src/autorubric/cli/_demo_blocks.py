@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
-from autorubric.types import answer_text
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
@@ -100,6 +99,9 @@ def _scores(result: EvalResult, chosen: list[ItemResult]) -> TableBlock:
 
 
 def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
+    # Late, since the help of all commands imports this file.
+    from autorubric.types import answer_text
+
     truth = result.dataset.item_truth(one.item_idx) or {}
     item_id = result.dataset.item_id(one.item_idx)
     reports = one.report.report if one.report else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from autorubric._files import read_bounded
 from autorubric.errors import Fault, FileError
 
 
@@ -16,6 +15,9 @@ def read_input(file: Path | None) -> str:
         FileError: It is no UTF-8 text, or has more than 1 GiB.
         OSError: It cannot be read.
     """
+    # Late, since the help of all commands imports this file.
+    from autorubric._files import read_bounded
+
     if file is not None and str(file) != "-":
         source = str(file)
         with file.open("rb") as opened:
