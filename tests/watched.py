@@ -27,11 +27,19 @@ def hook(event, arguments):
         seen.append(["file", event, str(arguments)])
     elif event.startswith(PROCESSES):
         seen.append(["process", event, str(arguments)])
-    elif event == "compile":
+    elif event == "compile" and not is_module(*arguments):
         seen.append(["code", event, str(arguments[0])])
     elif event == "exec" and arguments[0].co_filename.startswith("<"):
         # Modules are executed under the name of their file.
         seen.append(["code", event, arguments[0].co_filename])
+
+def is_module(source, name):
+    # A late import compiles a module where its byte code is not cached: the source is then what its file holds.
+    try:
+        with open(name, "rb") as file:
+            return file.read() == source
+    except (OSError, TypeError, ValueError):
+        return False
 
 sys.addaudithook(hook)
 

@@ -150,7 +150,8 @@ def test_the_whole_line(name: str, tmp_path: Path, cli: Cli, openai_server: Open
         ("validate", "runs/run/dataset.jsonl"),
     ):
         done = cli(*command)
-        refused = name == "lone surrogate" and command[0] == "validate"
+        # No file carries half a character, and a text without a character has nothing to judge.
+        refused = name in ("lone surrogate", "blank") and command[0] == "validate"
         assert done.code == (2 if refused else 0), done.err
         assert not RAW.search(done.out + done.err)
 

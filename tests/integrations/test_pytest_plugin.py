@@ -422,6 +422,7 @@ def test_the_entry_point_loads_nothing_of_the_library(tmp_path: Path) -> None:
     assert [name for name in loaded if name.partition(".")[0] == "autorubric"] == [
         "autorubric",
         "autorubric._late",
+        "autorubric._version",
         "autorubric.integrations",
         "autorubric.integrations._pytest",
         "autorubric.integrations._test_in_progress",
