@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import autorubric as ar
@@ -87,6 +88,38 @@ def test_a_group_alone_is_a_rubric() -> None:
     assert rubric == ar.Rubric.from_dict({"criteria": [given], "guidelines": "Be strict."})
     with pytest.raises(RubricError, match="a group needs a name"):
         ar.Rubric.from_dict({"weight": 3, "criteria": given["criteria"]})
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".json"])
+def test_plain_labels_are_options_in_files(tmp_path: Path, suffix: str) -> None:
+    """Files and the JSON schema take them; a nominal answer enters no score, an ordinal one does."""
+    given = [
+        {"name": "tone", "requirement": "Which tone?", "options": ["warm", "cold", "no"]},
+        {
+            "name": "detail",
+            "requirement": "How much?",
+            "options": ["none", "some", "all"],
+            "scale_type": "ordinal",
+        },
+    ]
+    source = tmp_path / f"rubric{suffix}"
+    source.write_text(json.dumps(given), encoding="utf-8")  # JSON is YAML, too
+    rubric = ar.Rubric.from_file(source)
+    written = tmp_path / f"written{suffix}"
+    rubric.to_file(written)
+    assert ar.Rubric.from_file(written) == rubric
+    for form in (given, rubric.to_dict()):
+        jsonschema.validate(form, ar.Rubric.json_schema())
+        assert ar.Rubric.from_dict(form) == rubric
+    said = {"tone": "cold", "detail": "some"}
+    report = rubric.grade_sync("x", ar.CriterionGrader(judges=[lambda one: said[str(one.criterion.name)]]))
+    assert report.score == 0.5
+    tone = report.per_criterion[0]
+    assert (tone.decision.answer and tone.decision.answer.label, tone.score_value) == ("cold", None)
+    alone = ar.Rubric([rubric[0]]).grade_sync("x", ar.CriterionGrader(judges=[lambda one: "warm"]))
+    assert alone.score is None
+    with pytest.raises(RubricError, match=r"\[0\]\.options\[1\]: an option is a label .*; got 5"):
+        ar.Rubric.from_dict([{"requirement": "x", "options": ["a", 5]}])
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,17 @@ def test_options_are_found_by_label_and_position() -> None:
         ({"requirement": "r", "options": [{"label": "a", "value": 1.5}, {"label": "b", "value": 0}]}, "1"),
         ({"requirement": "r", "options": [{"label": " ", "value": 1}, {"label": "b", "value": 0}]}, "blank"),
         ({"requirement": "r", "options": [{"label": "a"}, {"label": "b", "value": 0}]}, "value"),
+        (
+            {"requirement": "r", "options": ["a", {"label": "b", "value": 0}]},
+            "without a value: 'a'; give all",
+        ),
+        ({"requirement": "r", "options": ["a", "A "]}, "repeat the label 'a'"),
+        ({"requirement": "r", "options": ["a", 1]}, "an option is a label"),
+        ({"requirement": "r", "options": "ab"}, "options are a list of labels"),
+        (
+            {"requirement": "r", "scale_type": "ordinal", "options": [{"label": "a", "value": None}, "b"]},
+            "an ordinal scale have values",
+        ),
         ({"requirement": "r", "scale_type": "interval"}, "ordinal"),
         ({"requirement": "r", "check": 5}, "no check; give a function"),
         ({"requirement": "r", "check": ""}, "no check; give a function"),
@@ -169,6 +180,31 @@ def test_bad_criteria_are_refused(fields: dict[str, object], told: str) -> None:
     """Each fault gives one error that says what is wrong."""
     with pytest.raises(ValidationError, match=told):
         Criterion.model_validate(fields)
+
+
+def test_plain_labels_are_options_without_values() -> None:
+    """They are nominal in the declared order, and no answer has a value, a failed one's neither."""
+    criterion = Criterion(requirement="Tone?", options=["good", "bad", {"label": "none", "na": True}])
+    assert criterion.level == "nominal"
+    assert not criterion.measures
+    assert [one.label for one in criterion.answers()] == ["good", "bad", "none"]
+    assert [one.value for one in criterion.answers()] == [None, None, None]
+    assert criterion.get_option_value(1) is None
+    assert criterion.read("Bad").index == 1
+    assert criterion.conservative().value is None
+    assert Criterion.model_validate(criterion.model_dump()) == criterion
+    assert Criterion.model_validate_json(criterion.model_dump_json(exclude_defaults=True)) == criterion
+    assert criterion == Criterion(requirement="Tone?", options=criterion.options)
+
+
+@given(st.lists(st.text(min_size=1), min_size=2, unique_by=lambda one: one.strip().casefold()))
+def test_plain_labels_of_an_ordinal_scale_are_evenly_spaced(labels: list[str]) -> None:
+    """With `scale_type="ordinal"` they lie lowest first from 0 to 1."""
+    labels = [f"x{label}" for label in labels]
+    criterion = Criterion.model_validate({"requirement": "r", "options": labels, "scale_type": "ordinal"})
+    values = [option.value for option in criterion.options or ()]
+    assert values == [place / (len(labels) - 1) for place in range(len(labels))]
+    assert Criterion.model_validate(criterion.model_dump()) == criterion
 
 
 def test_what_is_asked_leaves_out_what_only_scores() -> None:

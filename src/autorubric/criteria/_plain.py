@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -32,22 +32,24 @@ class CriterionOption(BaseModel):
 
     Attributes:
         label: What the judge chooses.
-        value: What choosing it is worth, on [0, 1].
+        value: What choosing it is worth, on [0, 1]; None for a label without a value.
         na: Whether it says "not applicable"; then it is left out of the score.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
-    value: float = Field(ge=0.0, le=1.0, allow_inf_nan=False)
+    value: float | None = Field(ge=0.0, le=1.0, allow_inf_nan=False)
     na: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _na_needs_no_value(cls, given: Any) -> Any:
-        if isinstance(given, Mapping) and given.get("na") is True and "value" not in given:
+        if isinstance(given, Mapping) and given.get("na") is True and given.get("value") is None:
             return {**given, "value": 0.0}
-        return given
+        if isinstance(given, (Mapping, cls)):
+            return given
+        raise ValueError("an option is a label (a text) or a mapping with label and value")
 
     @field_validator("label")
     @classmethod
@@ -59,18 +61,44 @@ class CriterionOption(BaseModel):
 
 @register_kind(None)
 class Criterion(BaseCriterion):
-    """A requirement that is met or not, or, with `options`, a choice among labels with values.
+    """A requirement that is met or not, or, with `options`, a choice among labels.
+
+    Options are `CriterionOption`s, mappings of their fields, or plain labels. Plain labels have no values and
+    make the criterion nominal: its answers are counted and compared, and never enter a score. With
+    `scale_type="ordinal"` plain labels are the steps of a scale, lowest first, with evenly spaced values from
+    0 to 1.
 
     Attributes:
         requirement: What is judged.
         options: The labels to choose from; None for MET / UNMET / CANNOT_ASSESS.
-        scale_type: Whether the options have an order.
+        scale_type: Whether the options have an order; `nominal` by default where none has a value, else
+            `ordinal`.
     """
 
     requirement: str = Field(min_length=1)
     # Lists are what users give; what is kept is a tuple.
     options: Sequence[CriterionOption] | None = None
     scale_type: ScaleType = "ordinal"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_plain_labels(cls, given: Any) -> Any:
+        options: Any = given.get("options") if isinstance(given, Mapping) else None
+        if not _is_list(options):
+            return given
+        valued = given.get("scale_type") == "ordinal"
+        steps = sum(isinstance(option, str) for option in options) - 1
+        values = (place / steps if valued and steps else None for place in range(steps + 1))
+        read = [{"label": one, "value": next(values)} if isinstance(one, str) else one for one in options]
+        plain = {} if "scale_type" in given or any(map(_has_value, read)) else {"scale_type": "nominal"}
+        return {**given, **plain, "options": read}
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _check_list(cls, options: Any) -> Any:
+        if options is None or _is_list(options):
+            return options
+        raise ValueError("options are a list of labels, or of mappings with label and value")
 
     @field_validator("options")
     @classmethod
@@ -84,6 +112,19 @@ class Criterion(BaseCriterion):
         if sum(not option.na for option in options) < 2:
             raise ValueError("options need at least two that are not NA")
         return tuple(options)
+
+    @model_validator(mode="after")
+    def _check_values(self) -> Self:
+        scored = [option for option in self.options or () if not option.na]
+        without = [option.label for option in scored if option.value is None]
+        if without and len(without) < len(scored):
+            told = f"options without a value: {', '.join(map(repr, without))}"
+            raise ValueError(f"{told}; give all options values from 0 to 1, or none")
+        if without and self.scale_type == "ordinal":
+            raise ValueError(
+                "options of an ordinal scale have values; give them, or give plain labels, lowest first"
+            )
+        return self
 
     @property
     def level(self) -> Level:  # type: ignore[override]
@@ -112,8 +153,8 @@ class Criterion(BaseCriterion):
                 return index
         raise ArgumentError(f"{self._called!r} has no option {label!r}; {self._allowed()}")
 
-    def get_option_value(self, index: int) -> float:
-        """Value of the option at `index`, on [0, 1].
+    def get_option_value(self, index: int) -> float | None:
+        """Value of the option at `index`, on [0, 1]; None where options are plain labels.
 
         Raises:
             ArgumentError: There is no such option.
@@ -275,6 +316,18 @@ class Criterion(BaseCriterion):
             what = "label" if in_words else "label or value"
             raise ReplyError(f"{self._called}: {given!r} is no option's {what}; {self._allowed()}")
         return found[0]
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+
+
+def _has_value(option: Any) -> bool:
+    """Whether an option, read or not, has a value of its own; NA options need none."""
+    if isinstance(option, CriterionOption):
+        return option.value is not None and not option.na
+    # Anything else without an explicit null is an error, which the option's own fields report.
+    return not isinstance(option, Mapping) or (not option.get("na") and option.get("value", 0) is not None)
 
 
 @lru_cache(maxsize=256)

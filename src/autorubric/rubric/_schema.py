@@ -20,7 +20,7 @@ class _Generator(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
         if schema["cls"] is CriterionOption:
-            return _na_without_value(made)
+            return {"anyOf": [{"type": "string", "pattern": r"\S"}, _na_without_value(made)]}
         if issubclass(schema["cls"], BaseCriterion):
             return _requirement_or_description(made)
         if schema["cls"] is Gate:
