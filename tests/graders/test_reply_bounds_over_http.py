@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from autorubric import (
+    ComparativeCriterion,
     Criterion,
     CriterionGrader,
     CriterionOption,
@@ -221,7 +222,80 @@ def test_explanations_of_every_kind_have_a_longest_length(kind: str) -> None:
             assert field["maxLength"] == 600
 
 
-def test_a_pair_is_answered_by_an_enum() -> None:
-    """The letters of two candidates and a tie are all that a model may answer."""
-    criterion = KINDS["comparative"](name="x")
-    assert criterion.wire_schema["properties"]["winner"]["enum"] == ["A", "B", "tie"]
+CANDIDATES = {"x": "one", "y": "two", "z": "three", "w": "four"}
+
+
+def compare(server: OpenAIServer, transport: str, names: str, **fields: Any) -> EnsembleEvaluationReport:
+    """Compares the candidates of these names over one of the transports."""
+    config = LLMConfig(
+        model="openai/judge-1", api_base=server.api_base, transport=transport, api_key="k", retry_min_wait=0.0
+    )
+    rubric = Rubric([ComparativeCriterion(name="better", requirement="Which is clearer?", **fields)])
+    texts = {name: CANDIDATES[name] for name in names}
+    return rubric.grade_sync(texts, CriterionGrader(llm_config=config))
+
+
+@pytest.mark.parametrize("transport", ["openai_compatible", "litellm"])
+@pytest.mark.parametrize(
+    ("fields", "names", "answer", "wanted"),
+    [
+        ({}, "xy", {"winner": "A"}, {"type": "string", "enum": ["A", "B", "tie"]}),
+        (
+            {"margin": 2},
+            "xy",
+            {"winner": "B", "margin": 1},
+            {"type": "string", "enum": ["A", "B", "tie"]},
+        ),
+        ({"mode": "best_of"}, "xyz", {"best": "C"}, {"type": "string", "enum": ["A", "B", "C"]}),
+        (
+            {"mode": "ranking"},
+            "xyzw",
+            {"ranking": ["D", "A", "C", "B"]},
+            {
+                "type": "array",
+                "items": {"type": "string", "enum": ["A", "B", "C", "D"]},
+                "minItems": 4,
+                "maxItems": 4,
+            },
+        ),
+    ],
+)
+def test_letters_of_candidates_are_an_enum(
+    openai_server: OpenAIServer, transport: str, fields: Any, names: str, answer: Any, wanted: Json
+) -> None:
+    """A model may answer with the candidates' letters alone, and the tokens of its reply are limited."""
+    reply = {"explanation": "It is.", **answer, "cannot_assess": False}
+    openai_server.script({"do": "answer", "payload": reply}, repeat="last")
+    report = compare(openai_server, transport, names, **fields)
+    assert (report.verdicts.asked, report.verdicts.answered) == (2, 2)
+    (key, *_) = answer
+    assert [schema["properties"][key] for schema in schemas(openai_server)] == [wanted, wanted]
+    if transport == "openai_compatible":
+        assert all(600 < one["body"]["max_tokens"] < 1200 for one in openai_server.log())
+
+
+@pytest.mark.parametrize("mode", ["ranking", "best_of"])
+def test_equal_numbers_of_candidates_share_a_schema(mode: Any) -> None:
+    """Two submissions with three candidates each ask for one schema, one with four for another."""
+    criterion = ComparativeCriterion(name="better", requirement="Which?", mode=mode)
+    before = criterion.wire_schema
+    first, second, longer = (
+        criterion.facing(Submission(text="t", candidates=dict.fromkeys(names, "t"))).wire_schema
+        for names in ("xyz", "abc", "xyzw")
+    )
+    assert first is second
+    assert first != longer
+    assert "enum" not in str(before)
+    assert criterion.wire_schema is before
+
+
+def test_a_server_that_refuses_the_length_of_a_list_is_asked_without_the_schema(
+    openai_server: OpenAIServer,
+) -> None:
+    """A provider that takes no `minItems` still gets the ranking asked."""
+    fault = {"do": "status", "status": 400, "message": "tools: property 'minItems' is not supported"}
+    reply = {"explanation": "It is.", "ranking": ["B", "A", "C"], "cannot_assess": False}
+    openai_server.script(fault, {"do": "answer", "payload": reply}, repeat="last")
+    report = compare(openai_server, "litellm", "xyz", mode="ranking", both_orders=False)
+    assert (report.verdicts.asked, report.verdicts.answered) == (1, 1)
+    assert "response_format" not in openai_server.log()[-1]["body"]

@@ -8,7 +8,7 @@ import random
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
@@ -79,20 +79,13 @@ class ComparativeCriterion(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """The JSON schema sent to a model, the explanation first.
+        """The JSON schema sent to a model, the explanation first, letters as an enum.
 
-        Answers to a pair are an enum. Other letters are texts, so that any number of candidates shares one
-        schema.
+        Equal numbers of candidates share one schema. Before the candidates of a ranking or of `best_of` are
+        known, their letters are texts.
         """
-        letters: dict[Any, Json] = {
-            "pairwise": {"type": "string", "enum": [candidate_id(0), candidate_id(1), TIE]},
-            "ranking": {"type": "array", "items": {"type": "string"}},
-            "best_of": {"type": "string"},
-        }
-        found: dict[str, Json] = {"explanation": reason_schema(), _KEYS[self.mode]: letters[self.mode]}
-        if self.margin:
-            found["margin"] = {"type": "integer", "minimum": 0, "maximum": self.margin}
-        return object_schema({**found, "cannot_assess": {"type": "boolean"}})
+        count = 2 if self.mode == "pairwise" else len(self._names or ())
+        return _answer_schema(self.mode, self.margin, count)
 
     @property
     def measures(self) -> bool:
@@ -167,9 +160,10 @@ class ComparativeCriterion(BaseCriterion):
         names = tuple(submission.candidates)
         if names == self._names or (submission.text is None and not names):
             return self
-        # The schemas do not know names, and making them anew for each item would take most of the time.
         bound = copy.copy(self)
         bound._names = names
+        # It depends on the number of candidates; the other schemas do not and are expensive to make.
+        bound.__dict__.pop("wire_schema", None)
         return bound
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
@@ -370,6 +364,19 @@ class ComparativeCriterion(BaseCriterion):
         if self.mode == "best_of":
             return self._best(next(iter(groups.values())))
         return self._ranking(list(groups.values()))
+
+
+@lru_cache(maxsize=256)
+def _answer_schema(mode: ComparisonMode, margin: int, count: int) -> dict[str, Json]:
+    letters = [candidate_id(place) for place in range(count)]
+    choices = [*letters, TIE] if mode == "pairwise" else letters
+    answer: dict[str, Json] = {"type": "string", "enum": choices} if choices else {"type": "string"}
+    if mode == "ranking":
+        each: dict[str, Json] = {"minItems": count, "maxItems": count} if letters else {}
+        answer = {"type": "array", "items": answer, **each}
+    steps = {"margin": {"type": "integer", "minimum": 0, "maximum": margin}} if margin else {}
+    abstention = {"cannot_assess": {"type": "boolean"}}
+    return object_schema({"explanation": reason_schema(), _KEYS[mode]: answer, **steps, **abstention})
 
 
 def _number(given: Json) -> float | None:

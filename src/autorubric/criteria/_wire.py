@@ -49,6 +49,9 @@ def longest_reply(schema: Json) -> int | None:
             return _NUMBER_LENGTH
         case "boolean":
             return len("false")
+        case "array" if "maxItems" in schema and "items" in schema:
+            item = longest_reply(schema["items"])
+            return None if item is None else schema["maxItems"] * (item + len(", ")) + 2
         case "object" if schema.get("additionalProperties") is False:
             inner = [longest_reply(one) for one in schema["properties"].values()]
             names = sum(len(name) + len('"":,') for name in schema["properties"])

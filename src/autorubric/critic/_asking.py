@@ -69,7 +69,7 @@ def asking_of(criterion: BaseCriterion, template: Template, cases: Sequence[Case
     return Asking(
         prompt=prompt_of(tuple(case.submission for case in cases)),
         prompt_of=prompt_of,
-        schema=_wire_schema(criterion, batch=call.batch, may_abstain=call.request is not None),
+        schema=_wire_schema(criterion, cases, batch=call.batch, may_abstain=call.request is not None),
         read=partial(read_batch, cases) if call.batch else partial(read_single, cases[0]),
         requests=tuple(_request(case, call) for case in cases),
         compared=bool(cases[0].shown.names),
@@ -163,8 +163,12 @@ def _request(case: Case, call: Call) -> JudgeRequest:
     )
 
 
-def _wire_schema(criterion: BaseCriterion, *, batch: bool, may_abstain: bool) -> ReplySchema:
-    schema = criterion.wire_schema
+def _wire_schema(
+    criterion: BaseCriterion, cases: Sequence[Case], *, batch: bool, may_abstain: bool
+) -> ReplySchema:
+    schema = cases[0].criterion.wire_schema
+    if any(case.criterion.wire_schema != schema for case in cases):
+        schema = criterion.wire_schema
     if not may_abstain:
         fields = {k: v for k, v in schema["properties"].items() if k != "cannot_assess"}
         schema = object_schema(fields)

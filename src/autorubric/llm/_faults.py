@@ -34,7 +34,7 @@ _CONTEXT: Final = re.compile(
 )
 _SCHEMA: Final = re.compile(
     r"response_format|response format|json_schema|json schema|structured output|guided_json|grammar|"
-    r"output_format|output_config|\bmaxLength\b",
+    r"output_format|output_config|\bmaxLength\b|\bm(?:in|ax)Items\b",
     re.IGNORECASE,
 )
 _KEY: Final = re.compile(
