@@ -83,9 +83,34 @@ def test_a_provider_without_limits_teaches_nothing() -> None:
     assert seen.rate >= 0.9 * 50 / 0.104
 
 
-def test_rejections_at_random_do_not_slow_down_for_long() -> None:
-    """Where rejections do not depend on the pace, a quarter of what the callers could do is kept at least."""
-    seen = [simulate(Provider(random_share=0.3), seed=seed, callers=20) for seed in FEW[:4]]
-    # Each caller needs a tenth of a second for an answer, and some more to be turned away.
-    assert min(one.rate for one in seen) >= 20 / 0.11 / 4
+@pytest.mark.parametrize(
+    ("share", "callers", "seconds"), [(0.1, 20, 0.1), (0.3, 20, 0.1), (0.3, 64, 0.02), (0.6, 20, 0.1)]
+)
+def test_random_rejections_do_not_lower_the_rate(share: float, callers: int, seconds: float) -> None:
+    """Where rejections do not depend on the load, 0.8 of the possible answers come."""
+    seen = [
+        simulate(Provider(random_share=share, seconds=seconds), seed=seed, callers=callers, seconds=7.0)
+        for seed in FEW[:2]
+    ]
+    # An answer takes its time and two ways of 2 ms; each rejection before it takes two ways.
+    possible = callers / (seconds + 0.004 / (1 - share))
+    assert min(one.rate for one in seen) >= 0.8 * possible
     assert sum(one.lost for one in seen) == 0
+
+
+class _LimitedLater(Provider):
+    """Rejects 30 % at random for three seconds, then what exceeds 30 a second."""
+
+    def _takes(self, now: float) -> bool:
+        if now >= 3.0:
+            self.random_share, self.per_second = 0.0, 30.0
+        return super()._takes(now)
+
+
+def test_a_limit_is_learnt_after_random_rejections() -> None:
+    """Bounds given up because of random rejections are learnt again: at most 1.05 calls an answer."""
+    provider = _LimitedLater(random_share=0.3)
+    simulate(provider, seed=1, callers=20, seconds=12.0)
+    late = [is_taken for at, is_taken in provider.outcomes if at > 6.0]
+    assert len(late) / sum(late) <= 1.05
+    assert sum(late) >= 0.85 * 30 * 6

@@ -1,14 +1,16 @@
-"""Limits that a provider does not tell, learnt from the requests that it turns away (HTTP 429).
+"""Limits that a provider does not state, learnt from the requests that it rejects (HTTP 429).
 
 Two bounds are kept: how many requests at a time, and how many a second. A rejection lowers the one that
 explains it: the first where more requests were in flight than have usually been answered of late, else the
 second.
 
-- Requests at a time come down to those that were not turned away.
+- Requests at a time come down to those that were not rejected.
 - Requests a second come down to what got through in the last second, less a twentieth. Once known, they come
   down by a twentieth at a time, and no further than to nine tenths of that.
 - Each answer to a request that a bound held back raises it by so little that about a hundred answers pay
   for one rejection; by more as long as the bound is a guess, or has not been met for a while.
+- Where a tenth of the requests are rejected after the first second, `LoadTest` finds out whether that
+  depends on the load. If it does not, both bounds are given up until rejections become more frequent.
 """
 
 from __future__ import annotations
@@ -51,12 +53,16 @@ _PROBE: Final = 0.25
 _SHORTEST_PROBE: Final = 0.05
 _LONGEST_PROBE: Final = 10.0
 
-_SLOWER: Final = 0.7
-_FEWEST: Final = 10
-_FUTILE: Final = 3
-"""So many steps in vain, each to 0.7 of the rate and ten answers long, say that the pace is not the cause."""
 _WATCHED: Final = 50
-"""Rejections teach nothing then, as long as among so many requests they are no more frequent."""
+"""Outcomes from which the share of rejections is taken."""
+_MANY: Final = 0.1
+"""Share of rejections from which it is tested whether they depend on the load."""
+_EASED: Final = 0.75
+"""Share of the pace at which requests are sent meanwhile."""
+_SURE: Final = math.log(20.0)
+"""Logarithm of the likelihood ratio at which the test ends."""
+_FEWEST: Final = 3
+"""Answers without which rejections are not called random: a provider that is closed rejects everything."""
 
 
 class Sent(Protocol):
@@ -134,6 +140,73 @@ class Bound:
         self.is_known = False
 
 
+class LoadTest:
+    """Tests whether rejections depend on the load, with the sequential probability ratio test of Wald (1945).
+
+    While it runs, requests are sent at three quarters of the pace that got through. Rejections are then as
+    frequent as before if they are random, and at most a quarter as frequent if a limit causes them.
+
+    Attributes:
+        is_running: Whether requests are sent at three quarters of the pace.
+        random_share: Share of requests that are rejected at random; 0 where none was found.
+    """
+
+    __slots__ = ("_answers", "_evidence", "_first", "_rejections", "_share", "is_running", "random_share")
+
+    def __init__(self) -> None:
+        self.is_running = False
+        self.random_share = 0.0
+        self._first = 0
+        self._answers, self._rejections = 0, 0
+        self._share = 0.0
+        self._evidence = 0.0
+
+    def is_due(self, last: int) -> bool:
+        """Whether more requests are rejected than a known limit explains, or than were rejected at random.
+
+        Args:
+            last: Number of the last request that was sent.
+        """
+        if self.is_running or self._answers + self._rejections < _WATCHED:
+            return False
+        random = self.random_share
+        self._share = min(0.9, self._rejections / _WATCHED)
+        self._restart(last)
+        return self._share >= (min(2 * random, (1 + random) / 2) if random else _MANY)
+
+    def start(self, last: int) -> None:
+        """Starts; requests with a number above `last` count."""
+        self.is_running = True
+        self._evidence = 0.0
+        self._restart(last)
+
+    def count(self, number: int, last: int, *, is_rejected: bool) -> bool:
+        """Counts the outcome of a request; says whether the test ends with it."""
+        # Rejections come back sooner than answers: all of so many requests count, or none.
+        if number <= self._first or (not self.is_running and number > self._first + _WATCHED):
+            return False
+        self._rejections += is_rejected
+        self._answers += not is_rejected
+        if not self.is_running:
+            return False
+        if is_rejected:
+            self._evidence -= math.log(4.0)
+        else:
+            self._evidence += math.log((1 - self._share / 4) / (1 - self._share))
+        self._evidence = max(-_SURE, min(_SURE, self._evidence))
+        is_random = self._evidence <= -_SURE and self._answers >= _FEWEST
+        if not is_random and self._evidence < _SURE:
+            return False
+        self.is_running = False
+        self.random_share = self._share if is_random else 0.0
+        self._restart(last)
+        return True
+
+    def _restart(self, last: int) -> None:
+        self._first = last
+        self._answers, self._rejections = 0, 0
+
+
 class Learnt:
     """What the rejections of one provider taught; made at the first of them.
 
@@ -148,18 +221,9 @@ class Learnt:
     """
 
     __slots__ = (
-        *(
-            "_answered_at",
-            "_answers",
-            "_asked_until",
-            "_due",
-            "_epoch",
-            "_futile",
-            "_lately",
-            "_mark",
-        ),
-        *("_marked", "_paused_by", "_paused_until", "_rate_epoch", "_rejected", "_rejections", "_sent"),
-        *("_share", "_since", "_unanswered", "_usual", "rate", "rejections", "width"),
+        *("_answered_at", "_asked_until", "_before", "_due", "_epoch", "_lately", "_load_test", "_paused_by"),
+        *("_paused_until", "_rate_epoch", "_rejected", "_sent", "_since", "_unanswered", "_usual", "rate"),
+        *("rejections", "width"),
     )
 
     def __init__(self, running: int, now: float) -> None:
@@ -176,9 +240,8 @@ class Learnt:
         self._usual = 1
         self._sent = deque((now,) * running, maxlen=_REMEMBERED)
         self._rejected: deque[tuple[int, float]] = deque(maxlen=_REMEMBERED)
-        self._mark = math.inf
-        self._marked, self._answers, self._rejections, self._share = 0, 0, 0, 0.0
-        self._futile = 0
+        self._load_test = LoadTest()
+        self._before = (math.inf, math.inf, math.inf)
 
     def is_full(self, running: int) -> bool:
         """Whether so many in flight are as many as the provider is known to take."""
@@ -205,19 +268,26 @@ class Learnt:
         self._due = max(self._due, now - max(gap, _CREDIT)) + gap
         return is_held
 
-    def answered(self, sent: Sent, now: float) -> None:
+    def answered(self, sent: Sent, last: int, now: float) -> None:
         """Learns from a request that was answered."""
         self._unanswered = 0
         self._answered_at = now
-        self._answers += sent.number > self._marked
         self._lately.append((sent.number, sent.running, sent.rejections))
         if sent.number > self._paused_by:
             # What was sent later got through: the provider is not closed.
             self._paused_until = self._asked_until = now
+        self.ended(sent, last)
+        if self._load_test.is_running:
+            return
         if sent.running + 1 > self.width.value:
             self.width.grow(now)
         elif sent.is_held:
             self.rate.grow(now)
+
+    def ended(self, sent: Sent, last: int) -> None:
+        """Counts a request that was not turned away, whatever came of it."""
+        if self._load_test.count(sent.number, last, is_rejected=False):
+            self._end_test(last)
 
     def rejected(self, sent: Sent, left: int, last: int, now: float) -> bool:
         """Learns from a request that was turned away; says whether nothing seems to get through.
@@ -229,13 +299,16 @@ class Learnt:
             now: The time.
         """
         self.rejections += 1
-        self._rejections += sent.number > self._marked
         self._rejected.append((sent.number, max(sent.at, self._since)))
         is_news = sent.number > self._epoch
         if is_news:
             self._epoch = last
             self._usual = self._usual_width()
-        if self._is_deaf(sent.running):
+        if self._load_test.count(sent.number, last, is_rejected=True):
+            self._end_test(last)
+        elif now - self._since >= _FIRST_SECONDS and self._load_test.is_due(last):
+            self._start_test(last, now)
+        if self._load_test.is_running or self._load_test.random_share:
             return is_news
         fitted = self._fitted(sent.number, sent.running, sent.rejections)
         if fitted > self._usual:
@@ -258,7 +331,7 @@ class Learnt:
         """
         self._unanswered += 1
         # Where rejections come at random, several follow one another by chance.
-        if self._unanswered < (_WATCHED if self._futile >= _FUTILE else _CLOSED):
+        if self._unanswered < (_WATCHED if self._load_test.random_share else _CLOSED):
             return
         if retry_after is None:
             wait = max(_SHORTEST_PROBE, min(_LONGEST_PROBE, _PROBE * (now - self._answered_at)))
@@ -271,46 +344,32 @@ class Learnt:
         seen = self._seen_rate(now)
         if not seen:
             return
-        if self._is_futile():
-            # Nothing speaks for a bound any more.
-            self.rate.lift(math.inf)
-            self.width.lift(math.inf)
-            return
         value = self.rate.value
         lower = max(_DECREASE * value, _LEAST * seen) if self.rate.is_known else _DECREASE * min(value, seen)
         self.rate.lower(lower, now)
         self._due = max(self._due, now)
 
-    def _is_deaf(self, running: int) -> bool:
-        """Whether rejections teach nothing, since they came as often at any pace, and still do."""
-        if self._futile < _FUTILE:
-            return False
-        count = self._answers + self._rejections
-        # Rejections come back sooner than answers: of those in flight they are counted first.
-        if count >= _WATCHED + 2 * running:
-            share = self._rejections / count
-            if share > min(2 * self._share, (1 + self._share) / 2):
-                self._mark, self._futile = math.inf, 0
-            self._share = min(self._share, (self._share + share) / 2)
-            self._marked, self._answers, self._rejections = self._epoch, 0, 0
-        return self._futile >= _FUTILE
+    def _start_test(self, last: int, now: float) -> None:
+        seen = self._seen_rate(now)
+        if not seen:
+            return
+        self._load_test.start(last)
+        self._before = self.width.value, self.rate.value, _DECREASE * seen
+        self.width.value = max(1.0, _EASED * min(self.width.value, self._usual))
+        self.rate.value = _EASED * min(self.rate.value, seen)
+        self._due = max(self._due, now)
 
-    def _is_futile(self) -> bool:
-        """Whether rejections stay as frequent however slowly requests are sent."""
-        rate, count = self.rate.value, self._answers + self._rejections
-        if rate > self._mark or self._mark == math.inf:
-            self._share, self._futile = 0.0, 0
-        elif rate <= _SLOWER * self._mark and self._answers >= _FEWEST:
-            share, before = self._rejections / count, self._share
-            if before / 2 <= share <= 3 * before:
-                self._futile += 1
-            else:
-                self._futile = 0
-            self._share = share
+    def _end_test(self, last: int) -> None:
+        if self._load_test.random_share:
+            # No bound explains random rejections.
+            self.width.lift(math.inf)
+            self.rate.lift(math.inf)
         else:
-            return False
-        self._mark, self._marked, self._answers, self._rejections = rate, self._epoch, 0, 0
-        return self._futile >= _FUTILE
+            self.width.value, self.rate.value, seen = self._before
+            if seen < self.rate.value:
+                self.rate.value = seen
+                self.rate.is_known = True
+        self._epoch = self._rate_epoch = last
 
     def _seen_rate(self, now: float) -> float:
         """Requests a second that were not turned away: of the last second, or longer where there were few."""

@@ -241,8 +241,11 @@ class _LocalSlot:
     ) -> None:
         traffic = self.limiter.traffic
         traffic.running -= 1
-        if traffic.learnt is not None and kind is None and not self._was_rejected:
-            traffic.learnt.answered(self, self.limiter.clock())
+        if traffic.learnt is not None and not self._was_rejected:
+            if kind is None:
+                traffic.learnt.answered(self, traffic.sent, self.limiter.clock())
+            else:
+                traffic.learnt.ended(self, traffic.sent)
         if traffic.line:
             traffic.admit()
 
