@@ -27,6 +27,33 @@ import sys
 from autorubric import EvalResult
 print(EvalResult.from_experiment(sys.argv[1] + "/run").total_items, flush=True)
 """
+_VERIFY = """
+import statistics, sys, time
+from pathlib import Path
+from autorubric import EvalResult
+from autorubric.eval._dataset_copy import sha256_of
+from autorubric.eval._log import crc_of, is_intact, log_lines
+
+run = Path(sys.argv[1]) / "run"
+lines = [(raw, offset) for _, offset, raw in log_lines(run / "items.jsonl", 0)]
+
+def verify():
+    sha256_of(run / "dataset.jsonl")
+    crc_of(run / "votes.jsonl", (run / "votes.jsonl").stat().st_size)
+    assert all(is_intact(*line) for line in lines)
+
+def open_run():
+    EvalResult.from_experiment(run)
+
+def seconds_of(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+open_run()
+rounds = [(seconds_of(verify), seconds_of(open_run)) for _ in range(int(sys.argv[2]))]
+print(*map(statistics.median, zip(*rounds)), flush=True)
+"""
 _RESUME = """
 import sys
 from autorubric import CriterionGrader, RubricDataset, evaluate_sync
@@ -40,9 +67,10 @@ _CODES = {"bare": _BARE, "open": _OPEN, "resume": _RESUME}
 
 
 def measured(items: int, repetitions: int) -> dict[str, Any]:
-    """Seconds to read the lines of items and no more, to open the run, and to go on with it; medians.
+    """Seconds to read the lines of items and no more, to open the run, and to resume it; medians.
 
-    Gone on with it is on the dataset as it was, and then with its items in another order.
+    It is resumed on the dataset as it was, and then with its items in another order. What the checksums
+    take of opening it is measured in a process that has loaded the library.
     """
     with tempfile.TemporaryDirectory() as folder:
         dataset = Path(folder) / "items.jsonl"
@@ -58,7 +86,10 @@ def measured(items: int, repetitions: int) -> dict[str, Any]:
         taken = [[*one, other] for one, other in zip(rounds, moved, strict=True)][1:]
         if (Path(folder) / "run" / "votes.jsonl").stat().st_size != votes:
             raise SystemExit("going on with a finished run repeated a call")
-    found: dict[str, Any] = {"items": items}
+        verify = [sys.executable, "-c", _VERIFY, folder, str(max(3, repetitions))]
+        ended = subprocess.run(verify, capture_output=True, encoding="utf-8", check=True)
+        verify_s, loaded_s = map(float, ended.stdout.split())
+    found: dict[str, Any] = {"items": items, "verify_s": verify_s, "open_loaded_s": loaded_s}
     for name, column in zip([*_CODES, "moved"], zip(*taken, strict=True), strict=True):
         for unit, seconds in zip(("s", "ended_s", "cpu_s"), zip(*column, strict=True), strict=True):
             found[f"{name}_{unit}"] = statistics.median(seconds)
@@ -94,12 +125,12 @@ def _taken(code: str, *given: str) -> tuple[float, float, float]:
 def table(found: Sequence[dict[str, Any]]) -> str:
     """The figures as a markdown table."""
     heads = (
-        *("reading the lines s", "opening s", "ended s", "of the CPU", "going on s", "ended s", "of the CPU"),
-        *("in another order s", "of the CPU"),
+        *("reading the lines s", "opening s", "ended s", "of the CPU", "resuming s", "ended s", "of the CPU"),
+        *("in another order s", "of the CPU", "library loaded: opening s", "checksums s"),
     )
     names = (
         *("bare_s", "open_s", "open_ended_s", "open_cpu_s", "resume_s", "resume_ended_s", "resume_cpu_s"),
-        *("moved_s", "moved_cpu_s"),
+        *("moved_s", "moved_cpu_s", "open_loaded_s", "verify_s"),
     )
     lines: list[tuple[str, ...]] = [("items", *heads), ("--:",) * (1 + len(heads))]
     lines += [(f"{one['items']:,}", *(f"{one[name]:.2f}" for name in names)) for one in found]
