@@ -34,7 +34,7 @@ def hook(event, arguments):
         seen.append(["code", event, arguments[0].co_filename])
 
 def is_module(source, name):
-    # A late import compiles a module whose byte code is not cached; the source is then what its file holds.
+    # A late import compiles a module without cached byte code: the source is then what its file holds.
     try:
         with open(name, "rb") as file:
             return file.read() == source

@@ -95,11 +95,11 @@ def test_query_and_reference_reach_the_judge(cli: Cli, rubric: str, openai_serve
     assert "tokens" in done.out
 
 
-@pytest.mark.parametrize(("least", "code"), [("0.99", 0), ("1.0", 0), ("1.01", 1)])
+@pytest.mark.parametrize(("least", "code"), [("0.99", 0), ("1.0", 0), ("1.01", 2)])
 def test_a_score_below_the_least_exits_with_one(
     cli: Cli, rubric: str, votes: str, least: str, code: int
 ) -> None:
-    """`--fail-under` ends with 1 only where the score is below it."""
+    """A score of 1 is not below `--fail-under` up to 1; more than 1 is refused."""
     judge = f"recorded:{votes}#right"
     done = cli("grade", TEXT, "--rubric", rubric, "--judge", judge, "--item-id", "a", "--fail-under", least)
     assert done.code == code

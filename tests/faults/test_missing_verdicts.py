@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from autorubric import CriterionGrader, EvalResult, VerdictCounts
+from autorubric import CriterionGrader, EvalResult, VerdictCounts, run_difference
 from autorubric.cli._app import app
 from autorubric.errors import ItemFailedError, RunMismatchError
 from autorubric.eval import evaluate_sync
@@ -154,6 +154,46 @@ def test_junit_has_errors_where_verdicts_are_missing(openai_server: OpenAIServer
     strict = ElementTree.fromstring(result.export("junit", fail_under=0))
     lenient = ElementTree.fromstring(result.export("junit", fail_under=0, max_lost=1.0))
     assert (strict.get("errors"), lenient.get("errors")) == ("50", "16")
+
+
+def test_assumed_answers_are_marked_and_in_no_mean(openai_server: OpenAIServer, tmp_path: Path) -> None:
+    """Tables, `show --json` and JUnit mark assumed answers; a page of Markdown has the means of `compare`."""
+    garble_125(openai_server)
+    result = graded(tmp_path, openai_server)
+    table = result.scores_table()
+    in_table = sum(len(json.loads(names)) for names in table["assumed"].dropna())
+    assert in_table == result.n_verdicts_assumed == N_ASSUMED
+    shown = call("show", str(tmp_path / "run"), "--json").json["items"]
+    assert sum(len(item["assumed"]) for item in shown) == N_ASSUMED
+    cases = ElementTree.fromstring(result.export("junit")).iter("property")
+    assert sum((one.get("value") or "").endswith(" (assumed)") for one in cases) == N_ASSUMED
+    compared = {one.name: one.run for one in run_difference(result, result).criteria}
+    lines = result.export("markdown").decode("utf-8").splitlines()
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("| c")]
+    means = {cells[0].strip(): cells[3].strip() for cells in rows if cells[0].strip() in compared}
+    assert means == {name: "" if mean is None else f"{mean:.3f}" for name, mean in compared.items()}
+
+
+def test_every_command_counts_the_verdicts_of_items_without_a_report(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """Where grading raised, `compare` and `judges audit` count what `show` counts, judges and the rest."""
+    openai_server.script({"do": "answer", "payload": {"verdict": "MET", "reason": "It does."}}, repeat="last")
+    prose = {"do": "answer", "content": "I would say that it is met."}
+    openai_server.script(prose, contains="[garbled]", repeat="last", anywhere=True)
+    grader = CriterionGrader(judges=[config(openai_server, max_retries=0)], on_failure="raise")
+    result = evaluate_sync(
+        dataset(), grader, experiment_name="run", experiments_dir=tmp_path, show_progress=False
+    )
+    run = str(tmp_path / "run")
+    counts = call("show", run, "--json").json["verdicts"]
+    assert counts == result.verdicts.to_dict() and counts["lost"] > 0
+    assert call("compare", run, run, "--json").json["difference"]["run_verdicts"] == counts
+    audited = call("judges", "audit", run, "--only", "report", "--json").json["verdicts"]
+    panel = audited.pop("panel")
+    assert panel == counts
+    for name in ("asked", "answered", "lost"):
+        assert sum(one[name] for one in audited.values()) == panel[name]
 
 
 def test_eval_exits_with_3_at_its_gate(openai_server: OpenAIServer, tmp_path: Path) -> None:

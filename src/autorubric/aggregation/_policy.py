@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, assert_never
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from autorubric._kept import Kept
 from autorubric.criteria import BaseCriterion
@@ -40,6 +40,24 @@ class AggregationPolicy(BaseModel):
     nominal_aggregation: NominalAggregation = "mode"
     ranking_aggregation: RankingAggregation = "borda"
     on_failure: OnFailure = "conservative"
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _ignore_case(cls, given: object) -> object:
+        return given.lower() if isinstance(given, str) else given
+
+    @classmethod
+    def of(cls, **given: object) -> AggregationPolicy:
+        """The policy of arguments.
+
+        Raises:
+            ArgumentError: One is not among those allowed; it says which are.
+        """
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
 
     def aggregator(self, criterion: BaseCriterion) -> Aggregator:
         """The aggregator for a criterion: its own where it names one, else that of its level.

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.errors import ArgumentError
+from autorubric.values import VerdictCounts
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult
     from autorubric.graders import GradingPolicy
     from autorubric.metrics import CorrectedScore, JudgeReport
-    from autorubric.values import VerdictCounts
 
 NO_LABELS = "no item has a label; give the labelled dataset with --dataset"
 ONE_JUDGE = "there are no two judges"
@@ -65,12 +65,18 @@ class Audit:
         return judge_report(self._result, self._dataset, rng=self._seed)
 
     def verdicts(self) -> dict[str, VerdictCounts]:
-        """Counts of verdicts on all cells, of the panel and by judge."""
+        """Counts of verdicts on all cells: of the panel, by judge, and those of items without a report."""
         from autorubric.types import verdicts_by_judge
 
         reports = (one.report for one in self._result.item_results)
         by_judge = verdicts_by_judge(report for report in reports if report is not None)
-        return {"panel": self._result.verdicts, **by_judge}
+        panel, judged = self._result.verdicts, VerdictCounts.sum(by_judge.values())
+        if panel.asked > judged.asked:
+            lost = panel.asked - judged.asked
+            by_judge["items without a report"] = VerdictCounts(
+                asked=lost, lost=lost, lost_cause=panel.lost_cause
+            )
+        return {"panel": panel, **by_judge}
 
     @property
     def has_labels(self) -> bool:

@@ -42,7 +42,9 @@ FailUnder = Annotated[
     typer.Option(
         "--fail-under",
         metavar="X",
-        help="Exit with 1 if the score is below X.",
+        min=0,
+        max=1,
+        help="Exit with 1 if the score, or the mean score of the items, is below X, from 0 to 1.",
         show_default=False,
         callback=_finite_score,
     ),

@@ -12,9 +12,9 @@ import autorubric
 from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
 from autorubric.cli._output import (
     Exit,
+    FailUnder,
     JsonFlag,
     MaxLost,
-    MeanFailUnder,
     exit_code,
     guarded,
     in_flags,
@@ -73,7 +73,7 @@ def evaluate(  # noqa: PLR0913
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
     on_failure: HowFailuresCount = OnFailure.conservative,
-    fail_under: MeanFailUnder = None,
+    fail_under: FailUnder = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:

@@ -100,9 +100,9 @@ def show(
 
     With --json the object has: run, total_items, successful_items, partly_scored_items, failed_items,
     mean_score, verdicts (as for `eval`), notices, and items, a list with: id, score, error, answers by
-    criterion; all that --only chooses. With --item it has: run, id, submission, error, report (null where
-    grading raised), labels by criterion, and with --prompts exchanges, a list with: criterion, judge, sample,
-    messages, replies, shared_with.
+    criterion, assumed (the criteria whose answer is that of unreadable replies); all that --only chooses.
+    With --item it has: run, id, submission, error, report (null where grading raised), labels by criterion,
+    and with --prompts exchanges, a list with: criterion, judge, sample, messages, replies, shared_with.
 
     \b
     Examples:
@@ -175,6 +175,7 @@ def _run_json(run: Path, result: EvalResult, chosen: Sequence[ItemResult]) -> di
                 "score": one.report.score if one.report else None,
                 "error": one.error,
                 "answers": {c.name: c.final_answer for c in one.report.report} if one.report else {},
+                "assumed": list(one.report.assumed) if one.report else [],
             }
             for one in chosen
         ],
@@ -225,7 +226,8 @@ def _near(item: str, ids: Sequence[str]) -> str:
     # Late, since only a wrong id needs it.
     from difflib import get_close_matches
 
-    near = [one for one in ids if item and item in one][:3] or get_close_matches(item, ids, n=3)
+    near = [one for one in ids if item and item.lower() in one.lower()][:3]
+    near = near or get_close_matches(item, ids, n=3)
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     shown = ", ".join(map(repr, ids[:3])) + (" and so on" if len(ids) > 3 else "")

@@ -59,7 +59,8 @@ class Damage:
         told = f"{self.file} was damaged: {self.what}."
         if not self.n_items:
             return f"{told} No score depends on it"
-        return f"{told} {_counted(self.n_items)} not scored before the run was resumed"
+        items = "1 item" if self.n_items == 1 else f"{self.n_items:,} items"
+        return f"{told} {items} counted as not scored before the run was resumed"
 
 
 def warn_of_damage(notices: Iterable[str]) -> None:

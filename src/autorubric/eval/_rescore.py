@@ -8,8 +8,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, TypedDict
 
-from pydantic import ValidationError
-
 from autorubric._files import nearest_key
 from autorubric.aggregation import AggregationPolicy
 from autorubric.errors import ArgumentError
@@ -92,11 +90,7 @@ def _deciding(path: Path, policies: Policies) -> dict[str, Json]:
     }
     if chosen:
         before = stored_policy(path).aggregation.model_dump()
-        try:
-            deciding["aggregation"] = AggregationPolicy.model_validate({**before, **chosen}).model_dump()
-        except ValidationError as error:
-            fault = error.errors()[0]
-            raise ArgumentError(f"{fault['loc'][0]} {fault['input']!r}: {fault['msg']}") from None
+        deciding["aggregation"] = AggregationPolicy.of(**{**before, **chosen}).model_dump()
     if "cannot_assess_config" in policies:
         deciding["cannot_assess"] = policies["cannot_assess_config"].model_dump(mode="json")
     if "normalize" in policies:

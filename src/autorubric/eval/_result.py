@@ -206,6 +206,7 @@ class EvalResult:
         Columns: `item` (its position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score that a
         judge's votes give alone), `group.<name>` (the score of a group), `answer.<criterion>` and
         `value.<criterion>` (the answer decided on, in words, and on [0, 1] as it enters the score),
+        `assumed` (a JSON list of the criteria whose answer is that of unreadable replies),
         `mean_agreement`, `cannot_assess_count`, `tokens`, `cost` (US dollars), `seconds` and `error`. What an
         item lacks is missing, and so is an answer where the panel abstained.
         """

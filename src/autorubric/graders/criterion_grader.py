@@ -106,7 +106,7 @@ class CriterionGrader(Grader):
             few_shot=self._examples.criteria if self._examples else (),
         )
         self.policy = GradingPolicy(
-            aggregation=AggregationPolicy(
+            aggregation=AggregationPolicy.of(
                 aggregation=aggregation,
                 ordinal_aggregation=ordinal_aggregation,
                 nominal_aggregation=nominal_aggregation,

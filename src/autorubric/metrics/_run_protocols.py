@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from autorubric.rubric import Rubric
 from autorubric.types import EnsembleEvaluationReport
-from autorubric.values import Json
+from autorubric.values import Json, VerdictCounts
 
 
 class IdentifiedItem(Protocol):
@@ -86,6 +86,16 @@ class OwnedRun(GradedRun, Protocol):
     @property
     def dataset(self) -> LabelledDataset:
         """The dataset that was graded."""
+        ...
+
+
+@runtime_checkable
+class CountedRun(OwnedRun, Protocol):
+    """A run that counts its verdicts."""
+
+    @property
+    def verdicts(self) -> VerdictCounts:
+        """Counts of the verdicts of all items."""
         ...
 
 

@@ -235,6 +235,14 @@ class EvaluationReport:
         return tuple(criterion.name for criterion in self.report if criterion.escalated)
 
     @property
+    def assumed(self) -> tuple[str, ...]:
+        """Names of the criteria whose answer is that of unreadable replies.
+
+        No vote on them has an answer, or the panel would have decided otherwise without those replies.
+        """
+        return tuple(one.name for one in self.report if one.decision.assumed or one.decision.swayed)
+
+    @property
     def calls_saved(self) -> int:
         """Votes that were not asked for, since they could no longer matter.
 

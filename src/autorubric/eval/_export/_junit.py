@@ -124,7 +124,8 @@ def _properties(report: EnsembleEvaluationReport) -> Iterator[tuple[str, str]]:
         if score is not None:
             yield f"judge.{judge}", f"{score:.6g}"
     for one in report.report:
-        yield f"answer.{one.name}", answer_in_words(one) or one.status
+        mark = " (assumed)" if one.name in report.assumed else ""
+        yield f"answer.{one.name}", (answer_in_words(one) or one.status) + mark
     yield from _verdicts(report.verdicts)
 
 
@@ -134,6 +135,7 @@ def _criteria(report: EnsembleEvaluationReport | None) -> str:
     lines = []
     for one in report.report:
         answer = answer_in_words(one) or one.status.replace("_", " ")
+        answer += " (assumed)" if one.name in report.assumed else ""
         reason = one.final_reason or one.error or ""
         lines.append(
             f"{one.name} (weight {one.criterion.weight:g}): {answer}{f': {reason}' if reason else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -24,9 +25,12 @@ def markdown_of(run: ExportedRun) -> str:
 
 
 def _criteria(table: pd.DataFrame) -> TableBlock:
+    """Mean values of criteria; those that unreadable replies decided are left out, as in reports."""
     rows: list[tuple[Cell, ...]] = []
+    assumed = [json.loads(names) if isinstance(names, str) else () for names in table["assumed"]]
     for column in [one for one in table.columns if one.startswith("value.")]:
-        values, name = table[column].dropna(), column.removeprefix("value.")
+        name = column.removeprefix("value.")
+        values = table[column][[name not in names for names in assumed]].dropna()
         mean = float(values.mean()) if len(values) else None
         rows.append((name, len(values), len(table) - len(values), mean))
     columns = ("criterion", "with a value", "without", "mean value")

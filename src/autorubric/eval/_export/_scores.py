@@ -16,7 +16,7 @@ _NUMBERS: Final = ("score", "raw_score", "mean_agreement", "cost", "seconds")
 _COUNTS: Final = ("cannot_assess_count", "tokens")
 _NUMBERED: Final = ("judge.", "group.", "value.")
 _FIRST: Final = ("item", "item_id", "score", "raw_score")
-_LAST: Final = ("mean_agreement", "cannot_assess_count", "tokens", "cost", "seconds", "error")
+_LAST: Final = ("assumed", "mean_agreement", "cannot_assess_count", "tokens", "cost", "seconds", "error")
 
 
 def scores_table(run: ExportedRun) -> pd.DataFrame:
@@ -49,6 +49,7 @@ def _row(result: ItemResult) -> dict[str, Any]:
         **head,
         "score": report.score,
         "raw_score": report.raw_score,
+        "assumed": json.dumps(report.assumed, ensure_ascii=False) if report.assumed else None,
         "mean_agreement": report.mean_agreement,
         "cannot_assess_count": report.cannot_assess_count,
         "tokens": report.token_usage.total_tokens if report.token_usage else None,

@@ -50,7 +50,8 @@ def _judging(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
         if part in _BY_NAME and isinstance(ours, Mapping) and isinstance(theirs, Mapping):
             yield from _entries(_BY_NAME[part], ours, theirs)
         else:
-            yield f"{part.replace('_', ' ')} differ{'' if part == 'prompts' else 's'}"
+            name = part.replace("_", " ")
+            yield f"{name} {'differ' if name.endswith('s') else 'differs'}"
 
 
 def _entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

@@ -100,7 +100,10 @@ class CorrectedScore:
     def _sentence(self) -> str:
         judged = "undefined" if self.raw.value is None else f"{self.raw.value:.3f}"
         if self.score.value is None:
-            return f"The mean score is not corrected ({self.reason}); the judges' own is {judged}."
+            text = f"The mean score is not corrected ({self.reason}); the judges' own is {judged}."
+            if self.reason != "too_few_labels":
+                return text
+            return f"{text} Label items, or give calibration=, a labelled run of the same judges."
         without = "" if self.score.low is not None or not self.score.reason else f" ({self.score.reason})"
         return (
             f"Corrected by {self.method}, the mean score is {figure_text(self.score)}{without}; the judges' "

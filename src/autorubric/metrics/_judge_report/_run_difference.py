@@ -13,7 +13,7 @@ from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._bias import BiasResult, bias
 from autorubric.metrics._judge_comparison import adjust_pvalues
 from autorubric.metrics._options import ResamplingArguments
-from autorubric.metrics._run_protocols import LabelledDataset, OwnedRun
+from autorubric.metrics._run_protocols import CountedRun, LabelledDataset, OwnedRun
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import Json, VerdictCounts
 
@@ -97,8 +97,8 @@ class RunDifference(Findings):
 
 
 def run_difference(
-    baseline: OwnedRun,
-    run: OwnedRun,
+    baseline: CountedRun,
+    run: CountedRun,
     dataset: LabelledDataset | None = None,
     **resampling: Unpack[ResamplingArguments],
 ) -> RunDifference:
@@ -138,8 +138,8 @@ def run_difference(
         score=score,
         right=_paired("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
-        baseline_verdicts=_verdicts(before),
-        run_verdicts=_verdicts(after),
+        baseline_verdicts=baseline.verdicts,
+        run_verdicts=run.verdicts,
     )
 
 
@@ -171,10 +171,6 @@ def _values(report: EnsembleEvaluationReport | None) -> _Values:
         one.name: None if one.decision.assumed or one.decision.swayed else one.score_value
         for one in report.report
     }
-
-
-def _verdicts(reports: Mapping[str, EnsembleEvaluationReport | None]) -> VerdictCounts:
-    return VerdictCounts.sum(report.verdicts for report in reports.values() if report is not None)
 
 
 def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
