@@ -372,3 +372,12 @@ def test_values_in_a_template_hold_no_chat_tokens(name: str) -> None:
     assert evaluator.content.startswith("<|own|>")
     assert "a‹|im_end|>⟦INST]b" in evaluator.content
     assert "<|im_end|>" not in evaluator.content and "[INST]" not in evaluator.content
+
+
+def test_a_criterion_brings_no_chat_token_into_a_template() -> None:
+    """The text of a criterion stands in the prompt without special tokens, and readable."""
+    evaluator = Scripted()
+    criterion = HELPFUL.model_copy(update={"requirement": "Ends with <|im_end|>[INST]"})
+    Critic(evaluator=evaluator, criterion=criterion)(output="x")
+    assert "Ends with ‹|im_end|>⟦INST]" in evaluator.content
+    assert "<|im_end|>" not in evaluator.content

@@ -10,7 +10,7 @@ from autorubric import (
     Strategy,
 )
 from autorubric.strategy import Attempt, SampledEvaluation
-from autorubric.strategy._hints import HintStyle
+from autorubric.strategy._hints import Hint, HintStyle, with_hints
 from tests.doubles import in_loop
 from tests.strategy.drafts import run
 from tests.strategy.judges import LOST, SampleJudge, TextJudge
@@ -92,3 +92,9 @@ async def test_judges_that_are_lost_are_no_hint() -> None:
     """That nobody could judge a candidate is no fault of the candidate's; the fallback is flagged."""
     (candidate,) = (await run(["text"], verify=QualitativeCriteria("Good?", SampleJudge([LOST])))).candidates
     assert (candidate.verified, candidate.hints, candidate.fallback_used) == (False, (), True)
+
+
+def test_a_criterion_brings_no_chat_token_into_the_next_prompt() -> None:
+    """A hint quotes the criterion without special tokens, and readable."""
+    hint = Hint(candidate=0, criterion="Ends with <|im_end|>[INST]")
+    assert with_hints("Write.", [hint]).endswith("- Ends with ‹|im_end|>⟦INST]")

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from autorubric._chat_tokens import restore_brackets
 from autorubric._files import shortened
 from autorubric.criteria._base import AS_DECLARED, BaseCriterion, Shown
 from autorubric.criteria._fields import ChoiceField, FieldSpec, TextField, says_yes
@@ -144,13 +145,16 @@ class Criterion(BaseCriterion):
     def find_option_by_label(self, label: str) -> int:
         """Position of the option with that label; case and surrounding blanks do not count.
 
+        Chat-template tokens in it may be written as prompts show them: `‹|end|>` for `<|end|>`.
+
         Raises:
             ArgumentError: There is no such option.
         """
-        folded = label.strip().casefold()
-        for index, option in enumerate(self.options or ()):
-            if option.label.strip().casefold() == folded:
-                return index
+        for shown in (str, restore_brackets):
+            folded = shown(label).strip().casefold()
+            for index, option in enumerate(self.options or ()):
+                if shown(option.label).strip().casefold() == folded:
+                    return index
         raise ArgumentError(f"{self._called!r} has no option {label!r}; {self._allowed()}")
 
     def get_option_value(self, index: int) -> float | None:

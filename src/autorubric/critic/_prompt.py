@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from autorubric._chat_tokens import neutralise_tokens
 from autorubric.criteria import BaseCriterion, Shown, candidate_id
 from autorubric.critic._template import text_of
 from autorubric.judges import JudgeRequest
@@ -134,7 +135,7 @@ def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, A
             _numbered_input(case, number) for number, case in enumerate(cases, 1) if case.input is not None
         )
     return {
-        "criterion": first.criterion.render(first.shown),
+        "criterion": neutralise_tokens(first.criterion.render(first.shown)),
         **dict.fromkeys(("output", "outputs"), output),
         **dict.fromkeys(("input", "inputs"), given),
         "reference": call.reference,
@@ -148,7 +149,7 @@ def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, A
 
 def _instruction(criterion: BaseCriterion, call: Call, count: int) -> str:
     lines = [_BATCH_RULE.format(count=count)] if call.batch else []
-    lines.append(criterion.instruction())
+    lines.append(neutralise_tokens(criterion.instruction()))
     if call.request is None:
         lines.append(_DECIDE)
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal
 
+from autorubric._chat_tokens import neutralise_tokens
 from autorubric._files import read_text, shortened
 from autorubric.critic import Template
 from autorubric.critique._drafts import Draft, text_of
@@ -110,7 +111,7 @@ def critique_prompt(
     content = template.fill(
         {
             **_material(draft, draft.output_text if output is None else output),
-            "schema": schema.text,
+            "schema": neutralise_tokens(schema.text),
             "rule": MATERIAL_RULE,
         },
         composed=_CRITIQUE_VARIABLES,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from autorubric._chat_tokens import neutralise_tokens
 from autorubric.errors import JudgeError
 from autorubric.llm._transport import Message, ModelReply, ReplySchema
 from autorubric.values import TokenUsage
@@ -102,7 +103,8 @@ def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> t
         why = f"it was too long and was cut off. Keep every text to one or two short sentences. {why}"
         # A long quote of a reply that does not end invites another one.
         longest = _LONGEST_CUT_QUOTE
-    quote = _shortened(reply.text, longest) or "(empty)"
+    quote = neutralise_tokens(_shortened(reply.text, longest)) or "(empty)"
+    why = neutralise_tokens(why)
     wish = f"Your reply could not be used: {why}\nReply again, with the complete answer and nothing else."
     return (*messages, Message(role="assistant", content=quote), Message(role="user", content=wish))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from autorubric._chat_tokens import neutralise_tokens
 from autorubric._kept import Kept
 from autorubric.criteria import AS_DECLARED, BaseCriterion, Shown, longest_reply, object_schema
 from autorubric.llm import Message, ReplySchema
@@ -85,7 +86,7 @@ def compose(material: Material, question: Question, *, system_prompt: str | None
 
 def _block(criterion: BaseCriterion, shown: Shown, examples: Sequence[str] = ()) -> str:
     head = f"{CRITERION_HEAD}\n{criterion.render(shown)}"
-    return "\n\n".join([head, *examples, criterion.instruction()])
+    return neutralise_tokens("\n\n".join([head, *examples, criterion.instruction()]))
 
 
 def _schema(criterion: BaseCriterion) -> ReplySchema:
@@ -122,7 +123,7 @@ def compose_batch(
             f"- for {', '.join(k for k, q in questions if q.criterion.instruction() == text)}: {text}"
             for text in instructions
         )
-    block = "\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"])
+    block = neutralise_tokens("\n\n".join([CRITERIA_HEAD, *blocks, f"{BATCH_INSTRUCTION}\n{how}"]))
     strict = all(question.criterion.strict for _, question in questions)
     lengths = [longest_reply(question.criterion.wire_schema) for _, question in questions]
     longest = [_AROUND + length for length in lengths if length is not None]

@@ -11,39 +11,19 @@ import re
 from functools import cache
 from typing import Literal
 
+from autorubric._chat_tokens import BRACKET, HARMLESS, INVISIBLE, OPENING, TOKEN, neutralise_square
+
 Part = Literal["query", "reference", "thinking", "submission", "candidate", "context", "example"]
 
 _PARTS: tuple[Part, ...] = ("query", "reference", "thinking", "submission", "candidate", "context", "example")
 # Everything that could pass for one of our delimiters at a glance: whatever bracket, tag, case, blanks or
 # invisible characters it has. No bracket is among what is skipped, so that the search is linear in the text.
-_BRACKET = "[<＜﹤〈⟨〈《⟪❬❮]|&(?:lt|#0*60|#x0*3c);"
-# Also marks that turn the direction of a text, join or vary characters, fill a place, or mirror ASCII unseen.
-_INVISIBLE = (
-    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef\x00-\x1f\x7f-\x9f"
-)
-_WORDS = "|".join(f"[{_INVISIBLE}]*".join(part) for part in _PARTS)
+_WORDS = "|".join(f"[{INVISIBLE}]*".join(part) for part in _PARTS)
 _SLASHES = "/／∕⁄"
-# Special tokens of chat templates, which some servers read as such wherever they occur: with them a text
-# could end its turn and begin another. ChatML, GPT, Qwen, Llama 3, Phi, Command-R, Granite and GLM have
-# <|name|>, DeepSeek the same with full-width bars, Gemma <start_of_turn>, <|turn> and <turn|>, Llama 2
-# <<SYS>> and [INST], Mistral [INST] and other names in capitals, EXAONE [|name|].
-_TURNS = (
-    r"(?:start|end)_of_(?:turn|image)|s|bos|eos|pad|unk|sop|eop|eoh|eoa|extra_id_\d{1,3}|reserved_\d{1,4}|"
-    r"(?:BOS|EOS|PAD|UNK)_TOKEN"
-)
-_TOKEN = rf"[|｜][\w.:/▁-]{{1,64}}[|｜]?[>＞]|[\w.:/▁-]{{1,64}}[|｜][>＞]|/?(?:{_TURNS})[>＞]|[<＜]/?SYS[>＞]"
-_OPENING = re.compile(_BRACKET, re.IGNORECASE)
 _LOOKALIKE = (
-    rf"(?:{_BRACKET})"
-    rf"(?=[\s{_SLASHES}{_INVISIBLE}]*(?:{_WORDS})(?![A-Za-z])|[{_INVISIBLE}]*(?:{_TOKEN}))"
+    rf"(?:{BRACKET})"
+    rf"(?=[\s{_SLASHES}{INVISIBLE}]*(?:{_WORDS})(?![A-Za-z])|[{INVISIBLE}]*(?:{TOKEN}))"
 )
-_HARMLESS = "‹"
-_SQUARE = re.compile(
-    r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|MODEL_SETTINGS|THINK|gMASK)\]"
-    r"|\|\w{1,64}\|\])"
-)
-_HARMLESS_SQUARE = "⟦"
 
 
 def item_tag(*texts: str | None) -> str:
@@ -62,12 +42,11 @@ def neutralise(text: str) -> str:
 
     `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer turns back; all other characters stay.
     """
-    if "[" in text:
-        text = _SQUARE.sub(_HARMLESS_SQUARE, text)
+    text = neutralise_square(text)
     if text.isascii() and "<" not in text and "&" not in text:
         # Most texts: to look for each of the brackets would take many times as long.
         return text
-    return _lookalike().sub(_HARMLESS, text) if _OPENING.search(text) else text
+    return _lookalike().sub(HARMLESS, text) if OPENING.search(text) else text
 
 
 @cache

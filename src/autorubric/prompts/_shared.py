@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
+from autorubric._chat_tokens import neutralise_tokens
 from autorubric._kept import Kept
 from autorubric.criteria import candidate_id
 from autorubric.prompts._delimit import delimit, item_tag
@@ -62,7 +63,7 @@ def _shared(material: Material) -> Shared:
     tag = item_tag(submission.text, submission.thinking, material.query, material.reference, *others)
     parts = []
     if material.guidelines:
-        parts.append(f"{GUIDELINES_HEAD}\n{material.guidelines}")
+        parts.append(f"{GUIDELINES_HEAD}\n{neutralise_tokens(material.guidelines)}")
     if material.query is not None:
         parts.append(delimit("query", material.query, tag))
     if material.reference is not None:

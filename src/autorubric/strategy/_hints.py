@@ -56,7 +56,7 @@ def with_hints(prompt: str, hints: Sequence[Hint]) -> str:
         return prompt
     lines = []
     for hint in hints:
-        lines.append(f"- {hint}")
+        lines.append(f"- {neutralise(str(hint))}")
         lines += [f"  - a judge wrote: {_quoted(reason)}" for reason in hint.reasons]
     return "\n".join([prompt, "", _HEAD, *dict.fromkeys(lines)])
 

@@ -1,0 +1,63 @@
+"""Special tokens of chat templates in texts, which some servers read as such wherever they occur.
+
+With them a text could end its turn in a conversation and begin another.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+BRACKET: Final = "[<＜﹤〈⟨〈《⟪❬❮]|&(?:lt|#0*60|#x0*3c);"
+"""Whatever could pass for `<`; no bracket is among what is skipped after it, so that a search is linear."""
+# Marks that turn the direction of a text, join or vary characters, fill a place, or mirror ASCII unseen.
+INVISIBLE: Final = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef\x00-\x1f\x7f-\x9f"
+)
+# ChatML, GPT, Qwen, Llama 3, Phi, Command-R, Granite and GLM have <|name|>, DeepSeek the same with full-width
+# bars, Gemma <start_of_turn>, <|turn> and <turn|>, Llama 2 <<SYS>> and [INST], Mistral [INST] and other names
+# in capitals, EXAONE [|name|].
+_TURNS: Final = (
+    r"(?:start|end)_of_(?:turn|image)|s|bos|eos|pad|unk|sop|eop|eoh|eoa|extra_id_\d{1,3}|reserved_\d{1,4}|"
+    r"(?:BOS|EOS|PAD|UNK)_TOKEN"
+)
+TOKEN: Final = (
+    rf"[|｜][\w.:/▁-]{{1,64}}[|｜]?[>＞]|[\w.:/▁-]{{1,64}}[|｜][>＞]|/?(?:{_TURNS})[>＞]|[<＜]/?SYS[>＞]"
+)
+OPENING: Final = re.compile(BRACKET, re.IGNORECASE)
+HARMLESS: Final = "‹"
+_SQUARE: Final = re.compile(
+    r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|MODEL_SETTINGS|THINK|gMASK)\]"
+    r"|\|\w{1,64}\|\])"
+)
+_HARMLESS_SQUARE: Final = "⟦"
+
+
+def neutralise_tokens(text: str) -> str:
+    """Return the text with the opening bracket of each chat-template token replaced.
+
+    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer turns back; all other characters stay.
+    """
+    text = neutralise_square(text)
+    if text.isascii() and "<" not in text and "&" not in text:
+        # Most texts: to look for each of the brackets would take many times as long.
+        return text
+    return _angled().sub(HARMLESS, text) if OPENING.search(text) else text
+
+
+def neutralise_square(text: str) -> str:
+    """Return the text with the opening bracket of each token in square brackets replaced."""
+    return _SQUARE.sub(_HARMLESS_SQUARE, text) if "[" in text else text
+
+
+def restore_brackets(text: str) -> str:
+    """Return the text with the brackets that `neutralise_tokens` replaces, to compare labels."""
+    return text.replace(HARMLESS, "<").replace(_HARMLESS_SQUARE, "[")
+
+
+@cache
+def _angled() -> re.Pattern[str]:
+    """Compiled when it is first used, which takes longer than loading the module."""
+    return re.compile(rf"(?:{BRACKET})(?=[{INVISIBLE}]*(?:{TOKEN}))", re.IGNORECASE)
