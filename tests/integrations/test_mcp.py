@@ -235,6 +235,8 @@ async def test_grade_and_metrics(session_over: Any, folder: Path, openai_server:
             assert (criterion["name"], criterion["answer"]) == (name, "MET")
         measured = await session.call_tool("compute_metrics", {"run": "run"})
         assert measured.structuredContent["metrics"]["criterion_accuracy"] == 1.0
+        assert measured.structuredContent["verdicts"]["lost"] == 0
+        assert measured.structuredContent["notices"] == []
         for tool, wrong in (
             ("grade", {"text": "x", "rubric": "none.yaml"}),
             ("grade", {"text": "x", "rubric": 5}),

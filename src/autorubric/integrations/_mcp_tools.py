@@ -201,10 +201,8 @@ async def _metrics(server: ToolServer, arguments: Mapping[str, Any], on_progress
         dataset = None if asked.dataset is None else server.files.path(asked.dataset)
         for link in (one for one in run.glob("*") if one.is_symlink()):
             server.files.path(str(link))
-        figures = await asyncio.to_thread(_computed, run, dataset, asked.bootstrap, asked.per_judge)
-        return Outcome(
-            content={"ok": True, "run": asked.run, "metrics": figures}, line=f"metrics of {run.name}"
-        )
+        found = await asyncio.to_thread(_computed, run, dataset, asked.bootstrap, asked.per_judge)
+        return Outcome(content={"ok": True, "run": asked.run, **found}, line=f"metrics of {run.name}")
 
     return await answered("compute_metrics", server, work)
 
@@ -215,12 +213,15 @@ def _computed(run: Path, dataset: Path | None, bootstrap: bool, per_judge: bool)
     from autorubric.eval import EvalResult
 
     labelled = None if dataset is None else RubricDataset.from_file(dataset)
-    found = EvalResult.from_experiment(run).compute_metrics(
-        labelled, bootstrap=bootstrap, per_judge=per_judge
-    )
+    result = EvalResult.from_experiment(run)
+    found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
     if not found.na_stats.n_cells:
         raise ArgumentError("the run has no labels to measure against; give a labelled dataset")
-    return found.to_dict()
+    return {
+        "metrics": found.to_dict(),
+        "verdicts": result.verdicts.to_dict(),
+        "notices": list(result.notices),
+    }
 
 
 def _read(kind: type[ArgumentsT], given: Mapping[str, Any]) -> ArgumentsT:
@@ -272,7 +273,12 @@ TOOLS: Final = (
             "kappa and further figures, in all and for each criterion. Asks no judge."
         ),
         input_schema=plain_schema(MetricsArguments.model_json_schema()),
-        output_schema=_answer_schema(run={"type": "string"}, metrics={"type": "object"}),
+        output_schema=_answer_schema(
+            run={"type": "string"},
+            metrics={"type": "object"},
+            verdicts={"type": "object"},
+            notices={"type": "array"},
+        ),
         call=_metrics,
     ),
 )

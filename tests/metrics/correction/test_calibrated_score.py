@@ -183,3 +183,32 @@ def test_stored_runs_of_one_judge_belong_together(tmp_path: Path) -> None:
     assert brackets(found.score)
     with pytest.raises(ArgumentError, match=r"judge 'judge' differs \(function"):
         corrected_score(tested, calibration=made("other", lenient, labels=True))
+
+
+@pytest.mark.parametrize("on", ["criteria", "items"])
+def test_items_without_a_decision_are_counted(on: Any, tmp_path: Path) -> None:
+    """What rests on unreadable replies is left out of both runs, and both counts are shown."""
+
+    def judge(request: JudgeRequest) -> str:
+        text = request.submission.text or ""
+        return "?" if "unread" in text else "MET" if "good" in text else "UNMET"
+
+    def graded(name: str, n: int, *, labels: bool) -> Any:
+        words = ["good", "bad", "good unread", "good", "bad"] * (n // 5)
+        items = [
+            DataItem(id=f"{name}{at}", submission=word, ground_truth=["MET"] if labels else None)
+            for at, word in enumerate(words)
+        ]
+        dataset = RubricDataset(name=name, rubric=Rubric([BINARY]), items=items)
+        grader = CriterionGrader(judges=[judge])
+        return evaluate_sync(
+            dataset, grader, experiment_name=name, experiments_dir=tmp_path, show_progress=False
+        )
+
+    tested, calibration = graded("a", 60, labels=False), graded("b", 80, labels=True)
+    found = corrected_score(tested, calibration=calibration, method="ppi++", on=on)
+    assert (found.n_items, found.n_unjudged) == (48, 12)
+    assert (found.n_labelled, found.n_labelled_unjudged) == (64, 16)
+    assert "labelled items without a decision, left out" in found.summary()
+    alone = corrected_score(calibration, method="ppi++", on=on)
+    assert (alone.n_unjudged, alone.n_labelled_unjudged) == (16, 16)

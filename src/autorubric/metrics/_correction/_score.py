@@ -136,6 +136,8 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
         on="items",
         n_items=int((judged & run.tested).sum()),
         n_labelled=int(labelled.sum()),
+        n_unjudged=run.n_unjudged,
+        n_labelled_unjudged=run.n_labelled_unjudged,
         reason=score.reason if score.value is None else None,
     )
 
@@ -183,6 +185,8 @@ def _on_criteria(
         n_labelled=int(run.labelled.sum()),
         n_clamped=run.clamped,
         n_incomplete=run.n_incomplete,
+        n_unjudged=run.n_unjudged,
+        n_labelled_unjudged=run.n_labelled_unjudged,
         bends=run.bends,
         reason=bad,
     )

@@ -66,6 +66,7 @@ class ScoredRun:
     bends: tuple[str, ...]
     clamped: int
     tested: Array
+    unread_labels: int = 0
 
     @property
     def judged(self) -> Array:
@@ -88,6 +89,22 @@ class ScoredRun:
         """Judged items without a decision on every criterion, whose scores have other denominators."""
         missing = np.any([np.isnan(one.judged_value) for one in self.criteria], axis=0)
         return int(np.count_nonzero(missing & self.judged & self.tested))
+
+    @property
+    def n_unjudged(self) -> int:
+        """Items of the mean without a decision."""
+        return int(np.count_nonzero(~self._decided & self.tested))
+
+    @property
+    def n_labelled_unjudged(self) -> int:
+        """Items with a label and without a decision, those of the calibration included."""
+        columns = [one.true_value for one in self.criteria] or [self.true_score]
+        has_label = np.any([~np.isnan(column) for column in columns], axis=0)
+        return int(np.count_nonzero(has_label & ~self._decided)) + self.unread_labels
+
+    @property
+    def _decided(self) -> Array:
+        return self.judged if self.criteria else ~np.isnan(self.judged_score)
 
     @property
     def n_items(self) -> int:
@@ -169,6 +186,8 @@ def joined(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
         true_score=np.concatenate([np.full(n, np.nan), calibration.true_score[labelled]]),
         judged_score=np.concatenate([run.judged_score, calibration.judged_score[labelled]]),
         tested=np.arange(n + int(labelled.sum())) < n,
+        # Those of item scores are among the rows.
+        unread_labels=calibration.n_labelled_unjudged if calibration.criteria else 0,
     )
 
 

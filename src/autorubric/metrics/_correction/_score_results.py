@@ -54,8 +54,10 @@ class CorrectedScore:
         n_clamped: Items whose weighted sum leaves [0, 1]: with any, the mean score after clamping is another.
         n_incomplete: Items judged on some criteria only: their own scores have smaller denominators, which a
             sum over criteria does not follow.
+        n_unjudged: Items without a decision, as where every verdict was lost or assumed: left out.
+        n_labelled_unjudged: Items with labels and without a decision, of the calibration too: left out.
         bends: What makes the score another thing than a weighted sum: groups, gates, conditions. This and the
-            two counts above are of criteria, and say nothing on items.
+            counts of clamped and incomplete items are of criteria, and say nothing on items.
         reason: Why there is no corrected score.
     """
 
@@ -69,6 +71,8 @@ class CorrectedScore:
     n_labelled: int
     n_clamped: int = 0
     n_incomplete: int = 0
+    n_unjudged: int = 0
+    n_labelled_unjudged: int = 0
     bends: tuple[str, ...] = ()
     reason: Reason | None
 
@@ -78,7 +82,12 @@ class CorrectedScore:
 
     def blocks(self) -> list[Block]:
         """The score in a sentence, then the figures and each criterion, for any renderer."""
-        counts: tuple[tuple[str, Cell], ...] = (("items", self.n_items), ("labelled items", self.n_labelled))
+        counts: tuple[tuple[str, Cell], ...] = (
+            ("items", self.n_items),
+            ("labelled items", self.n_labelled),
+            ("items without a decision, left out", self.n_unjudged),
+            ("labelled items without a decision, left out", self.n_labelled_unjudged),
+        )
         if self.on == "criteria":
             counts += (
                 ("items at which clamping bites", self.n_clamped),
