@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, Final, Literal, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 
 from autorubric._frozen import quickly_made
 from autorubric.errors import ArgumentError
@@ -75,6 +75,10 @@ class TokenUsage:
 
 
 _counts_of = attrgetter(*TokenUsage.__slots__)
+
+
+MAX_LOST: Final = 0.05
+"""Share of the verdicts behind a figure that a gate lets be lost or assumed, unless it is given another."""
 
 
 @quickly_made

@@ -41,6 +41,13 @@ def lose_fifty(server: OpenAIServer) -> None:
     server.script({"do": "status", "status": 429}, contains="It says 0.", repeat="last", anywhere=True)
 
 
+def refuse_fifty(server: OpenAIServer) -> None:
+    """Answer criterion `c0` with an error that is not tried again."""
+    _answer_rest(server)
+    fault = {"do": "status", "status": 400, "message": "No."}
+    server.script(fault, contains="It says 0.", repeat="last", anywhere=True)
+
+
 def garble_125(server: OpenAIServer) -> None:
     """Answer `c0` on all items, and everything on the first fifteen, with prose."""
     _answer_rest(server)
@@ -55,9 +62,15 @@ def _answer_rest(server: OpenAIServer) -> None:
     server.script(_UNSURE, contains="Text number 49.", repeat="last", anywhere=True)
 
 
-def graded(folder: Path, server: OpenAIServer, name: str = "run", **options: object) -> EvalResult:
+def graded(
+    folder: Path,
+    server: OpenAIServer,
+    name: str = "run",
+    *,
+    data: RubricDataset | None = None,
+    **options: object,
+) -> EvalResult:
     """The dataset judged into a run folder, without another try of what was refused."""
     grader = CriterionGrader(judges=[config(server, max_retries=0)])
-    return evaluate_sync(
-        dataset(), grader, experiment_name=name, experiments_dir=folder, show_progress=False, **options
-    )
+    options |= {"experiment_name": name, "experiments_dir": folder, "show_progress": False}
+    return evaluate_sync(data or dataset(), grader, **options)

@@ -28,6 +28,7 @@ import pytest
 from autorubric import (
     CriterionGrader, JudgeReply, JudgeSpec, LLMConfig, Rubric, assert_rubric, assert_rubric_async
 )
+from autorubric.errors import ArgumentError, NotJudgedError
 
 RUBRIC = [
     {"name": "apology", "requirement": "The reply apologises for the late parcel.", "weight": 6},
@@ -185,8 +186,8 @@ def test_bug():
     assert cases["test_bug"].find("failure") is not None
 
 
-def test_one_answer_of_a_panel_is_a_judgment(run: Run) -> None:
-    """A judge that fails beside others that answer takes nothing away."""
+def test_too_many_lost_verdicts_of_a_panel_are_an_error(run: Run) -> None:
+    """Half of a panel's verdicts lost are an error, unless `max_lost` of the call or the marker allows it."""
     ended = run(
         """
 def broken(request):
@@ -195,12 +196,50 @@ def broken(request):
 def kind(request):
     return "MET"
 
-def test_reply():
-    report = assert_rubric("Any text.", RUBRIC, 1.0, grader=CriterionGrader(judges=[broken, kind]))
-    assert report.score == 1.0
+def panel():
+    return CriterionGrader(judges=[broken, kind])
+
+def test_strict():
+    with pytest.raises(NotJudgedError, match="2 of 4 verdicts were lost.*more than max_lost=0.05"):
+        assert_rubric("Any text.", RUBRIC, 1.0, grader=panel())
+
+def test_error():
+    assert_rubric("Any text.", RUBRIC, 0.0, max_lost=0.4, grader=panel())
+
+def test_call():
+    assert assert_rubric("Any text.", RUBRIC, 1.0, max_lost=0.5, grader=panel()).score == 1.0
+
+@pytest.mark.rubric(min_score=1.0, max_lost=0.5)
+def test_marker():
+    assert asyncio.run(assert_rubric_async("Any text.", RUBRIC, grader=panel())).score == 1.0
+
+def test_share():
+    with pytest.raises(ArgumentError, match="max_lost=2 is not a share; give a number from 0 to 1"):
+        assert_rubric("Any text.", RUBRIC, 0.0, max_lost=2, grader=panel())
 """
     )
-    ended.assert_outcomes(passed=1)
+    ended.assert_outcomes(passed=4, errors=1)
+
+
+def test_replies_of_a_model_that_cannot_be_read_are_counted(run: Run, openai_server: OpenAIServer) -> None:
+    """One unreadable verdict of four, counted as the conservative answer, is an error above `max_lost`."""
+    openai_server.script({"do": "answer", "payload": {"verdict": "MET", "reason": "Yes."}}, repeat="last")
+    openai_server.script({"do": "answer", "content": "Perhaps."}, contains="a refund", repeat="last")
+    openai_server.script({"do": "answer", "content": "Perhaps."}, contains="could not be used", repeat="last")
+    body = f"""
+def panel():
+    model = LLMConfig(model="openai/own", api_base="{openai_server.api_base}")
+    kind = lambda request: "MET"
+    return CriterionGrader(judges=[model, kind, JudgeSpec(kind, "kinder")])
+
+def test_strict():
+    with pytest.raises(NotJudgedError, match="1 of 6 verdicts were assumed.*more than max_lost=0.05"):
+        assert_rubric("Any text.", RUBRIC, 0.5, grader=panel())
+
+def test_lenient():
+    assert_rubric("Any text.", RUBRIC, 0.5, max_lost=0.2, grader=panel())
+"""
+    run(body, "--rubric-judge", "openai/own").assert_outcomes(passed=2)
 
 
 def test_repeats_are_one_result_with_a_pass_rate(run: Run, pytester: pytest.Pytester) -> None:
@@ -428,7 +467,7 @@ def test_the_entry_point_loads_nothing_of_the_library(tmp_path: Path) -> None:
         "autorubric.integrations._test_in_progress",
     ]
     told = _subprocess(tmp_path, "-m", "pytest", "--markers", also=str(declared)).stdout
-    assert "@pytest.mark.rubric(min_score, repeats=1, min_pass_rate=1.0)" in told
+    assert "@pytest.mark.rubric(min_score, max_lost=0.05, repeats=1, min_pass_rate=1.0)" in told
 
 
 def test_under_unittest(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import typer
 
 from autorubric._blocks import printable
 from autorubric.errors import AutorubricError, ItemFailedError, JudgeError, RunError, RunWriteError
+from autorubric.values import MAX_LOST
 
 if TYPE_CHECKING:
     from autorubric.values import VerdictCounts
@@ -59,9 +60,6 @@ MeanFailUnder = Annotated[
         callback=_finite_score,
     ),
 ]
-
-MAX_LOST = 0.05
-"""Share of the verdicts behind a figure that may be lost or assumed, unless `--max-lost` says otherwise."""
 
 MaxLost = Annotated[
     float | None,

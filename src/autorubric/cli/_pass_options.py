@@ -7,8 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
-from autorubric.cli._output import MAX_LOST, Exit, notice
+from autorubric.cli._output import Exit, notice
 from autorubric.errors import ArgumentError
+from autorubric.values import MAX_LOST
 
 HOW_TO_GO_ON: Final = "the command with --resume"
 OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Where the files go.")]
@@ -69,7 +70,7 @@ MaxLostDrafts = Annotated[
 
 
 def are_too_many(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
-    """Whether a share of lost drafts is more than is allowed; without a gate none are."""
+    """Return whether a larger share was lost than is allowed; without a gate none may be."""
     allowed = MAX_LOST if is_gate else 0.0
     return share > (allowed if max_lost is None else max_lost)
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult
     from autorubric.graders import Grader
+    from autorubric.values import VerdictCounts
 
 _MOST_TOLD = 5
 _MOST_LOOKED_AT = 100
@@ -125,6 +126,8 @@ def evaluate(  # noqa: PLR0913
     else:
         print_blocks(result.blocks())
     _tell(result, as_json=as_json)
+    if fail_under is None and max_lost is None:
+        _tell_missing(result.verdicts)
     if result.stopped is not None:
         return report_stop(result.stopped, how_to_go_on)
     return exit_code(
@@ -169,6 +172,15 @@ def _tell(result: EvalResult, *, as_json: bool) -> None:
     first = islice(result.item_results.positions, _MOST_LOOKED_AT)
     if any(result.dataset.item_truth(position) for position in first):
         notice(f"How far to trust it: autorubric metrics {shlex.quote(str(result.experiment_dir))}")
+
+
+def _tell_missing(verdicts: VerdictCounts) -> None:
+    missing = verdicts.lost + verdicts.assumed
+    if missing:
+        notice(
+            f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
+            f"{verdicts.assumed:,} assumed); give --max-lost or --fail-under to make that an exit code of 3"
+        )
 
 
 def _json(result: EvalResult) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli._output import MAX_LOST, Exit, guarded, notice
+from autorubric.cli._output import Exit, guarded, notice
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
+from autorubric.values import MAX_LOST
 
 Format = Annotated[
     Literal["csv", "parquet", "jsonl", "markdown", "junit"],

@@ -9,8 +9,10 @@ import typer
 import autorubric
 from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._pass_options import are_too_many
 from autorubric.cli._run_options import DatasetFile, RubricFile
 from autorubric.cli._tables import print_blocks
+from autorubric.values import MAX_LOST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +46,18 @@ FailOver = Annotated[
         show_default=False,
     ),
 ]
+MaxLostVerdicts = Annotated[
+    float | None,
+    typer.Option(
+        "--max-lost",
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Exit with 3 if more than this share of the verdicts could not be judged.  "
+        f"[default: {MAX_LOST} where a gate is set, else 0]",
+        show_default=False,
+    ),
+]
 
 
 @guarded
@@ -57,6 +71,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     cache_dir: CacheDir = None,
     on_failure: HowFailuresCount = OnFailure.conservative,
     fail_over: FailOver = None,
+    max_lost: MaxLostVerdicts = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Attack your own judges with prompt injections, and see how often their verdicts flip.
@@ -75,8 +90,8 @@ def redteam(  # noqa: PLR0913 - one parameter an option
       autorubric redteam essays.json --rubric rubric.yaml --judge lexical \\
           --attacks roles,override-plain --fail-over 0.05
 
-    Exit codes: 0 done, 1 over --fail-over, 2 faulty command line or file, 3 could not be judged,
-    130 stopped.
+    Exit codes: 0 done, 1 over --fail-over, 2 faulty command line or file, 3 a verdict could not be judged,
+    with --fail-over more of them than --max-lost, 130 stopped.
     """
     # Late, since it loads numpy, and `--help` need not wait for it.
     from autorubric.redteam import builtin_attacks, choose_attacks
@@ -92,7 +107,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
             notice(text)
     else:
         print_blocks(report.blocks())
-    return _code(report, fail_over)
+    return _code(report, fail_over, max_lost)
 
 
 def _split(names: str) -> list[str]:
@@ -116,8 +131,9 @@ def _run(
     return asyncio.run(work())
 
 
-def _code(report: RedteamReport, fail_over: float | None) -> Exit:
+def _code(report: RedteamReport, fail_over: float | None, max_lost: float | None) -> Exit:
     rate = report.overall.rate.value
-    if rate is None or report.n_failed:
+    share = report.n_failed / max(1, report.n_verdicts)
+    if rate is None or are_too_many(share, max_lost, is_gate=fail_over is not None):
         return Exit.UNJUDGED
     return Exit.BELOW if fail_over is not None and rate > fail_over else Exit.DONE

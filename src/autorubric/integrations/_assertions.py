@@ -16,14 +16,15 @@ from autorubric.integrations._test_in_progress import current_test
 from autorubric.judges import LexicalJudge
 from autorubric.reporting import GradingTask
 from autorubric.types import EnsembleEvaluationReport
-from autorubric.values import Submission
+from autorubric.values import MAX_LOST, Submission
 
 
-def assert_rubric(
+def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
     text: Any,
     rubric: RubricLike | Path | str,
     min_score: float | None = None,
     *,
+    max_lost: float | None = None,
     grader: Grader | None = None,
     query: str | None = None,
     reference_submission: str | None = None,
@@ -38,6 +39,8 @@ def assert_rubric(
         text: What is judged; whatever `Rubric.grade` takes.
         rubric: A rubric, its file, a mapping or list as `Rubric.from_dict` reads it, or that as JSON.
         min_score: The lowest score that passes; None for that of the test's `rubric` marker.
+        max_lost: Largest share of the verdicts, on [0, 1], that may be lost or assumed; None for that of the
+            test's marker, or 0.05. A criterion on which no judge gave a readable answer is always an error.
         grader: Who judges; None for the pytest run's own grader (`--rubric-judge`), which is the offline
             `LexicalJudge` by default, and outside of pytest always.
         query: What the text answers.
@@ -46,19 +49,22 @@ def assert_rubric(
 
     Raises:
         AssertionError: The score is lower; the message lists criteria, votes and reasons.
-        NotJudgedError: There is no score, or all judges of a criterion failed: an error of the test.
-        ArgumentError: There is no `min_score`, or it is no number; or `text` or `rubric` is none.
+        NotJudgedError: There is no score, all judges of a criterion failed, or more verdicts than `max_lost`
+            were lost or assumed: an error of the test.
+        ArgumentError: There is no `min_score`, or it is no number; `max_lost` is not a share; or `text` or
+            `rubric` is none.
     """
     __tracebackhide__ = True
-    asked = _Asked.of(text, rubric, min_score, grader, query, reference_submission, item_id)
+    asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
     return asked.passed(run_sync(asked.report()))
 
 
-async def assert_rubric_async(
+async def assert_rubric_async(  # noqa: PLR0913 - as above
     text: Any,
     rubric: RubricLike | Path | str,
     min_score: float | None = None,
     *,
+    max_lost: float | None = None,
     grader: Grader | None = None,
     query: str | None = None,
     reference_submission: str | None = None,
@@ -66,7 +72,7 @@ async def assert_rubric_async(
 ) -> EnsembleEvaluationReport:
     """`assert_rubric`, for asynchronous tests."""
     __tracebackhide__ = True
-    asked = _Asked.of(text, rubric, min_score, grader, query, reference_submission, item_id)
+    asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
     return asked.passed(await asked.report())
 
 
@@ -74,6 +80,7 @@ async def assert_rubric_async(
 class _Asked:
     task: GradingTask
     min_score: float
+    max_lost: float
     grader: Grader
 
     @classmethod
@@ -81,14 +88,14 @@ class _Asked:
         cls,
         text: Any,
         rubric: RubricLike | Path | str,
-        min_score: float | None,
+        bounds: tuple[float | None, float | None],
         grader: Grader | None,
         query: str | None,
         reference_submission: str | None,
         item_id: str | None,
     ) -> _Asked:
         test = current_test()
-        least = _least(min_score)
+        least, max_lost = _least(bounds[0]), _most(bounds[1])
         grader = _grader(grader)
         task = GradingTask(
             submission=Submission.parse(text),
@@ -98,7 +105,7 @@ class _Asked:
             item_id=item_id or "",
             first_sample=test.attempt * _samples(grader) if test is not None else 0,
         )
-        return cls(task, least, grader)
+        return cls(task, least, max_lost, grader)
 
     async def report(self) -> EnsembleEvaluationReport:
         report = self.grader.aggregate(self.task, await self.grader.judge(self.task))
@@ -112,6 +119,9 @@ class _Asked:
         why = why_not_judged(report)
         if why is not None or report.score is None:
             raise NotJudgedError(f"the text could not be judged: {shown(why or '', 2000)}")
+        if report.verdicts.exceeds(self.max_lost):
+            told = "; ".join(report.verdicts.messages())
+            raise NotJudgedError(f"{shown(told, 2000)}; more than max_lost={self.max_lost:g} of the verdicts")
         if report.score < self.min_score:
             raise AssertionError(failure_message(report, self.min_score, self.task.submission.text or ""))
         return report
@@ -129,6 +139,17 @@ def _least(min_score: float | None) -> float:
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
         raise ArgumentError(f"min_score={min_score!r} is no score; give a number, on [0, 1] where normalised")
     return float(min_score)
+
+
+def _most(max_lost: float | None) -> float:
+    test = current_test()
+    if max_lost is None:
+        max_lost = None if test is None else test.marked.get("max_lost")
+    if max_lost is None:
+        return MAX_LOST
+    if isinstance(max_lost, bool) or not isinstance(max_lost, int | float) or not 0 <= max_lost <= 1:
+        raise ArgumentError(f"max_lost={max_lost!r} is not a share; give a number from 0 to 1")
+    return float(max_lost)
 
 
 def _grader(given: Grader | None) -> Grader:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from autorubric.graders import Grader
     from autorubric.integrations._pytest_runs import Panel
 
-_MARKER = "rubric(min_score, repeats=1, min_pass_rate=1.0): grades texts with assert_rubric"
+_MARKER = "rubric(min_score, max_lost=0.05, repeats=1, min_pass_rate=1.0): grades texts with assert_rubric"
 _PANEL: pytest.StashKey[Panel] = pytest.StashKey()
 
 

@@ -17,7 +17,7 @@ from autorubric.integrations._failure_message import shown
 from autorubric.integrations._test_in_progress import TestInProgress, pass_line
 from autorubric.judges import named_judges
 
-_ARGUMENTS: Final = ("min_score", "repeats", "min_pass_rate")
+_ARGUMENTS: Final = ("min_score", "max_lost", "repeats", "min_pass_rate")
 _PREFIX: Final = "rubric_"
 _SHOWN_FAILURES: Final = 3
 

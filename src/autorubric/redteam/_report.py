@@ -157,6 +157,11 @@ class RedteamReport:
         """Verdicts that could not be judged, as they are or under attack."""
         return self.n_unjudged + sum(cell.outcome == "failed" for cell in self.cells)
 
+    @property
+    def n_verdicts(self) -> int:
+        """Verdicts under attack that had room to move, and those without one that could not be judged."""
+        return len(self.cells) + self.n_unjudged
+
     def worked(self) -> dict[str, tuple[str, ...]]:
         """The items of which an attack flipped a verdict, by attack; those that flipped none left out."""
         found: dict[str, dict[str, None]] = {}

@@ -48,7 +48,9 @@ class RunDifference(Findings):
         n_items: Items in both, matched by id.
         n_only_baseline: Items in the baseline alone.
         n_only_run: Items in the other run alone.
-        score: The items' scores.
+        score: The items' scores, which count assumed answers.
+        score_answered: The scores of the items of which neither run has an assumed answer; None where no
+            answer is assumed.
         right: Of each item the share of labelled criteria on which the run's decision equals the label, of
             those that both decided; None without labels.
         criteria: The values with which each criterion enters the score, on [0, 1]; pairs with an answer that
@@ -61,6 +63,7 @@ class RunDifference(Findings):
     n_only_baseline: int
     n_only_run: int
     score: PairedDifference
+    score_answered: PairedDifference | None
     right: PairedDifference | None
     criteria: tuple[PairedDifference, ...]
     baseline_verdicts: VerdictCounts
@@ -87,7 +90,7 @@ class RunDifference(Findings):
             ("verdicts of the baseline", str(self.baseline_verdicts)),
             ("verdicts of the run", str(self.run_verdicts)),
         )
-        whole = [self.score, *([self.right] if self.right is not None else [])]
+        whole = [one for one in (self.score, self.score_answered, self.right) if one is not None]
         columns = ("figure", "baseline", "run", "run - baseline", "interval", "p", "p (holm)", "n")
         return [
             ScalarBlock(title="Run against baseline", figures=items),
@@ -124,6 +127,7 @@ def run_difference(
         )
     pairs = [(before[item], after[item]) for item in both]
     score = _paired("score", [(_score(a), _score(b)) for a, b in pairs], resampling)
+    answered = [(a, b) for a, b in pairs if not _assumes(a) and not _assumes(b)]
     values = [(_values(a), _values(b)) for a, b in pairs]
     names = dict.fromkeys(name for a, b in values for name in a if name in b)
     criteria = [_paired(name, [(a.get(name), b.get(name)) for a, b in values], resampling) for name in names]
@@ -136,6 +140,11 @@ def run_difference(
         n_only_baseline=len(before) - len(both),
         n_only_run=len(after) - len(both),
         score=score,
+        score_answered=None
+        if len(answered) == len(pairs)
+        else _paired(
+            "score without assumed answers", [(_score(a), _score(b)) for a, b in answered], resampling
+        ),
         right=_paired("share right", right, resampling) if labelled else None,
         criteria=tuple(replace(one, adjusted_p=p) for one, p in zip(criteria, adjusted, strict=True)),
         baseline_verdicts=baseline.verdicts,
@@ -161,6 +170,10 @@ def _by_id(run: OwnedRun) -> dict[str, EnsembleEvaluationReport | None]:
 
 def _score(report: EnsembleEvaluationReport | None) -> float | None:
     return None if report is None else report.score
+
+
+def _assumes(report: EnsembleEvaluationReport | None) -> bool:
+    return report is not None and any(one.decision.assumed or one.decision.swayed for one in report.report)
 
 
 def _values(report: EnsembleEvaluationReport | None) -> _Values:
