@@ -70,6 +70,12 @@ def test_labels_are_checked_against_another_rubric(cli: Cli, rubric: str, tmp_pa
         pytest.param("TONE", "\u03a4ONE", id="Greek"),
         pytest.param("tone", "\uff54one", id="full width"),
         pytest.param("claim 1", "claim l", id="digit"),
+        pytest.param("TONE", "\u13a2ONE", id="Cherokee"),
+        pytest.param("tone", "t\u0585ne", id="Armenian"),
+        pytest.param("tone", "\U0001d42d\U0001d428\U0001d427\U0001d41e", id="mathematical"),
+        pytest.param("part IV", "part \u2163", id="Roman numeral"),
+        pytest.param("fact-check", "fact\u2013check", id="dash"),
+        pytest.param("author's tone", "author\u2019s tone", id="quote"),
     ],
 )
 def test_names_that_look_alike_get_a_warning(cli: Cli, tmp_path: Path, one: str, other: str) -> None:

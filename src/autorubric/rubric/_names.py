@@ -2,32 +2,114 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-_LATIN_TWINS: Final = str.maketrans(
-    # Cyrillic, Greek, Armenian and Latin letters that most fonts draw as the ASCII letter.
-    "аеорсухіјѕԁԛԝһкмтпвԍАВЕКМНОРСТУХІЈЅԌԚԜҮαορνυιγχκτωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳօսհոցքѵıɑɡɩʏ",
-    "aeopcyxijsdqwhkmtnbgABEKMHOPCTYXIJSGQWYaopvuiyxktwABEZHIKMNOPTYXcjouhngqviagiy",
-)
-_SHAPE_TWINS: Final = str.maketrans("I1|0", "lllO")
-_INVISIBLE: Final = frozenset("\u00ad\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
-"""Characters without a glyph that are in none of the categories of format, control and blank."""
+from autorubric._chat_tokens import INVISIBLE
+
+# Letters of other alphabets (Cyrillic, Greek, Armenian, Cherokee, Lisu, Coptic, Latin small capitals),
+# quotation marks, dashes and signs, each with what most fonts draw alike. Full-width, mathematical and Roman
+# characters are not among them: they have compatibility forms.
+_TWINS: Final = {
+    "a": "аαɑᴀ",
+    "b": "ЬьвʙᏏ",
+    "c": "сϲᴄ",
+    "d": "ԁᴅ",
+    "e": "еҽᴇ",
+    "f": "ꜰ",
+    "g": "ɡցԍɢ",
+    "h": "һнհʜᏂ",
+    "i": "іιıɩɪᎥ",
+    "j": "јϳȷյᴊ",
+    "k": "кκᴋ",
+    "l": "Ӏӏʟ",
+    "m": "мᴍ",
+    "n": "пηոɴ",
+    "o": "оοσօᴏ०০੦૦౦೦൦๐໐၀",
+    "p": "рρᴘ",
+    "q": "ԛզք",
+    "r": "гʀ",
+    "s": "ѕꜱ",
+    "t": "тτᴛ",
+    "u": "υսᴜ",
+    "v": "ѵνᴠ",
+    "w": "ԝωաᴡ",
+    "x": "хχ",
+    "y": "уүγʏᎩ",
+    "z": "ᴢ",
+    "A": "АΑᎪꓮⲀ",
+    "B": "ВΒᏴꓐⲂ",
+    "C": "СϹᏟꓚⲤ",
+    "D": "Ꭰꓓ",
+    "E": "ЕΕᎬꓰ",
+    "F": "Ϝꓝ",
+    "G": "ԌᏀᏳꓖ",
+    "H": "НΗᎻꓧⲎ",
+    "I": "ІΙꓲⲒ",
+    "J": "ЈͿᎫꓙ",
+    "K": "КΚᏦꓗⲔ",
+    "L": "ԼᏞꓡ",
+    "M": "МΜᎷꓟⲘ",
+    "N": "ΝꓠⲚ",
+    "O": "ОΟՕꓳⲞ",
+    "P": "РΡᏢꓑⲢ",
+    "Q": "Ԛ",
+    "R": "ᎡᏒꓣ",
+    "S": "ЅՏᏚᏕꓢ",
+    "T": "ТΤᎢꓔⲦ",
+    "U": "Սꓴ",
+    "V": "ѴᏙꓦ",
+    "W": "ԜᎳᏔꓪ",
+    "X": "ХΧꓫⲬ",
+    "Y": "УҮΥᎽꓬⲨ",
+    "Z": "ΖᏃꓜ",
+    "2": "Ƨ",
+    "3": "ЗӠзӡƷ",
+    "4": "Ꮞ",
+    "5": "Ƽ",
+    "6": "б",
+    "8": "Ȣȣ",
+    "|": "ǀ∣",
+    "'": "‘’‛′`´ʹʻʼ՚",
+    '"': "“”‟″〃ˮ",
+    "-": "‐‑‒–—―−⁃˗",
+    "/": "⁄∕",
+    ":": "∶ː꞉",
+    ",": "‚\u066b",
+    "*": "∗⁎",
+    "~": "∼˜",
+    "!": "ǃ",
+    "·": "•‧∙⋅",
+    "ß": "β",
+    "ɛ": "ε",
+    "æ": "ӕ",
+    "ə": "әǝ",
+    "Г": "Γ",
+    "П": "Π",
+    "Ф": "Φ",
+    "ф": "φ",
+}
+_PROTOTYPES: Final = str.maketrans({twin: letter for letter, twins in _TWINS.items() for twin in twins})
+_SHAPES: Final = str.maketrans("I1|0", "lllO")
+_GAPS: Final = re.compile(rf"[\s\u2800\ufff9-\ufffb{INVISIBLE}]+")
+"""Blanks, and characters without a glyph."""
 
 
 def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return pairs of different names that look alike: each name with the first earlier one.
 
-    Two names look alike if they differ only by case, by blanks, by invisible characters, or by letters that
-    most fonts draw alike: letters of other alphabets, `I`, `l`, `1` and `|`, or `O` and `0`. This is a small
-    part of the confusable characters of Unicode Technical Standard #39, section 4.
+    Two names look alike if they differ only by case, by blanks, by invisible characters, or by characters
+    that most fonts draw alike: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
+    quotation marks. This is a part of the confusable characters of Unicode Technical Standard #39, section 4:
+    those like a letter, a digit or a common sign of ASCII, one character each.
     """
     earlier: dict[str, str] = {}
     pairs = []
     for name in names:
-        latin = _visible(name).translate(_LATIN_TWINS)
-        keys = (f"folded {latin.casefold()}", f"shape {latin.translate(_SHAPE_TWINS)}")
+        latin = _skeleton(name)
+        keys = (f"folded {_folded(latin)}", f"shape {_folded(latin.translate(_SHAPES))}")
         first = next((earlier[key] for key in keys if key in earlier), name)
         if first != name:
             pairs.append((first, name))
@@ -36,13 +118,13 @@ def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _visible(name: str) -> str:
-    """The name in its compatibility form, without blanks and invisible characters."""
-    normal = unicodedata.normalize("NFKC", name)
-    return "".join(
-        letter
-        for letter in normal
-        if unicodedata.category(letter) not in ("Cf", "Cc", "Zs", "Zl", "Zp")
-        and letter not in _INVISIBLE
-        and not "\ufe00" <= letter <= "\ufe0f"
-    )
+def _skeleton(name: str) -> str:
+    """The name without gaps, each character replaced by the one that it looks like."""
+    # Compatibility forms of some twins are other letters: that of a lunate sigma is a final sigma.
+    normal = unicodedata.normalize("NFKC", name.translate(_PROTOTYPES))
+    return _GAPS.sub("", normal).translate(_PROTOTYPES)
+
+
+def _folded(text: str) -> str:
+    """The text without case; small letters of Cherokee fold to capitals, which have twins."""
+    return text.casefold().translate(_PROTOTYPES).casefold()
