@@ -255,6 +255,8 @@ def judges_judged(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
     compared = ar.compare_run(result, dataset, stat="accuracy")
     assert_type(compared, ar.RunComparison)
     assert_type(compared.judges, tuple[ar.JudgePair, ...])
+    assert_type(compared.judges[0].coverage, float)
+    assert_type(ar.judge_report(result).panel_and_best, ar.PanelAndBest | None)
     assert_type(ar.panel_audit(result), ar.PanelAudit)
     assert_type(ar.bias_report(result), ar.BiasReport)
     assert_type(ar.item_analysis(result), ar.ItemAnalysis)

@@ -12,7 +12,15 @@ import numpy as np
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
-from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, MeasuredCriterion, Outcome, VotesTable
+from autorubric.metrics._votes_table import (
+    ABSENT,
+    ABSTAINED,
+    ANSWERED,
+    UNDECIDED,
+    MeasuredCriterion,
+    Outcome,
+    VotesTable,
+)
 
 CannotAssessMode: TypeAlias = Literal["exclude", "as_unmet", "as_category"]
 NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
@@ -57,6 +65,20 @@ class Column:
         """The column over some of the cells."""
         return Column(self.status[cells], self.code[cells], self.value[cells], self.number[cells])
 
+    @property
+    def answered(self) -> Array:
+        """Where there is an answer that counts, shape `(n_cells,)`."""
+        return (self.code >= 0) | ~np.isnan(self.value) | ~np.isnan(self.number)
+
+    def only(self, which: Array) -> Column:
+        """The column with nothing outside `which`, shape `(n_cells,)`."""
+        return Column(
+            np.where(which, self.status, ABSENT),
+            np.where(which, self.code, -1),
+            np.where(which, self.value, np.nan),
+            np.where(which, self.number, np.nan),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
@@ -73,6 +95,8 @@ class Cells:
         outcomes: What comparisons came to, by position of the criterion; see `VotesTable`.
         positions: By rater, the samples in which a judge answered in two orders of the candidates: position
             of the criterion, that of the item, and 1 where both answers are alike; shape `(n_samples, 3)`.
+        tied: Cells on which the judges' votes tie, whether or not the panel gives an answer; shape
+            `(n_cells,)`.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -84,6 +108,7 @@ class Cells:
     scores: dict[Rater, Array]
     outcomes: Mapping[int, tuple[Outcome, ...]]
     positions: dict[Rater, Codes]
+    tied: Array
 
     def size(self, place: int, modes: Modes) -> int:
         """Codes on the criterion at `place`: its categories and an abstention that is one, or outcomes."""
@@ -108,16 +133,19 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
         return _column(table, rows.get(rater, none), where.get(rater, none), spans, modes)
 
     judges: list[Rater] = [("judge", judge) for judge in table.judges]
+    panel = column(PANEL)
+    tied_keys = table.tied[:, 1] * table.n_items + table.tied[:, 0]
     return Cells(
         criteria=table.criteria,
         spans=spans,
         item=item,
         n_items=table.n_items,
         truth=column(TRUTH),
-        raters={rater: column(rater) for rater in (PANEL, *judges)},
+        raters={PANEL: panel, **{rater: column(rater) for rater in judges}},
         scores={TRUTH: np.full(table.n_items, np.nan), **table.scores},
         outcomes=table.outcomes,
         positions=_positions(table),
+        tied=np.isin(seen, tied_keys) | (panel.status == UNDECIDED),
     )
 
 

@@ -128,6 +128,8 @@ def _read_criterion(
     for judge, decision in report.judge_decisions.items():
         rows.add(i, criterion, ("judge", judge), decision.answer, _decision_status(decision))
     rows.add(i, criterion, PANEL, report.decision.answer, _decision_status(report.decision))
+    if report.decision.tie:
+        rows.mark_tie(i, criterion)
 
 
 def _decision_status(decision: Decision) -> str:

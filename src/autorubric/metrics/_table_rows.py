@@ -62,6 +62,7 @@ class TableRows:
     read: dict[tuple[int, Any], Answer | None] = field(default_factory=dict)
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     outcomes: dict[int, dict[Outcome, int]] = field(default_factory=dict)
+    tied: list[tuple[int, int]] = field(default_factory=list)
 
     def place(self, criterion: BaseCriterion) -> int:
         """Position of the criterion among those that occur."""
@@ -87,6 +88,11 @@ class TableRows:
     def number(self, rater: Rater) -> int:
         """Position of the rater among those that occur."""
         return self.raters.setdefault(rater, len(self.raters))
+
+    def mark_tie(self, item: int, criterion: BaseCriterion) -> None:
+        """Mark the panel's answer to a criterion, and to each of its parts, as decided in spite of a tie."""
+        for one in (criterion, *criterion.part_fields.values()):
+            self.tied.append((item, self.place(one)))
 
     def code(self, criterion: BaseCriterion, answer: Answer) -> int:
         """Position of the answer among those declared, or of what it compares to among the outcomes."""
@@ -212,6 +218,7 @@ class TableRows:
             scores=scores,
             notes=notes,
             outcomes={place: tuple(known) for place, known in self.outcomes.items()},
+            tied=np.array(self.tied, dtype=np.int64).reshape(-1, 2),
             **arrays,
         )
 

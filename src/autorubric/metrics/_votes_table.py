@@ -6,7 +6,7 @@ A row is one vote, one judge's decision over its samples, the panel's decision, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -76,6 +76,8 @@ class VotesTable:
         outcomes: What comparisons came to, by position of the criterion: for each declared candidate how many
             stand above it, whatever its name.
         notes: What the reader should know of how the table was read.
+        tied: Item and criterion of the cells whose votes tie, and to which the panel of a run gives an answer
+            all the same; shape `(n, 2)`.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -95,6 +97,7 @@ class VotesTable:
     scores: Mapping[Rater, Array]
     outcomes: Mapping[int, tuple[Outcome, ...]]
     notes: tuple[str, ...] = ()
+    tied: Array = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.item)

@@ -14,6 +14,7 @@ from autorubric.metrics import (
     Interval,
     ItemAnalysis,
     JudgeReport,
+    PanelAndBest,
     RunComparison,
     bias_report,
     compare_run,
@@ -287,6 +288,7 @@ def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
     for name, one in found.judges.raters().items():
         told: dict[str, Any] = {"name": name, "kind": one.kind}
         told |= {key: figure(each) for key, each in one.macro.figures().items()}
+        told["coverage"] = number(one.coverage)
         told["abstention"] = figure(one.failures.abstention_rate)
         counts = run.verdicts() if one.kind == "panel" else verdicts.get(one.rater)
         if counts is not None and one.kind != "human":
@@ -311,6 +313,8 @@ def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
         if pairs is None
         else [_pair(one) for one in (*pairs.judges, *([pairs.panel] if pairs.panel else []))],
         "stat": pairs.stat if pairs is not None else None,
+        "same_cells": _same_cells(found.judges.panel_and_best),
+        "ties": {"n": pairs.n_ties, "answered": pairs.n_ties_answered} if pairs is not None else None,
         "ceiling": _ceiling(found),
         "notes": list(found.biases.notes),
     }
@@ -337,6 +341,24 @@ def _pair(pair: Any) -> dict[str, Any]:
         "difference": figure(made.difference),
         "p": number(pair.adjusted_p),
         "n": made.n,
+        "coverage": number(pair.coverage),
+    }
+
+
+def _same_cells(compared: PanelAndBest | None) -> dict[str, Any] | None:
+    """The panel and the best judge on the cells that both answered."""
+    if compared is None:
+        return None
+    return {
+        "judge": compared.judge,
+        "figure": compared.figure,
+        "panel": figure(compared.panel),
+        "best": figure(compared.best),
+        "difference": figure(compared.difference),
+        "n": compared.n_cells,
+        "coverage": number(compared.coverage),
+        "ties": compared.n_ties,
+        "ties_answered": compared.n_ties_answered,
     }
 
 

@@ -33,7 +33,8 @@ def panel_sentence(audit: PanelAudit) -> str:
     k = len(audit.judges)
     if audit.panel.value is None:
         return f"Nothing can be said of the panel of {k}: its figure is undefined ({audit.panel.reason})."
-    figure = f"{said(audit.panel)} of 1, mean over criteria"
+    share = "" if audit.coverage is None else f" ({audit.coverage:.1%} of the labelled ones)"
+    figure = f"{said(audit.panel)} of 1, mean over criteria, on {audit.n_complete} cells{share}"
     if k < 2:
         return f"There is one judge, right to {figure}: a panel needs two."
     if audit.effective_judges.value is None:

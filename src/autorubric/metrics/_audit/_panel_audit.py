@@ -84,6 +84,7 @@ def panel_audit(
     resampling, decided = given.fixed(), decided_of(table_of(result, dataset))
     usable = decided.labelled & decided.answered.any(axis=1)
     complete = decided.labelled & decided.answered.all(axis=1) & bool(decided.judges)
+    labelled = int(np.count_nonzero(decided.labelled))
     reason = _reason(decided)
     together = error_correlations(decided, resampling)
     panel, per_judge = _leave_one_out(decided, resampling, reason)
@@ -94,6 +95,7 @@ def panel_audit(
         n_items=len(np.unique(decided.item[usable])),
         n_cells=int(np.count_nonzero(usable)),
         n_complete=int(np.count_nonzero(complete)),
+        coverage=int(np.count_nonzero(complete)) / labelled if labelled else None,
         left_out=decided.left_out,
         epsilon=float(epsilon),
         panel=panel,

@@ -98,6 +98,8 @@ class PanelAudit(Findings):
         n_cells: Cells with a label and some judge's answer.
         n_complete: Those that every judge answered; on them all panels are compared.
         left_out: Criteria whose answers cannot be set against a label: numbers without a range, texts.
+        coverage: Share of the labelled cells that every judge answered, on [0, 1]. The panel, judges and
+            smaller panels are compared on these; None without a labelled cell.
         epsilon: What the smallest panel may fall short by.
         panel: Figure of all judges.
         per_judge: What each judge is to the panel.
@@ -115,6 +117,7 @@ class PanelAudit(Findings):
     n_items: int
     n_cells: int
     n_complete: int
+    coverage: float | None
     left_out: tuple[str, ...]
     epsilon: float
     panel: Estimate
@@ -139,6 +142,7 @@ class PanelAudit(Findings):
                     ("items", self.n_items),
                     ("labelled cells", self.n_cells),
                     ("answered by every judge", self.n_complete),
+                    ("coverage", self.coverage),
                 ),
             ),
             _figures(

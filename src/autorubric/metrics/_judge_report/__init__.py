@@ -6,6 +6,7 @@ from autorubric.metrics._judge_report._agreement import agreement
 from autorubric.metrics._judge_report._agreement_result import Abstentions, Agreement, OptionAgreement
 from autorubric.metrics._judge_report._human_agreement import HumanAgreement, human_agreement
 from autorubric.metrics._judge_report._judge_report import judge_report
+from autorubric.metrics._judge_report._panel_and_best import PanelAndBest
 from autorubric.metrics._judge_report._rater_report import (
     ComparisonFigures,
     HeadlineFigures,
@@ -31,6 +32,7 @@ __all__ = [
     "MacroFigures",
     "OptionAgreement",
     "PairedDifference",
+    "PanelAndBest",
     "RaterFailures",
     "RaterReport",
     "RaterShares",

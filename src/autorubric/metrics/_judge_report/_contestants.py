@@ -12,7 +12,7 @@ from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
-from autorubric.metrics._votes_table import ABSENT, ANSWERED, DECIDED, VotesTable
+from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,22 +157,12 @@ def _against_the_rest(
     small = _joined(table, mine, (rater, *judges), place, truths)
     cells = cells_of(small, modes)
     own_column = cells.raters[rater]
-    answered = (own_column.code >= 0) | ~np.isnan(own_column.number) | ~np.isnan(own_column.value)
+    answered = own_column.answered
     stand_ins = [
-        Contestant(rater=one, kind="judge", cells=cells, column=_only(cells.raters[one], answered))
+        Contestant(rater=one, kind="judge", cells=cells, column=cells.raters[one].only(answered))
         for one in judges
     ]
     return Contestant(rater=rated.people[person], kind="human", cells=cells, column=own_column), stand_ins
-
-
-def _only(column: Column, which: Array) -> Column:
-    """The column with nothing elsewhere."""
-    return Column(
-        np.where(which, column.status, ABSENT),
-        np.where(which, column.code, -1),
-        np.where(which, column.value, np.nan),
-        np.where(which, column.number, np.nan),
-    )
 
 
 def _leading(counts: Codes) -> Codes:

@@ -6,6 +6,12 @@ from collections.abc import Mapping
 
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._judge_report._agreement_result import Agreement
+from autorubric.metrics._judge_report._panel_and_best import (
+    HeadlineName,
+    PanelAndBest,
+    best_alone,
+    headline_name,
+)
 from autorubric.metrics._judge_report._rater_report import HumanCeilings, RaterReport, few_items_each
 from autorubric.metrics._judge_report._sides import AbstainMode
 from autorubric.metrics._rounding import is_rounding
@@ -17,6 +23,7 @@ _MANY = 0.05
 def first_looks(
     raters: Mapping[str, RaterReport],
     ceiling: HumanCeilings | None,
+    compared: PanelAndBest | None,
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[str]:
@@ -28,7 +35,7 @@ def first_looks(
     elif not n_cells:
         found = ["Nothing is labelled: this report says how the judges agree among themselves, no more."]
     else:
-        found = _headline(raters, ceiling, n_items) or [
+        found = _headline(raters, ceiling, compared, n_items) or [
             f"No figure is defined on any criterion ({n_items} items, {n_cells} labelled cells)."
         ]
         found += _without_answer(raters)
@@ -41,25 +48,27 @@ def first_looks(
 _COUNTED = {"as_negative": "as the lowest answer", "as_category": "as a category of their own"}
 
 
-def _name_of(rater: RaterReport) -> str | None:
-    """The figure that stands for a rater."""
-    return next((one for one in ("kappa", "pearson", "accuracy") if rater.macro.defined[one][0]), None)
-
-
-def _headline(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None, n_items: int) -> list[str]:
-    panel, name = raters["panel"], _name_of(raters["panel"])
+def _headline(
+    raters: Mapping[str, RaterReport],
+    ceiling: HumanCeilings | None,
+    compared: PanelAndBest | None,
+    n_items: int,
+) -> list[str]:
+    panel, name = raters["panel"], headline_name(raters["panel"])
     if name is None:
         return _judges_lead(raters, n_items)
     headline: Estimate = getattr(panel.macro, name)
     done, of = panel.macro.defined[name]
     found = [
         f"The panel's mean {name} is {_said(headline)} over criteria: {done} of {of} criteria defined, "
-        f"{n_items} items{_mixture(panel, name)}{_caveat(panel)}."
+        f"{n_items} items, {_share(panel.coverage)} of the labelled cells"
+        f"{_mixture(panel, name)}{_caveat(panel)}."
     ]
     if ceiling is not None:
         for each in dict.fromkeys((name, "accuracy")):
             found += _beside_people(ceiling, each)
     found += _best_alone(raters, name, n_items)
+    found += _on_the_same_cells(compared)
     on_each = {
         criterion: one
         for criterion, agreed in panel.per_criterion.items()
@@ -107,32 +116,69 @@ def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
     """The judges, where they have figures and the panel has none."""
     found = []
     for who, rater in raters.items():
-        name = _name_of(rater)
+        name = headline_name(rater)
         if name is not None:
             done, of = rater.macro.defined[name]
             found.append(
                 f"{who}: mean {name} {_said(getattr(rater.macro, name))} over criteria, {done} of {of} "
-                f"defined, {n_items} items{_caveat(rater)}."
+                f"defined, {n_items} items, {_share(rater.coverage)} of the labelled cells{_caveat(rater)}."
             )
     return found
 
 
-def _best_alone(raters: Mapping[str, RaterReport], name: str, n_items: int) -> list[str]:
+def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
     """The best judge, where one is better than the others."""
-    alone = {
-        who: float(one)
-        for who, rater in raters.items()
-        if who != "panel" and (one := getattr(rater.macro, name)).value is not None
-    }
-    if len(alone) < 2 or n_items < 2:
+    ranked = best_alone({who: one for who, one in raters.items() if who != "panel"}, name)
+    if len(ranked) < 2 or n_items < 2:
         return []
-    best, second = sorted(alone, key=lambda who: -alone[who])[:2]
-    if is_rounding(alone[best] - alone[second]):
+    best, second = (getattr(raters[who].macro, name) for who in ranked[:2])
+    if is_rounding(float(best) - float(second)):
         return []
     return [
-        f"Of {len(alone)} judges {best} does best alone: mean {name} "
-        f"{_said(getattr(raters[best].macro, name))}; the best of several looks better than it is."
+        f"Of {len(ranked)} judges {ranked[0]} does best alone: mean {name} {_said(best)} on "
+        f"{_share(raters[ranked[0]].coverage)} of the labelled cells; the best of several looks better than "
+        "it is."
     ]
+
+
+def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
+    """The panel and the best judge on the cells that both answered."""
+    if compared is None:
+        return []
+    found = [
+        f"On the {compared.n_cells} labelled cells that both the panel and {compared.judge} answered "
+        f"({_share(compared.coverage)}), the mean {compared.figure} is {_number(compared.panel)} for the "
+        f"panel and {_number(compared.best)} for {compared.judge}{_gap(compared.difference)}."
+    ]
+    if compared.n_ties:
+        found.append(
+            f"The judges' votes tie on {compared.n_ties} labelled cells, which this comparison leaves out"
+            + (
+                f"; on {compared.n_ties_answered} of them the panel gives the conservative answer, which "
+                "counts in its other figures."
+                if compared.n_ties_answered
+                else "; the panel has no answer there."
+            )
+        )
+    return found
+
+
+def _gap(difference: Estimate) -> str:
+    if difference.value is None:
+        return ""
+    if difference.low is None or difference.high is None:
+        return f", a difference of {difference.value:+.3f}"
+    told = "" if difference.low > 0 or difference.high < 0 else ", which these items cannot tell from 0"
+    ends = f"[{difference.low:+.3f}, {difference.high:+.3f}]"
+    return f", a difference of {difference.value:+.3f} {ends}{told}"
+
+
+def _number(found: Estimate) -> str:
+    return "undefined" if found.value is None else f"{found.value:.3f}"
+
+
+def _share(coverage: float | None) -> str:
+    return "no share" if coverage is None else f"{coverage:.1%}"
 
 
 def _on(agreed: Agreement, name: str) -> Estimate:

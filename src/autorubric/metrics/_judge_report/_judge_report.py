@@ -24,6 +24,7 @@ from autorubric.metrics._judge_report._contestants import Contestant, contestant
 from autorubric.metrics._judge_report._item_draws import Field, draw
 from autorubric.metrics._judge_report._item_resampling import Resampled
 from autorubric.metrics._judge_report._item_sums import layout_of, numbers_on, outcome_words, words_of
+from autorubric.metrics._judge_report._panel_and_best import panel_and_best
 from autorubric.metrics._judge_report._rater_report import (
     ComparisonFigures,
     HumanCeilings,
@@ -110,9 +111,11 @@ def judge_report(
     )
     reports = [_rater_report(given, one, at) for at, one in enumerate([*raters, *people.each])]
     labelled = cells.truth.status > 0
+    per_judge = {one.rater: one for one in reports[1 : len(raters)]}
     return JudgeReport(
         panel=reports[0],
-        per_judge={one.rater: one for one in reports[1 : len(raters)]},
+        per_judge=per_judge,
+        panel_and_best=panel_and_best(cells, modes, reports[0], per_judge, resampling),
         human_ceiling=_ceiling(given, reports, len(raters), people.made_the_truth) if people.each else None,
         reliability=_reliability(given, raters[1:]),
         n_items=len(np.unique(cells.item[labelled])),

@@ -8,6 +8,7 @@ from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._judge_report._agreement_result import Agreement
 from autorubric.metrics._judge_report._first_looks import first_looks
+from autorubric.metrics._judge_report._panel_and_best import PanelAndBest
 from autorubric.metrics._judge_report._rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -57,17 +58,19 @@ def report_blocks(
 def headline_blocks(
     raters: Mapping[str, RaterReport],
     ceiling: HumanCeilings | None,
+    compared: PanelAndBest | None,
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[Block]:
     """What holds of all criteria together; `size` counts the labelled items and cells."""
-    looks = first_looks(raters, ceiling, size, abstain)
+    looks = first_looks(raters, ceiling, compared, size, abstain)
     blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(looks))]
     if len(raters) > 1:
         if any(done for done, _ in raters["panel"].macro.defined.values()):
             blocks.append(_macro_table(raters["panel"], ceiling))
         blocks += [
             _raters_table(raters, ceiling),
+            *([_same_cells_table(compared)] if compared is not None else []),
             _comparisons_table(raters),
             _failures_table(raters),
         ]
@@ -108,19 +111,30 @@ def _macro_table(panel: RaterReport, ceiling: HumanCeilings | None) -> TableBloc
 def _raters_table(raters: Mapping[str, RaterReport], ceiling: HumanCeilings | None) -> TableBlock:
     shown = [name for name, (_, of) in raters["panel"].macro.defined.items() if of]
 
-    def row(who: str, macro: HeadlineFigures) -> tuple[Cell, ...]:
+    def row(who: str, macro: HeadlineFigures, coverage: float | None) -> tuple[Cell, ...]:
         found = [getattr(macro, name) for name in shown]
         leading = [_ends(found[shown.index("kappa")])] if "kappa" in shown else []
-        return (who, *(one.value for one in found), *leading)
+        return (who, coverage, *(one.value for one in found), *leading)
 
-    rows = [row(who, one.macro) for who, one in raters.items()]
+    rows = [row(who, one.macro, one.coverage) for who, one in raters.items()]
     if ceiling is not None:
-        rows.append(row("people (each against the rest)", ceiling.macro))
+        rows.append(row("people (each against the rest)", ceiling.macro, None))
     interval = ("interval of kappa",) if "kappa" in shown else ()
     return TableBlock(
-        title="Judges, mean over criteria",
-        columns=("rater", *map(_words, shown), *interval),
+        title="Judges, mean over criteria, each on the labelled cells that it answered (coverage)",
+        columns=("rater", "coverage", *map(_words, shown), *interval),
         rows=tuple(rows) if shown else (),
+    )
+
+
+def _same_cells_table(found: PanelAndBest) -> TableBlock:
+    figures = {"panel": found.panel, found.judge: found.best, "panel - judge": found.difference}
+    return TableBlock(
+        title=f"Panel and best judge on the same cells: {_words(found.figure)}, mean over criteria",
+        columns=("rater", _words(found.figure), "interval", "cells", "coverage"),
+        rows=tuple(
+            (who, one.value, _ends(one), found.n_cells, found.coverage) for who, one in figures.items()
+        ),
     )
 
 

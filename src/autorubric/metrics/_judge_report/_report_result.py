@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from autorubric._blocks import Block
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._judge_report._agreement_result import Agreement
+from autorubric.metrics._judge_report._panel_and_best import PanelAndBest
 from autorubric.metrics._judge_report._rater_report import (
     HeadlineFigures,
     HumanCeilings,
@@ -32,6 +33,8 @@ class JudgeReport(Findings):
     Attributes:
         panel: What the judges decide together.
         per_judge: Each judge, by id.
+        panel_and_best: The panel and the best judge on the cells that both answered; None with fewer than two
+            judges, or where neither figure nor cell is there to compare.
         human_ceiling: People against people; None without two of them.
         reliability: Agreement among the judges on each criterion, whatever the truth, without Kendall's W;
             empty with one judge.
@@ -46,6 +49,7 @@ class JudgeReport(Findings):
 
     panel: RaterReport
     per_judge: Mapping[str, RaterReport]
+    panel_and_best: PanelAndBest | None
     human_ceiling: HumanCeilings | None
     reliability: Mapping[str, Reliability]
     n_items: int
@@ -90,7 +94,7 @@ class JudgeReport(Findings):
     def headline_blocks(self) -> list[Block]:
         """The first of the blocks: what holds of all criteria together."""
         size = (self.n_items, self.n_cells)
-        return headline_blocks(self.raters(), self.human_ceiling, size, self.abstain)
+        return headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
 
     def _told(self) -> list[str]:
         """Warnings, and how the figures were made."""

@@ -36,12 +36,14 @@ class JudgePair:
         b: The other.
         comparison: What `compare_judges` gives, items being clusters of cells.
         adjusted_p: Its p-value, adjusted for all comparisons of the run.
+        coverage: Share of the labelled cells of the compared kind that both answered, on [0, 1].
     """
 
     a: str
     b: str
     comparison: JudgeComparison
     adjusted_p: float | None
+    coverage: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,10 @@ class RunComparison(Findings):
         n_items: Items with a label.
         judges: Each pair of judges.
         panel: The panel (a) and the judge that is best alone (b), which was chosen on the same items and so
-            looks better than it is; None with fewer than two judges, or where no judge has the figure.
+            looks better than it is; None with fewer than two judges, or where no judge has the figure. Cells
+            on which the judges' votes tie are left out, also where the panel of a run answers them.
+        n_ties: Labelled cells of the compared kind on which the judges' votes tie.
+        n_ties_answered: How many of these the panel answers all the same.
     """
 
     stat: RunStat
@@ -62,6 +67,8 @@ class RunComparison(Findings):
     n_items: int
     judges: tuple[JudgePair, ...]
     panel: JudgePair | None
+    n_ties: int
+    n_ties_answered: int
 
     def blocks(self) -> list[Block]:
         """The comparisons, for any renderer."""
@@ -76,6 +83,7 @@ class RunComparison(Findings):
             "p",
             f"p ({self.adjustment})",
             "n",
+            "coverage",
         )
         blocks: list[Block] = []
         if self.panel is not None:
@@ -83,13 +91,21 @@ class RunComparison(Findings):
                 title=f"Panel and best judge: {title}", columns=columns, rows=(_row(self.panel),)
             )
             blocks.append(panel)
-            blocks.append(
-                TextBlock(text="The best judge was chosen on the same items, which flatters it a little.")
-            )
+            flattered = "The best judge was chosen on the same items, which flatters it a little."
+            blocks.append(TextBlock(text=flattered + self._ties()))
         if not self.judges:
             return [TextBlock(title="Judges", text="There is one judge, and nothing to compare it with.")]
         rows = tuple(_row(one) for one in self.judges)
         return [TableBlock(title=f"Every two judges: {title}", columns=columns, rows=rows), *blocks]
+
+    def _ties(self) -> str:
+        """What became of the cells on which votes tie."""
+        if not self.n_ties:
+            return ""
+        answered = f", of which the panel answers {self.n_ties_answered}" if self.n_ties_answered else ""
+        return (
+            f" The panel is compared without the {self.n_ties} labelled cells on which votes tie{answered}."
+        )
 
 
 def _row(pair: JudgePair) -> tuple[Cell, ...]:
@@ -105,6 +121,7 @@ def _row(pair: JudgePair) -> tuple[Cell, ...]:
         p_cell(found.p_value),
         p_cell(pair.adjusted_p),
         found.n,
+        pair.coverage,
     )
 
 
@@ -122,7 +139,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
     """Every two judges of a run on the cells that both answered, and the panel with the best judge.
 
     Each is a `compare_judges` whose clusters are items. Abstentions and failures are left out; the panel is
-    that of the run.
+    that of the run, without the cells on which votes tie.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
@@ -156,15 +173,18 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
         pairs.append((PANEL, best, compared.of(PANEL, best)))
     adjusted = adjust_pvalues([found.p_value for _, _, found in pairs], adjustment)
     made = [
-        JudgePair(a=a[1], b=b[1], comparison=found, adjusted_p=p)
+        JudgePair(a=a[1], b=b[1], comparison=found, adjusted_p=p, coverage=compared.coverage(found.n))
         for (a, b, found), p in zip(pairs, adjusted, strict=True)
     ]
+    tied = compared.labelled & cells.tied
     return RunComparison(
         stat=compared.stat,
         adjustment=adjustment,
         n_items=len(np.unique(cells.item[cells.truth.status > 0])),
         judges=tuple(made if best is None else made[:-1]),
         panel=None if best is None else made[-1],
+        n_ties=int(np.count_nonzero(tied)),
+        n_ties_answered=int(np.count_nonzero(tied & cells.raters[PANEL].answered)),
     )
 
 
@@ -177,9 +197,21 @@ class _Compared:
     stat: RunStat
     resampling: Resampling
 
+    @property
+    def labelled(self) -> Array:
+        """Cells with a label that is compared, shape `(n_cells,)`."""
+        truth = self.cells.truth
+        return ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & self.categorical
+
+    def coverage(self, n: int) -> float:
+        """The share that `n` cells are of the labelled ones; 0 without any."""
+        return n / max(int(np.count_nonzero(self.labelled)), 1)
+
     def of(self, a: Rater, b: Rater) -> JudgeComparison:
-        """Two raters on the cells that both answered."""
+        """Two raters on the cells that both answered, the panel without ties."""
         truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
+        if PANEL in (a, b):
+            first, second = (one.only(~self.cells.tied) for one in (first, second))
         interval: IntervalArguments = {
             "cluster": self.cells.item,
             "confidence_level": self.resampling.confidence_level,
@@ -188,7 +220,7 @@ class _Compared:
         }
         if self.stat == "mae":
             return compare_judges(truth.value, first.value, second.value, stat="mae", **interval)
-        there = _numbers(np.ones(len(truth.code)), (truth.code >= 0) & self.categorical)
+        there = _numbers(np.ones(len(truth.code)), self.labelled)
         right = [_numbers(one.code == truth.code, one.code >= 0) for one in (first, second)]
         return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
 

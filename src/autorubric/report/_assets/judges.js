@@ -9,13 +9,14 @@ const BIASES = [
 /* Of nominal criteria and comparisons. */
 const MACRO = [["macro_precision", "Macro precision"], ["macro_recall", "Macro recall"], ["macro_f1", "Macro F1"]];
 function judgesView() {
-  const { rows, matrix: agreeing, pairs, stat, ceiling, notes } = data.judges;
+  const { rows, matrix: agreeing, pairs, stat, ties, same_cells: sameCells, ceiling, notes } = data.judges;
   const v = (key) => (row) => (defined(row[key]) ? row[key].v : null);
   const columns = [
     { name: "Judge", key: (row) => row.name, cell: (row) => [said(row.name), row.kind === "panel" ? h("span", { class: "soft" }, " together") : null, row.models && row.models.length && row.models.join() !== row.name ? said(row.models.join(", "), "span", "soft small block-line") : null] },
     { name: "Kappa", key: v("kappa"), high: true, cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) },
     { name: "Accuracy", key: v("accuracy"), high: true, cell: (row) => figureText(row.accuracy, { share: true }) },
     ...MACRO.filter(([key]) => rows.some((row) => defined(row[key]))).map(([key, name]) => ({ name, key: v(key), high: true, cell: (row) => figureText(row[key], { share: true }) })),
+    ...(rows.some((row) => row.coverage !== null) ? [{ name: "Coverage", key: (row) => row.coverage, high: true, cell: (row) => (row.coverage === null ? "–" : percent(row.coverage)) }] : []),
     { name: "Abstains", key: v("abstention"), high: true, cell: (row) => figureText(row.abstention, { share: true }) },
     { name: "Lost", key: (row) => (row.verdicts ? row.verdicts.lost : null), high: true, number: true, cell: (row) => ofAsked(row.verdicts, "lost") },
     { name: "Assumed", key: (row) => (row.verdicts ? row.verdicts.assumed : null), high: true, number: true, cell: (row) => ofAsked(row.verdicts, "assumed") },
@@ -24,11 +25,12 @@ function judgesView() {
     { name: "Latency", key: (row) => row.latency ?? null, high: true, number: true, cell: (row) => (row.kind === "panel" ? "" : duration(row.latency)) },
   ];
   return [
-    h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria against the labels, with intervals at ${percent(run.level)}. Lost and assumed count verdicts on all items, with labels or without. Latency is the median of a vote.`)),
+    h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria against the labels, each on the labelled cells that the judge answered (coverage), with intervals at ${percent(run.level)}. Lost and assumed count verdicts on all items, with labels or without. Latency is the median of a vote.`)),
     sortable({ columns, rows, caption: "Judges" }),
+    sameCells ? samePlaces(sameCells) : null,
     agreementMatrix(agreeing),
     leanings(rows, notes),
-    contests(pairs, stat),
+    contests(pairs, stat, ties),
     ceiling ? people(ceiling) : null,
   ];
 }
@@ -72,14 +74,26 @@ function leanings(rows, notes) {
     undefinedOnes.length ? h("p", { class: "soft" }, `Not known — ${undefinedOnes.join("; ")}.`) : null,
     notes.map((one) => said(one, "p", "soft small")));
 }
-function contests(pairs, stat) {
+function samePlaces(found) {
+  const name = FIGURE_NAMES[found.figure] || found.figure;
+  return section("Panel and best judge", `on the ${count(found.n)} labelled cells that both answered, ${percent(found.coverage)} of all`,
+    h("table", { class: "pairs" }, h("caption", { class: "hidden" }, "Panel and best judge on the same cells"), h("tbody", {},
+      [["panel", found.panel], [found.judge, found.best]].map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, said(who), `: ${name}`), h("td", {}, figureText(figure)))),
+      h("tr", {}, h("th", { scope: "row" }, "Difference"), h("td", {}, figureText(found.difference, { plus: true }))))),
+    found.ties ? h("p", { class: "soft" }, tiesText(found.ties, found.ties_answered)) : null);
+}
+function tiesText(n, answered) {
+  return `Without ${plural(n, "labelled cell", "labelled cells")} on which votes tie${answered ? `; the panel's other figures count its conservative answer on ${count(answered)} of them` : ", where the panel has no answer"}.`;
+}
+function contests(pairs, stat, ties) {
   if (data.judges.too_many) return section("Judge against judge", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared up to ${data.judges.too_many}. See autorubric judges compare.`));
   if (!pairs.length) return null;
   const what = stat === "mae" ? "mean error of values, less is better" : "share of right answers";
   return section("Judge against judge", `${what}, on the cells that both answered; intervals are paired by item`,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Judges compared in pairs"),
-      h("thead", {}, h("tr", {}, ["First", "Second", "Of the first", "Of the second", "Difference", "", "p (Holm)"].map((one) => h("th", { scope: "col" }, one)))),
-      h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p))))))));
+      h("thead", {}, h("tr", {}, ["First", "Second", "Of the first", "Of the second", "Difference", "", "p (Holm)", "Cells", "Coverage"].map((one) => h("th", { scope: "col" }, one)))),
+      h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p)), h("td", { "data-label": "Cells" }, count(one.n)), h("td", { "data-label": "Coverage" }, percent(one.coverage))))))),
+    ties && ties.n ? h("p", { class: "soft" }, `The panel: ${tiesText(ties.n, ties.answered)}`) : null);
 }
 function people(ceiling) {
   return section("People against people", `${plural(ceiling.humans.length, "person", "people")}: each against the rest of them, on average`,

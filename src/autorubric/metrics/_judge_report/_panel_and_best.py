@@ -1,0 +1,103 @@
+"""The panel compared with its best judge, on the cells that both answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from autorubric.metrics._cells import Cells, Modes
+from autorubric.metrics._estimate import Estimate
+from autorubric.metrics._item_scores import PANEL, Rater
+from autorubric.metrics._judge_report._contestants import Contestant
+from autorubric.metrics._judge_report._item_draws import Field, draw
+from autorubric.metrics._judge_report._item_resampling import Resampled
+from autorubric.metrics._judge_report._item_sums import layout_of
+from autorubric.metrics._judge_report._rater_report import RaterReport
+from autorubric.metrics._options import Resampling
+
+HeadlineName: TypeAlias = Literal["kappa", "pearson", "accuracy"]
+"""The figure that summarises a rater: the first of these that is defined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelAndBest:
+    """The panel and the judge with the best mean of its own, on the labelled cells that both answered.
+
+    Cells on which the judges' votes tie are left out, also where the panel of a run gives the conservative
+    answer there: a run and a label table of the same votes have the same figures.
+
+    Attributes:
+        judge: The best judge, chosen on the same items, which flatters it.
+        figure: What is compared, a mean over criteria.
+        panel: The figure of the panel.
+        best: The figure of the judge.
+        difference: Panel minus judge, in paired resamples of items.
+        n_cells: Cells that are compared.
+        coverage: Share of the labelled cells that are compared, on [0, 1].
+        n_ties: Labelled cells on which the judges' votes tie.
+        n_ties_answered: How many of these the panel answers all the same; its other figures count them.
+    """
+
+    judge: str
+    figure: HeadlineName
+    panel: Estimate
+    best: Estimate
+    difference: Estimate
+    n_cells: int
+    coverage: float
+    n_ties: int
+    n_ties_answered: int
+
+
+def headline_name(rater: RaterReport) -> HeadlineName | None:
+    """The figure that summarises a rater; None where none is defined."""
+    return next((one for one in get_args(HeadlineName) if rater.macro.defined[one][0]), None)
+
+
+def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
+    """The judges with a mean of the figure, the best first."""
+    alone = {
+        who: one.value
+        for who, rater in judges.items()
+        if (one := getattr(rater.macro, figure)).value is not None
+    }
+    return sorted(alone, key=lambda who: -alone[who])
+
+
+def panel_and_best(
+    cells: Cells, modes: Modes, panel: RaterReport, judges: Mapping[str, RaterReport], resampling: Resampling
+) -> PanelAndBest | None:
+    """Compare the panel with the best of two or more judges; None where there is no figure or no cell."""
+    figure = headline_name(panel)
+    ranked = best_alone(judges, figure) if figure else []
+    labelled = cells.truth.status > 0
+    if figure is None or len(judges) < 2 or not ranked or not labelled.any():
+        return None
+    raters: list[Rater] = [PANEL, ("judge", ranked[0])]
+    columns = [cells.raters[one] for one in raters]
+    both = labelled & columns[0].answered & columns[1].answered & ~cells.tied
+    if not both.any():
+        return None
+    first = Contestant(rater=raters[0], kind="panel", cells=cells, column=columns[0].only(both))
+    second = Contestant(rater=raters[1], kind="judge", cells=cells, column=columns[1].only(both))
+    # The judge takes a person's place, so that the panel minus the judge is the gap of the panel.
+    field = Field(raters=[first], people=[second], stand_ins=[first])
+    resampled = Resampled(draws=draw(field, layout_of(cells, modes), resampling), resampling=resampling)
+    difference: Estimate = getattr(resampled.of_people("gap", (0,)), figure)
+    words = f"{figure}, panel minus judge, mean over criteria"
+    method = "; ".join([words, *difference.method.split("; ")[1:]])
+    tied = labelled & cells.tied
+    return PanelAndBest(
+        judge=ranked[0],
+        figure=figure,
+        panel=getattr(resampled.macro(0), figure),
+        best=getattr(resampled.macro(1), figure),
+        difference=replace(difference, method=method),
+        n_cells=int(np.count_nonzero(both)),
+        coverage=float(np.count_nonzero(both) / np.count_nonzero(labelled)),
+        n_ties=int(np.count_nonzero(tied)),
+        n_ties_answered=int(np.count_nonzero(tied & columns[0].answered)),
+    )

@@ -1,0 +1,177 @@
+"""The panel next to its best judge: the same cells, the same conclusion from a run and from a table."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autorubric import Criterion, CriterionGrader, DataItem, EvalResult, Rubric, RubricDataset, evaluate_sync
+from autorubric._blocks import TableBlock
+from autorubric.judges import FunctionJudge, JudgeRequest
+from autorubric.metrics import (
+    Binary,
+    JudgeReport,
+    PanelAndBest,
+    cohen_kappa,
+    compare_run,
+    judge_report,
+    panel_audit,
+)
+from autorubric.report import report_html
+from tests.conftest import SHARED_DATA
+from tests.metrics.asserting import number
+from tests.metrics.judge_report.tables import labels
+from tests.report.test_report_data import held
+
+N = 80
+RIGHT = {"a": 0.85, "b": 0.75}
+"""Two judges, so that every disagreement is a tie."""
+
+
+def drawn() -> dict[str, list[bool]]:
+    """Truth and judges of a binary criterion."""
+    draw = random.Random(4)
+    truth = [draw.random() < 0.5 for _ in range(N)]
+    judges = {who: [one == (draw.random() < right) for one in truth] for who, right in RIGHT.items()}
+    return {"truth": truth, **judges}
+
+
+def word(met: bool) -> str:
+    return "MET" if met else "UNMET"
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> EvalResult:
+    """A run of both judges, whose panel answers a tie with UNMET."""
+    said = drawn()
+
+    def judge(name: str) -> FunctionJudge:
+        def answer(request: JudgeRequest) -> str:
+            return word(said[name][int(str(request.item_id))])
+
+        return FunctionJudge(function=answer, judge_id=name)
+
+    items = [
+        DataItem(id=str(at), submission=f"text {at}", ground_truth={"clear": word(met)})
+        for at, met in enumerate(said["truth"])
+    ]
+    return evaluate_sync(
+        RubricDataset(rubric=Rubric([Criterion(name="clear", requirement="Is it clear?")]), items=items),
+        CriterionGrader(judges=[judge(name) for name in RIGHT]),
+        experiments_dir=tmp_path_factory.mktemp("runs"),
+        show_progress=False,
+    )
+
+
+def table() -> list[dict[str, Any]]:
+    """The same votes as a long table."""
+    return [
+        row
+        for who, column in drawn().items()
+        for row in labels("truth" if who == "truth" else "judge", who, "clear", [word(met) for met in column])
+    ]
+
+
+def compared(found: JudgeReport) -> PanelAndBest:
+    assert found.panel_and_best is not None
+    return found.panel_and_best
+
+
+def test_the_panel_and_the_best_judge_are_compared_on_the_cells_that_both_answered() -> None:
+    """Where two judges agree each of them is the panel, whatever a judge does alone."""
+    said = drawn()
+    alike = [at for at in range(N) if said["a"][at] == said["b"][at]]
+    truth, judge = ([said[who][at] for at in alike] for who in ("truth", "a"))
+    report = judge_report(table(), scales=Binary(), n_resamples=100)
+    found = compared(report)
+    assert (found.judge, found.figure) == ("a", "kappa")
+    assert (found.n_cells, found.n_ties, found.n_ties_answered) == (len(alike), N - len(alike), 0)
+    assert found.coverage == pytest.approx(len(alike) / N) and found.coverage < 0.8
+    assert number(found.best.value) == pytest.approx(number(cohen_kappa(truth, judge).value))
+    assert found.panel.value == found.best.value and number(found.difference.value) == pytest.approx(
+        0, abs=1e-12
+    )
+    # Alone, on the cells where it disagrees with the other too, the judge looks worse than this panel.
+    assert number(report.per_judge["a"].macro.kappa.value) < number(report.panel.macro.kappa.value)
+
+
+def test_a_run_and_a_table_of_the_same_votes_lead_to_the_same_conclusion(graded: EvalResult) -> None:
+    """The same figures on the same cells; the run says that its panel answers ties too."""
+    run, long = (judge_report(one, n_resamples=100) for one in (graded, table()))
+    mine, theirs = compared(run), compared(long)
+    same = [
+        (one.judge, one.figure, one.panel.value, one.best.value, one.n_cells, one.coverage, one.n_ties)
+        for one in (mine, theirs)
+    ]
+    assert same[0] == same[1]
+    assert (mine.n_ties_answered, theirs.n_ties_answered) == (mine.n_ties, 0)
+    sentence = (
+        f"On the {mine.n_cells} labelled cells that both the panel and a answered ({mine.coverage:.1%})"
+    )
+    for report in (run, long):
+        assert sentence in report.summary()
+        assert f"tie on {mine.n_ties} labelled cells" in report.summary()
+    assert "the panel gives the conservative answer" in run.summary()
+    assert "the panel has no answer there" in long.summary()
+
+
+def test_compare_run_leaves_ties_out_and_gives_the_coverage_of_every_pair(graded: EvalResult) -> None:
+    """Panel and best judge on the same cells by both paths, with the share of the labelled cells."""
+    run, long = (compare_run(one, n_resamples=100) for one in (graded, table()))
+    found = compared(judge_report(table(), scales=Binary(), n_resamples=20))
+    for one in (run, long):
+        assert one.panel is not None and one.panel.b == "a"
+        assert one.panel.comparison.n == found.n_cells
+        assert one.panel.coverage == pytest.approx(found.coverage)
+        assert one.panel.comparison.a.value == one.panel.comparison.b.value
+        assert one.judges[0].coverage == 1.0
+        assert one.n_ties == found.n_ties
+        assert "coverage" in one.summary() and f"without the {found.n_ties} labelled cells" in one.summary()
+    assert (run.n_ties_answered, long.n_ties_answered) == (found.n_ties, 0)
+
+
+def test_coverage_is_next_to_every_figure_of_the_panel(graded: EvalResult) -> None:
+    """In the tables of the report, its sentences, the panel audit, JSON and the page."""
+    report = judge_report(table(), scales=Binary(), n_resamples=50)
+    share = f"{number(report.panel.coverage):.1%}"
+    assert f"{share} of the labelled cells" in report.summary()
+    titles = ("Judges, mean over criteria", "Panel and best judge on the same cells")
+    tables = [one for one in report.blocks() if isinstance(one, TableBlock) and one.title]
+    shown = [one for one in tables if str(one.title).startswith(titles)]
+    assert len(shown) == 2 and all("coverage" in one.columns for one in shown)
+    assert report.to_dict()["panel_and_best"]["coverage"] == compared(report).coverage
+    rows = [row for row in table() if row["rater"] != "b" or int(row["item_id"]) >= 20]
+    audit = panel_audit(rows, n_resamples=50)
+    assert audit.coverage == pytest.approx(60 / N) and "(75.0% of the labelled ones)" in audit.summary()
+    judges = held(report_html(graded))["data"]["judges"]
+    assert judges["same_cells"]["coverage"] == pytest.approx(compared(report).coverage)
+    assert [row["coverage"] for row in judges["rows"]] == [1.0, 1.0, 1.0]
+    assert judges["pairs"][-1]["coverage"] == pytest.approx(compared(report).coverage)
+
+
+def test_one_judge_has_nothing_to_be_compared_with() -> None:
+    """Neither the comparison nor a sentence on it is there."""
+    report = judge_report([row for row in table() if row["rater"] != "b"], scales=Binary(), n_resamples=20)
+    assert report.panel_and_best is None and "that both the panel" not in report.summary()
+
+
+@pytest.mark.shared_data
+def test_two_real_judges_agree_on_what_their_panel_answers() -> None:
+    """TTCW: the votes of two judges tie on 31 % of the labelled cells; elsewhere each is the panel."""
+    path: Path = SHARED_DATA / "ttcw" / "labels.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = [
+            {**row, "rater_kind": row["rater_type"], "label": row["value"]}
+            for row in csv.DictReader(file)
+            if row["rater_type"] == "human" or row["rater"] in ("cgpt", "claude3-opus")
+        ]
+    report = judge_report(rows, n_resamples=50)
+    found = compared(report)
+    assert found.judge == "claude3-opus" and (found.n_cells, found.n_ties) == (466, 206)
+    assert found.coverage == pytest.approx(0.693, abs=0.001)
+    assert found.panel.value == found.best.value == pytest.approx(0.113, abs=0.001)
+    assert number(report.per_judge["claude3-opus"].macro.kappa.value) == pytest.approx(0.134, abs=0.001)
