@@ -58,11 +58,28 @@ def test_a_manifest_that_cannot_be_used_is_refused_and_nothing_is_touched(
         with pytest.raises(RunFormatError, match=r"manifest\.json") as raised:
             use()
         assert told in str(raised.value)
+        assert ("delete manifest.json and resume" in str(raised.value)) == ("format 3" not in told)
     assert _contents(tmp_path / "run") == before
     assert not judge.asked
     manifest.write_bytes(whole)
     run(tmp_path, judge)
     assert not judge.asked
+
+
+def test_a_run_without_its_damaged_manifest_resumes_from_its_votes(tmp_path: Path) -> None:
+    """What the error says to do restores the run: the same scores, and no judge is asked."""
+    scores = run(tmp_path, CountingJudge()).get_scores()
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_bytes(b"{")
+    with pytest.raises(
+        RunFormatError, match=r"delete manifest\.json and resume the run with the same dataset"
+    ):
+        run(tmp_path, CountingJudge())
+    manifest.unlink()
+    judge = CountingJudge()
+    assert run(tmp_path, judge).get_scores() == scores
+    assert not judge.asked
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == scores
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from autorubric._files._paths import FilePath, SyntaxFault, path_text
 from autorubric._files._pyarrow import load_pyarrow
 from autorubric._files._read import (
     FORMATS,
+    MAX_LINE_BYTES,
     Document,
+    bounded_lines,
     dump_structured,
     format_fault,
     format_of,
@@ -28,10 +30,12 @@ from autorubric._files._write import (
 
 __all__ = [
     "FORMATS",
+    "MAX_LINE_BYTES",
     "Document",
     "Faults",
     "FilePath",
     "SyntaxFault",
+    "bounded_lines",
     "compact_json",
     "dump_structured",
     "format_fault",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import IO, Final
 
@@ -20,6 +21,12 @@ from autorubric.errors import ArgumentError, Fault, FileError
 
 MAX_BYTES: Final = 1 << 30
 """The largest file that is read whole, in bytes: 1 GiB."""
+
+MAX_LINE_BYTES: Final = 1 << 26
+"""The longest line of JSON lines, and the longest single text to judge, in bytes: 64 MiB."""
+
+_LINE_BUFFER: Final = 1 << 16
+"""Bytes read at a time: with Python's default a line of text would seldom be in one piece."""
 
 FORMATS: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml", ".jsonl": "jsonl"}
 """Formats of structured text by suffix."""
@@ -95,12 +102,39 @@ def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
 
 
-def read_bounded(file: IO[bytes], source: str, *, error: type[FileError] = FileError) -> bytes:
-    """What a file holds, up to `MAX_BYTES`.
+def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[bytes]:
+    """Yield the lines of a regular file, blank ones too, with their line breaks.
+
+    Raises:
+        FileError: It is a pipe or a device, or a line has more than `MAX_LINE_BYTES`; of the class `error`.
+        OSError: It cannot be read.
+    """
+    mode = Path(path).stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        what = "it is a pipe or a device, and lines are read from regular files: write it to a file first"
+        raise _at_top(error, path, what)
+    with Path(path).open("rb", buffering=_LINE_BUFFER) as file:
+        for number in count(1):
+            line = file.readline(MAX_LINE_BYTES + 1)
+            if not line:
+                return
+            if len(line) > MAX_LINE_BYTES:
+                what = (
+                    f"the line has more than {MAX_LINE_BYTES:,} bytes; put each record on a line of its own"
+                )
+                raise _at_top(error, path, what, number)
+            yield line
+
+
+def read_bounded(
+    file: IO[bytes], source: str, *, most: int = MAX_BYTES, error: type[FileError] = FileError
+) -> bytes:
+    """What a file holds, up to `most` bytes.
 
     Args:
         file: The open file; the size of a regular file is checked before anything is read.
         source: Its name in the error.
+        most: Most bytes that it may hold.
         error: The class of error to raise.
 
     Raises:
@@ -113,11 +147,13 @@ def read_bounded(file: IO[bytes], source: str, *, error: type[FileError] = FileE
         # A stream in memory has no descriptor.
         size = 0
     # A pipe has no size, and a regular file may grow.
-    held = file.read(MAX_BYTES + 1) if size <= MAX_BYTES else b""
-    if max(size, len(held)) > MAX_BYTES:
-        given = f"it has {size:,} bytes" if size > MAX_BYTES else f"it has more than {MAX_BYTES:,} bytes"
-        what = "split it, or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
-        raise _at_top(error, source, f"{given}; a file that is read whole has at most {MAX_BYTES:,}: {what}")
+    held = file.read(most + 1) if size <= most else b""
+    if max(size, len(held)) > most:
+        given = f"it has {size:,} bytes" if size > most else f"it has more than {most:,} bytes"
+        what = f"a file that is read whole has at most {most:,}: split it"
+        if most == MAX_BYTES:
+            what += ", or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
+        raise _at_top(error, source, f"{given}; {what}")
     return held
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from autorubric._files import parse_structured, shortened
+from autorubric._files import bounded_lines, parse_structured, shortened
 from autorubric.critique._schema import digest_of
 from autorubric.errors import Fault, FileError
 from autorubric.values import Json
@@ -91,15 +91,14 @@ def lines_of(path: Path) -> Iterator[Line]:
     """The lines of a file that are not blank.
 
     Raises:
-        FileError: The file cannot be read.
+        FileError: The file cannot be read, or a line is too long.
     """
     offset = 0
     try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                if raw.strip():
-                    yield Line(number, offset, raw)
-                offset += len(raw)
+        for number, raw in enumerate(bounded_lines(path), start=1):
+            if raw.strip():
+                yield Line(number, offset, raw)
+            offset += len(raw)
     except OSError as error:
         raise FileError(
             str(path), [Fault(path="", message=f"cannot be read: {error.strerror or error}")]

@@ -8,16 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn, Protocol, overload
 
-from autorubric._files import Faults, FilePath
+from autorubric._files import MAX_LINE_BYTES, Faults, FilePath, bounded_lines
 from autorubric.dataset._ids import IdIndex
 from autorubric.dataset._item import DataItem
 from autorubric.errors import DatasetError
 
 _MOST_FAULTS = 100
 """After so many faults the rest of a file is not read."""
-
-_BUFFER = 1 << 16
-"""Bytes read at a time: by Python's own measure a line of text would seldom be in one piece."""
 
 
 class Rows(Protocol):
@@ -239,7 +236,8 @@ class LineRows:
         if number in self._substitutes:
             return self._substitutes[number]
         file.seek(self._starts[number])
-        return file.readline()
+        # The file may have grown since its lines were found.
+        return file.readline(MAX_LINE_BYTES)
 
     def place(self, position: int) -> FilePath:
         """Where the row stands, for errors."""
@@ -256,12 +254,16 @@ class LineRows:
 
 
 def line_starts(path: Path) -> array[int]:
-    """Offset of each line of a file that is not blank."""
+    """Offset of each line of a file that is not blank.
+
+    Raises:
+        DatasetError: It is no regular file, or a line is too long.
+        OSError: It cannot be read.
+    """
     # Four bytes a line where the file lets them be enough.
     starts, offset = array("I" if path.stat().st_size < 1 << 32 else "Q"), 0
-    with path.open("rb", buffering=_BUFFER) as file:
-        for line in file:
-            if not line.isspace():
-                starts.append(offset)
-            offset += len(line)
+    for line in bounded_lines(path, error=DatasetError):
+        if not line.isspace():
+            starts.append(offset)
+        offset += len(line)
     return starts

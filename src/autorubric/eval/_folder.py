@@ -57,6 +57,10 @@ MANIFEST, DATASET, VOTES, ITEMS, PROMPTS = (
 )
 LOGS = (VOTES, ITEMS, PROMPTS)
 _EVERYTHING = 1 << 62
+_REPAIR = (
+    f"Restore it from a copy; or delete {MANIFEST} and resume the run with the same dataset, judges and "
+    "settings: the stored votes are then used again, and that nothing has changed is not checked"
+)
 _CRC = ',\n  "crc": "{:08x}"\n}}\n'
 
 
@@ -112,22 +116,21 @@ def read_manifest(path: Path) -> dict[str, Json]:
     except FileNotFoundError:
         raise RunFormatError(f"{path} is no run folder: it has no {MANIFEST}") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise RunFormatError(f"{file} cannot be read: {error}") from error
+        raise RunFormatError(f"{file} cannot be read: {error}. {_REPAIR}") from error
     found = manifest.get("format") if isinstance(manifest, dict) else None
     if not isinstance(found, int):
-        raise RunFormatError(f"{file} has no format number; it is damaged, or no manifest of a run")
+        raise RunFormatError(
+            f"{file} has no format number; it is damaged, or no manifest of a run. {_REPAIR}"
+        )
     if found > RUN_FORMAT:
         raise RunFormatError(
             f"{file} has format {found}; this version reads up to {RUN_FORMAT}: install a newer autorubric"
         )
     if found > 1 and text != manifest_text(manifest):
-        raise RunFormatError(
-            f"{file} does not match its checksum: it was changed or is damaged. Restore it from a copy; or "
-            "remove it and resume the run with its dataset, and the stored votes are used again"
-        )
+        raise RunFormatError(f"{file} does not match its checksum: it was changed or is damaged. {_REPAIR}")
     damage = _damage_in(manifest)
     if damage:
-        raise RunFormatError(f"{file}: {damage}; it is damaged")
+        raise RunFormatError(f"{file}: {damage}; it is damaged. {_REPAIR}")
     manifest.pop("crc", None)
     return dict(manifest)
 
