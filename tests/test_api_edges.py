@@ -36,6 +36,15 @@ def test_a_model_name_is_not_a_grader() -> None:
         RUBRIC.grade_sync("a text", "gpt-4.1")  # type: ignore[arg-type]
 
 
+def test_a_run_takes_a_dataset_and_a_grader() -> None:
+    """`evaluate` says what each of the two is."""
+    items = ar.RubricDataset(rubric=RUBRIC, items=[ar.DataItem(submission="x")])
+    with pytest.raises(ArgumentError, match=r"grader='gpt-4\.1' cannot grade; give a grader, such as Crit"):
+        ar.evaluate_sync(items, "gpt-4.1")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"dataset='d\.json' is not a dataset; give a RubricDataset"):
+        ar.evaluate_sync("d.json", ar.CriterionGrader(judges=[lambda request: "MET"]))  # type: ignore[arg-type]
+
+
 def test_a_length_penalty_is_computed_from_fields_and_submissions() -> None:
     """A mapping serves as the policy, and a submission as the text."""
     policy = {"free_budget": 0, "max_cap": 4, "penalty_at_cap": 1.0, "exponent": 1.0}

@@ -162,13 +162,16 @@ def test_export_of_no_run(cli: Cli) -> None:
 
 
 def test_an_empty_submission_is_an_error(cli: Cli, tmp_path: Path, rubric: str) -> None:
-    """Blank texts are reported by item; null is a submission that is read elsewhere."""
+    """Blank and missing texts are reported by item; null in all items is read elsewhere."""
     texts = ["a text", "", "  \n", None]
     lines = [json.dumps({"id": f"i{at}", "submission": text}) for at, text in enumerate(texts)]
     (tmp_path / "d.jsonl").write_text("\n".join(lines), encoding="utf-8")
     done = cli("validate", "d.jsonl", "--rubric", rubric)
     assert done.code == 2
     assert "item 'i1': the submission is empty" in done.err and "item 'i2'" in done.err
-    assert "i0" not in done.err and "i3" not in done.err
+    assert "item 'i3': the submission is missing, and other items have one" in done.err
+    assert "i0" not in done.err
     told = cli("validate", "d.jsonl", "--rubric", rubric, "--json").json
-    assert not told["valid"] and len(told["faults"]) == 2
+    assert not told["valid"] and len(told["faults"]) == 3
+    (tmp_path / "d.jsonl").write_text(lines[-1], encoding="utf-8")
+    assert cli("validate", "d.jsonl", "--rubric", rubric).code == 0

@@ -203,6 +203,11 @@ async def runs(dataset: ar.RubricDataset, grader: ar.Grader) -> ar.EvalResult:
     assert_type(result.timing_stats, ar.EvalTimingStats)
     assert_type(result.get_scores(), list[float | None])
     assert_type(result.compute_metrics(dataset), ar.MetricsResult)
+    assert_type(result.fingerprint, Mapping[str, Json])
+    assert_type(result.verdicts, ar.VerdictCounts)
+    assert_type((result.n_verdicts_lost, result.n_verdicts_assumed), tuple[int, int])
+    assert_type(result.partly_scored_items, int)
+    assert_type(result.verdicts.missing_share, float | None)
     point = ar.replay_escalation(result, ar.EscalationConfig(judges=["gpt-4.1"], threshold=0.8))
     assert_type(point, ar.EscalationPoint)
     curve = ar.calibrate_escalation(result, dataset)
@@ -430,13 +435,15 @@ def data_and_labels(run: ar.EvalResult, before: ar.EvalResult, path: Path) -> No
     paired: ar.PairedDifference = difference.score
     assert_type(paired.difference, ar.BiasResult)
     assert_type(difference.regressed, bool | None)
+    assert_type(difference.score_answered, ar.PairedDifference | None)
+    assert_type(difference.run_verdicts, ar.VerdictCounts)
     assert_type(run.rescored(aggregation="any"), ar.EvalResult)
     run.to_html(path, baseline=before)
 
 
 async def tests_and_training(grader: ar.Grader) -> None:
     """Assertions, rewards and spans."""
-    assert_type(ar.assert_rubric("A text.", rubrics(), 0.7), ar.EnsembleEvaluationReport)
+    assert_type(ar.assert_rubric("A text.", rubrics(), 0.7, max_lost=0.1), ar.EnsembleEvaluationReport)
     awaited = await ar.assert_rubric_async("A text.", "rubric.yaml", min_score=0.7, grader=grader)
     assert_type(awaited, ar.EnsembleEvaluationReport)
     reward = ar.as_reward(rubrics(), grader, name="kindness")

@@ -85,7 +85,9 @@ def validate(
 
 
 def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
-    """Raise an error for submissions without a text; those that are null are read elsewhere.
+    """Raise an error for submissions without a text.
+
+    Null in all items is no error: then the texts are elsewhere, as those of recorded votes.
 
     Raises:
         DatasetError: There are some; all are reported.
@@ -93,13 +95,19 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
     from autorubric.errors import DatasetError, Fault
     from autorubric.values import Submission
 
-    empty = []
+    empty, missing = [], []
     for i, item in enumerate(dataset):
+        if item.submission is None:
+            message = "the submission is missing, and other items have one; give its text"
+            missing.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
+            continue
         given = Submission.parse(item.submission)
         texts = [*given.candidates.values()] if given.candidates else [given.text or ""]
-        if item.submission is not None and any(not text.strip() for text in texts):
+        if any(not text.strip() for text in texts):
             message = "the submission is empty; there is nothing to judge"
             empty.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
+    if len(missing) < len(dataset):
+        empty += missing
     if empty:
         raise DatasetError(str(file), empty)
 

@@ -11,6 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autorubric._files import shortened
 from autorubric._logs import logger_of
 from autorubric._sync import loop_is_running, run_sync
 from autorubric.dataset import RubricDataset
@@ -70,11 +71,18 @@ class EvalRunner:
         config: Options of the run.
 
     Raises:
-        ArgumentError: The dataset is empty, or an item has no rubric; or the grader names criteria that no
-            rubric has.
+        ArgumentError: The dataset is not one or is empty, or an item has no rubric; the grader is not one, or
+            names criteria that no rubric has.
     """
 
     def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig | None = None) -> None:
+        if not isinstance(dataset, RubricDataset):
+            raise ArgumentError(f"dataset={shortened(dataset)} is not a dataset; give a RubricDataset")
+        if not hasattr(grader, "check_rubrics"):
+            raise ArgumentError(
+                f"grader={shortened(grader)} cannot grade; give a grader, such as "
+                "CriterionGrader(judges=['gpt-4.1-mini'])"
+            )
         if not dataset.items:
             raise ArgumentError("the dataset has no items; add some before evaluating")
         if not dataset.is_streamed:
