@@ -119,15 +119,15 @@ async def test_kept_replies_are_free(tmp_path: Any) -> None:
 
 @in_loop
 async def test_cost_stays_within_the_limit_where_estimates_are_high() -> None:
-    """Requests that wait for room go on as others turn out cheaper; the sum never passes the limit."""
+    """Requests that wait are sent as others turn out cheaper, until the money is used up and never beyond."""
     asked, transport = client(lambda _: costing(0.02))
     budget = SpendingLimit(max_cost=0.51)
     with spending_within(budget):
         outcomes = await ask_many(asked, 100)
     assert sum(isinstance(one, BudgetError) for one in outcomes) == 100 - len(transport.requests)
-    # Room for one more at its estimate of 0.10 is what ends it.
-    assert len(transport.requests) == 21
-    assert budget.cost == pytest.approx(0.42)
+    # The estimate of 0.10 is scaled to the 0.02 that each has cost: a cent is left.
+    assert len(transport.requests) == 25
+    assert budget.cost == pytest.approx(0.5)
     assert budget.reached == "max_cost"
 
 

@@ -62,9 +62,10 @@ class Spending(NamedTuple):
 class SpendingLimit:
     """The budget of a run in this process.
 
-    Requests that wait for room go on as others turn out cheaper than estimated; the budget is used up when
-    no request is in flight and the next does not fit in. So it may be exceeded only by what the requests in
-    flight cost beyond their estimates. Requests may come from several threads, each with a loop of its own.
+    Requests that wait for room are sent as others turn out cheaper than estimated; the budget is used up when
+    no request is in flight and the next does not fit in. Estimates are scaled by what requests so far have
+    cost for each estimated dollar. So the budget may be exceeded only by what the requests in flight cost
+    beyond that. Requests may come from several threads, each with a loop of its own.
 
     Args:
         max_calls: Most calls: requests to models, re-asked and retried ones included, and calls of judges
@@ -90,6 +91,7 @@ class SpendingLimit:
         self.reached: SpendingLimitName | None = None
         self.stop_reason: str | None = None
         self._reserved = 0.0
+        self._estimated, self._paid = 0.0, 0.0
         self._running = 0
         # Functions in threads ask in event loops of their own, all within the one limit.
         self._lock = threading.Lock()
@@ -111,6 +113,9 @@ class SpendingLimit:
             self._reserved = self._reserved - reserved if self._running else 0.0
             self.calls -= cost is None
             self.cost += cost or 0.0
+            if reserved and cost:
+                self._estimated += reserved
+                self._paid += cost
             self._wake()
 
     def stop(self, reason: str) -> None:
@@ -127,13 +132,13 @@ class SpendingLimit:
     @property
     def mean_cost(self) -> float:
         """Mean US dollars of the calls so far, those in flight by their estimates; 0 before the first."""
-        return (self.cost + self._reserved) / self.calls if self.calls else 0.0
+        return (self.cost + self._expected(self._reserved)) / self.calls if self.calls else 0.0
 
     def has_room(self, calls: int, cost: float) -> bool:
         """Whether so many further calls, at so many US dollars together, are within the limits."""
         most, dollars = self._max_calls, self._max_cost
         return (most is None or self.calls + calls <= most) and (
-            dollars is None or self.cost + self._reserved + cost <= dollars
+            dollars is None or self.cost + self._expected(self._reserved) + cost <= dollars
         )
 
     @property
@@ -150,6 +155,10 @@ class SpendingLimit:
     def spending(self, told: Spending) -> None:
         # Where another process keeps the budget, this one shows what stands there.
         self.calls, self.cost, self.reached = told
+
+    def _expected(self, estimate: float) -> float:
+        """What requests of this estimate cost, going by those that were answered; in US dollars."""
+        return estimate * self._paid / self._estimated if self._estimated else estimate
 
     def _reserved_or_turn(self, cost: float) -> asyncio.Future[None] | None:
         """None once a request is set aside; else what is done when there may be room."""
@@ -170,7 +179,7 @@ class SpendingLimit:
             self._reach("max_calls")
         if self.reached is not None:
             raise BudgetError(str(self), limit=self.reached)
-        if self._max_cost is None or self.cost + self._reserved + cost <= self._max_cost:
+        if self._max_cost is None or self.cost + self._expected(self._reserved + cost) <= self._max_cost:
             return True
         if self._running == 0:
             self._reach("max_cost")
