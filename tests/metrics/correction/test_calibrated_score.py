@@ -154,7 +154,6 @@ def test_other_criteria_are_refused_by_name() -> None:
 
 def test_stored_runs_of_one_judge_belong_together(tmp_path: Path) -> None:
     """Two runs of one judge correct each other; one of another judge is refused by its name."""
-    rubric = Rubric([BINARY])
 
     def strict(request: JudgeRequest) -> str:
         return (request.submission.text or "").split()[0]
@@ -162,7 +161,7 @@ def test_stored_runs_of_one_judge_belong_together(tmp_path: Path) -> None:
     def lenient(request: JudgeRequest) -> str:
         return "MET"
 
-    def made(name: str, function: Any, *, labels: bool) -> Any:
+    def made(name: str, function: Any, *, labels: bool, guidelines: str | None = None) -> Any:
         rng = np.random.default_rng(len(name))
         truth, said = drawn(60, 0.5, rng)
         items = [
@@ -174,7 +173,7 @@ def test_stored_runs_of_one_judge_belong_together(tmp_path: Path) -> None:
             for i in range(60)
         ]
         grader = CriterionGrader(judges=[FunctionJudge(function=function, judge_id="judge")])
-        data = RubricDataset(name=name, rubric=rubric, items=items)
+        data = RubricDataset(name=name, rubric=Rubric([BINARY], guidelines=guidelines), items=items)
         return evaluate_sync(data, grader, experiments_dir=tmp_path, show_progress=False)
 
     tested = made("tested", strict, labels=False)
@@ -183,6 +182,8 @@ def test_stored_runs_of_one_judge_belong_together(tmp_path: Path) -> None:
     assert brackets(found.score)
     with pytest.raises(ArgumentError, match=r"judge 'judge' differs \(function"):
         corrected_score(tested, calibration=made("other", lenient, labels=True))
+    with pytest.raises(ArgumentError, match="the guidelines of the rubric differ"):
+        corrected_score(tested, calibration=made("guided", strict, labels=True, guidelines="Be strict."))
 
 
 @pytest.mark.parametrize("on", ["criteria", "items"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.metrics._correction._score_columns import criterion_facts
 from autorubric.metrics._run_protocols import FingerprintedRun, GradedRun
+from autorubric.rubric import Rubric
 
 _BY_NAME = {"judges": "judge", "checks": "check"}
 
@@ -29,6 +30,7 @@ def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedR
     assert isinstance(result, FingerprintedRun) and isinstance(calibration, FingerprintedRun)
     differences = [
         *_judging(result.fingerprint, calibration.fingerprint),
+        *_guidelines(_rubrics_of(result), _rubrics_of(calibration)),
         *_criteria(_criteria_of(result), _criteria_of(calibration)),
     ]
     if differences:
@@ -51,7 +53,8 @@ def _judging(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
             yield from _entries(_BY_NAME[part], ours, theirs)
         else:
             name = part.replace("_", " ")
-            yield f"{name} {'differ' if name.endswith('s') else 'differs'}"
+            verb = "differ" if name.endswith("s") else "differs"
+            yield f"{name} {verb}{_fields(ours, theirs)}"
 
 
 def _entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
@@ -69,17 +72,30 @@ def _fields(own: object, other: object) -> str:
     if not isinstance(own, Mapping) or not isinstance(other, Mapping):
         return ""
     names = [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
-    return f" ({', '.join(f'{name} {own.get(name)!r} and {other.get(name)!r}' for name in names[:3])})"
+    return f" ({', '.join(f'{name} {_shown(own, name)} and {_shown(other, name)}' for name in names[:3])})"
+
+
+def _shown(fields: Mapping[str, Any], name: str) -> str:
+    """A value; fingerprints leave those out that are the default."""
+    return repr(fields[name]) if name in fields else "the default"
+
+
+def _rubrics_of(run: FingerprintedRun) -> list[Rubric]:
+    """The rubrics of a run, each once."""
+    rubrics = (run.dataset.get_item_rubric(i) for i in range(len(run.dataset.items)))
+    return list({id(rubric): rubric for rubric in rubrics}.values())
+
+
+def _guidelines(own: Sequence[Rubric], other: Sequence[Rubric]) -> Iterator[str]:
+    """Guidelines are in the prompt of every criterion."""
+    if {rubric.guidelines for rubric in own} != {rubric.guidelines for rubric in other}:
+        yield "the guidelines of the rubric differ"
 
 
 def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
     """The criteria of a run's rubrics by name, each rubric looked at once."""
-    dataset = run.dataset
-    rubrics = {
-        id(rubric): rubric for rubric in (dataset.get_item_rubric(i) for i in range(len(dataset.items)))
-    }
     found: dict[str, list[BaseCriterion]] = {}
-    for rubric in rubrics.values():
+    for rubric in _rubrics_of(run):
         for one in rubric:
             found.setdefault(one.name or "", []).append(one)
     return found
