@@ -28,19 +28,20 @@ from autorubric import EvalResult
 print(EvalResult.from_experiment(sys.argv[1] + "/run").total_items, flush=True)
 """
 _VERIFY = """
-import statistics, sys, time
+import json, statistics, sys, time
 from pathlib import Path
 from autorubric import EvalResult
 from autorubric.eval._dataset_copy import sha256_of
 from autorubric.eval._log import crc_of, is_intact, log_lines
 
 run = Path(sys.argv[1]) / "run"
+mark = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["mark"]
 lines = [(raw, offset) for _, offset, raw in log_lines(run / "items.jsonl", 0)]
 
 def verify():
     sha256_of(run / "dataset.jsonl")
     crc_of(run / "votes.jsonl", (run / "votes.jsonl").stat().st_size)
-    assert all(is_intact(*line) for line in lines)
+    assert all(is_intact(*line, mark) for line in lines)
 
 def open_run():
     EvalResult.from_experiment(run)

@@ -90,10 +90,11 @@ def as_if_killed(folder: Path) -> None:
 
 def edit_lines(file: Path, change: Callable[[bytes], bytes | None]) -> None:
     """Changes the JSON objects of a log, None leaving one out, and their checksums with them."""
+    mark = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))["mark"]
     lines = b""
     for raw in file.read_bytes().splitlines(keepends=True):
-        body = body_of(raw, is_sealed=True)
+        body = body_of(raw, mark, is_sealed=True)
         changed = None if body is None else change(body)
         if changed is not None:
-            lines += seal_line(changed, len(lines))
+            lines += seal_line(changed, len(lines), mark)
     file.write_bytes(lines)

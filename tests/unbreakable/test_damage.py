@@ -8,15 +8,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.damage._damage import damage_runs
 
-from autorubric import CriterionGrader, EvalResult, LengthPenalty, merge_runs
+from autorubric import CriterionGrader, EvalResult, JudgeReply, LengthPenalty, merge_runs
 from autorubric.errors import RunFormatError, RunMismatchError
+from autorubric.judges import JudgeRequest
 from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset
 
 FORMAT_1 = Path(__file__).parents[1] / "eval" / "data" / "format-1"
@@ -218,6 +220,73 @@ def test_an_unfinished_item_has_no_score_where_length_counts(tmp_path: Path) -> 
     assert run(tmp_path, None, grader=grader).get_scores() == scores
 
 
+class _Moody(CountingJudge):
+    """The same judge on another day."""
+
+    async def ask(self, request: JudgeRequest) -> JudgeReply:
+        reply = await super().ask(request)
+        return replace(reply, answer="MET" if reply.answer == "UNMET" else "UNMET")
+
+
+def _copied(files: Sequence[str]) -> Callable[[Path, Path], None]:
+    def change(run: Path, other: Path) -> None:
+        for file in files:
+            shutil.copy(other / file, run / file)
+
+    return change
+
+
+def _appended(files: Sequence[str]) -> Callable[[Path, Path], None]:
+    def change(run: Path, other: Path) -> None:
+        for file in files:
+            (run / file).write_bytes((run / file).read_bytes() + (other / file).read_bytes())
+
+    return change
+
+
+@pytest.mark.parametrize("files", [("votes.jsonl",), ("items.jsonl",), ("votes.jsonl", "items.jsonl")])
+@pytest.mark.parametrize("mix", [_copied, _appended], ids=["copied", "appended"])
+def test_lines_of_another_run_of_the_same_judges_are_damage(
+    mix: Callable[[Sequence[str]], Callable[[Path, Path], None]], files: Sequence[str], tmp_path: Path
+) -> None:
+    """Of two runs of one dataset by one judge that answers otherwise, no vote of one counts in the other."""
+    expected = run(tmp_path, CountingJudge()).get_scores()
+    assert run(tmp_path, _Moody(), experiment_name="other").get_scores() != expected
+    mix(files)(tmp_path / "run", tmp_path / "other")
+    with pytest.warns(RuntimeWarning, match=f"{files[0]} is damaged"):
+        opened = EvalResult.from_experiment(tmp_path / "run")
+    for score, whole in zip(opened.get_scores(), expected, strict=True):
+        assert score in (None, whole)
+    with pytest.warns(RuntimeWarning, match="was damaged"):
+        again = run(tmp_path, judge := CountingJudge())
+    assert again.get_scores() == EvalResult.from_experiment(tmp_path / "run").get_scores() == expected
+    assert judge.asked.total() == (8 if mix is _copied and "votes.jsonl" in files else 0)
+
+
+@pytest.mark.parametrize("file", ["votes.jsonl", "items.jsonl"])
+def test_a_zeroed_end_of_a_run_that_ended_is_damage(file: str, tmp_path: Path) -> None:
+    """An item whose last line is zeroed has no score, not that of an earlier line."""
+    run(tmp_path, CountingJudge(down={"i3"}))
+    scores = run(tmp_path, CountingJudge()).get_scores()
+    damaged = tmp_path / "run" / file
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:-60] + bytes(60))
+    with pytest.warns(RuntimeWarning, match=f"{file} is damaged"):
+        assert EvalResult.from_experiment(tmp_path / "run").get_scores() == [*scores[:3], None]
+    with pytest.warns(RuntimeWarning, match=f"{file} was damaged"):
+        assert run(tmp_path, CountingJudge()).get_scores() == scores
+
+
+def test_votes_are_used_again_where_the_manifest_was_removed(tmp_path: Path) -> None:
+    """Without its manifest a run resumes with its dataset, and no vote is asked for again."""
+    scores = run(tmp_path, CountingJudge()).get_scores()
+    (tmp_path / "run" / "manifest.json").unlink()
+    judge = CountingJudge()
+    assert run(tmp_path, judge).get_scores() == scores
+    assert not judge.asked
+    assert EvalResult.from_experiment(tmp_path / "run").get_scores() == scores
+
+
 @pytest.fixture
 def old_run(tmp_path: Path) -> Path:
     """A run that an earlier version wrote, without checksums of lines."""
@@ -250,3 +319,8 @@ def test_damage_of_a_run_of_format_1_is_reported(
     with pytest.warns(RuntimeWarning, match=rf"{file} is damaged: it does not match its checksum"):
         opened = EvalResult.from_experiment(old_run)
     assert opened.get_scores() == [None] * 4
+    if file == "dataset.jsonl":
+        return
+    resumed = run(old_run.parent, CountingJudge(), on_mismatch="rejudge")
+    for result in (resumed, EvalResult.from_experiment(old_run)):
+        assert any("which of its lines differ is unknown: scores may be wrong" in n for n in result.notices)

@@ -38,20 +38,20 @@ class Damage:
         file: Name of the file.
         what: What is wrong with it.
         n_items: Items that count as not scored.
-        repair: What resuming does; what it does for such a file as a rule where it is empty.
+        is_unlocated: Which lines are damaged is unknown, since an older version wrote them without checksums.
     """
 
     file: str
     what: str
     n_items: int
-    repair: str = ""
+    is_unlocated: bool = False
 
     def when_opened(self) -> str:
         """The notice of an opened run."""
         told = f"{self.file} is damaged: {self.what}."
         if not self.n_items:
             return f"{told} No score depends on it; resuming the run {_RESTORE[self.file]}"
-        repair = self.repair or _REPAIR[self.file]
+        repair = "scores the votes as they are" if self.is_unlocated else _REPAIR[self.file]
         return f"{told} {_counted(self.n_items)} not scored; resuming the run {repair}"
 
     def when_resumed(self) -> str:
@@ -61,6 +61,13 @@ class Damage:
             return f"{told} No score depends on it"
         items = "1 item" if self.n_items == 1 else f"{self.n_items:,} items"
         return f"{told} {items} counted as not scored before the run was resumed"
+
+    def doubt(self) -> str:
+        """The notice that a run keeps whose damaged lines are unknown."""
+        return (
+            f"{self.file} did not match its checksum when the run was resumed, and which of its lines differ "
+            "is unknown: scores may be wrong. Run again under another name to be certain"
+        )
 
 
 def warn_of_damage(notices: Iterable[str]) -> None:
@@ -176,10 +183,14 @@ def _surveyed(index: RunIndex, places: Places, stand: Stand, written: Written) -
 
     unsealed = written.unsealed.get(VOTES, 0)
     items = survey_log(
-        index.path / ITEMS, written.unsealed.get(ITEMS, 0), written.sizes.get(ITEMS, 0), read_item
+        index.path / ITEMS,
+        written.mark,
+        written.unsealed.get(ITEMS, 0),
+        written.sizes.get(ITEMS, 0),
+        read_item,
     )
     size = max(sealed, written.sizes.get(VOTES, 0))
-    votes = survey_log(index.path / VOTES, unsealed, size, read_vote)
+    votes = survey_log(index.path / VOTES, written.mark, unsealed, size, read_vote)
     claims = {position: claimed for position, (_, claimed) in latest.items()}
     return _Folder(items=items, votes=votes, by_item=by_item, claims=claims)
 
@@ -187,18 +198,17 @@ def _surveyed(index: RunIndex, places: Places, stand: Stand, written: Written) -
 def _note(
     index: RunIndex, file: str, survey: LogSurvey, lost: int, n_items: int, *, is_unsealed: bool
 ) -> None:
-    repair = ""
-    if is_unsealed and n_items:
+    is_unlocated = is_unsealed and n_items > 0
+    if is_unlocated:
         what = (
             "it does not match its checksum, and an older version wrote it without a checksum for each line, "
             "so that which lines differ is unknown"
         )
-        repair = "scores the votes as they are"
     elif survey.is_damaged or n_items:
         what = lines_told(lost or (n_items if file == ITEMS else 0), survey.repeated, survey.moved)
     else:
         return
-    index.damages.append(Damage(file=file, what=what, n_items=n_items, repair=repair))
+    index.damages.append(Damage(file=file, what=what, n_items=n_items, is_unlocated=is_unlocated))
 
 
 def restore_logs(store: RunStore, index: RunIndex) -> None:

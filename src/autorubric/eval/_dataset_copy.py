@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from autorubric.dataset import RubricDataset, line_of
 from autorubric.errors import AutorubricError, RunFormatError
 from autorubric.eval._damage import Damage, lines_told
-from autorubric.eval._folder import DATASET, ITEMS, SUMS
+from autorubric.eval._folder import DATASET, ITEMS, SUMS, written_by
 from autorubric.eval._lines import item_of_line
 from autorubric.eval._log import is_intact, log_lines
 from autorubric.values import Json
@@ -54,9 +54,9 @@ class LineSums:
         self.sha256.update(line)
         self._sums += _digest(line)
 
-    def parts(self) -> Iterable[bytes]:
-        """The content of a file with them: the SHA-256 of the copy, then a line's digest a line."""
-        yield f"{self.sha256.hexdigest()}\n".encode("ascii")
+    def parts(self, mark: int) -> Iterable[bytes]:
+        """The content of a file with them: the SHA-256 of the copy, the run's mark, then a digest a line."""
+        yield f"{self.sha256.hexdigest()} {mark:08x}\n".encode("ascii")
         for start in range(0, len(self._sums), _DIGEST):
             yield f"{self._sums[start : start + _DIGEST].hex()}\n".encode("ascii")
 
@@ -111,7 +111,8 @@ def _stored_dataset(file: Path, manifest: Mapping[str, Any]) -> StoredDataset:
         return StoredDataset(dataset, entry, damage, range(len(dataset)))
     n_items = len(found.starts) - 1
     affected = range(n_items) if 0 in found.lost else frozenset(number - 1 for number in found.lost)
-    ids = _ids_in(file.with_name(ITEMS), str(entry["sha256"])[:16]) if found.lost else {}
+    mark = written_by(manifest).mark
+    ids = _ids_in(file.with_name(ITEMS), mark, str(entry["sha256"])[:16]) if found.lost else {}
     substitutes = {number: _substitute(ids.get(number - 1)) for number in found.lost if number}
     dataset = RubricDataset.from_copy(file, found.starts, substitutes)
     damage = Damage(file=DATASET, what=found.what, n_items=len(affected))
@@ -160,16 +161,25 @@ def _read_sums(file: Path, sha256: str) -> list[bytes]:
     """The digests of a copy's lines; empty where they are not those of the copy with this SHA-256."""
     try:
         first, *rest = file.read_text(encoding="ascii").splitlines()
-        return [bytes.fromhex(one) for one in rest] if first == sha256 else []
-    except (OSError, ValueError):
+        return [bytes.fromhex(one) for one in rest] if first.split()[0] == sha256 else []
+    except (OSError, ValueError, IndexError):
         return []
 
 
-def _ids_in(file: Path, digest: str) -> dict[int, str]:
+def mark_in_sums(path: Path) -> int | None:
+    """The mark of a run whose manifest is lost; None where its folder does not say."""
+    try:
+        with (path / SUMS).open(encoding="ascii") as file:
+            return int(file.readline().split()[1], 16)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _ids_in(file: Path, mark: int, digest: str) -> dict[int, str]:
     """The ids of items by position, from the lines of items that were written for a dataset."""
     found = {}
     for _, offset, raw in log_lines(file, 0):
-        if is_intact(raw, offset):
+        if is_intact(raw, offset, mark):
             item = item_of_line(raw)[0]
             if item["dataset"] == digest:
                 found[item["position"]] = item["item_id"]

@@ -43,14 +43,15 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
         OSError: The file cannot be read.
         RunFormatError: The folder holds no run, or it is damaged.
     """
-    unsealed = written_by(read_manifest(path)).unsealed.get(PROMPTS, 0)
+    written = written_by(read_manifest(path))
+    unsealed = written.unsealed.get(PROMPTS, 0)
     found: dict[int, StoredExchange] = {}
     # Most lines are of other items, and reading them whole would take long.
     begins, damaged = b'{"item":' + compact_json(item_id), 0
     for _, offset, raw in log_lines(path / PROMPTS, 0):
         at: int | None = offset
-        if offset >= unsealed and not is_intact(raw, offset):
-            at = written_at(raw)
+        if offset >= unsealed and not is_intact(raw, offset, written.mark):
+            at = written_at(raw, written.mark)
             damaged += raw.endswith(b"\n")
         if at is None or not raw.startswith(begins):
             continue

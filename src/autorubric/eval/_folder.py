@@ -2,13 +2,14 @@
 
     manifest.json    what the run depends on; replaced atomically
     dataset.jsonl    a copy of the dataset, truth included: a header line, then an item a line
-    dataset.sums     its SHA-256, then a digest of each of its lines, to tell which line is damaged
+    dataset.sums     its SHA-256 and the run's mark, then digests of its lines, to find a damaged one
     votes.jsonl      one vote a line, appended as it arrives
     items.jsonl      one finished item a line: what it came to, and where its votes stand
     prompts.jsonl    what was sent and received for each vote, unless `store_prompts=False`
     lock             held while a process writes
 
-Each line of votes, items and prompts ends with the offset it was written at and a CRC-32 (`_log.py`); the
+Each line of votes, items and prompts ends with the offset it was written at and a CRC-32 (`_log.py`) that
+begins with the run's mark, a random number in the manifest, so that a line of another run does not match. The
 manifest ends with a CRC-32 and holds the SHA-256 of the dataset. The torn last line of a killed process is
 passed over, and cut off when the run is resumed.
 """
@@ -20,6 +21,7 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import randbelow
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -71,11 +73,13 @@ class Written(NamedTuple):
         is_complete: Whether the run ended with all items graded.
         sizes: By log, its bytes when the run ended; empty where it did not, or an older version wrote it.
         unsealed: By log, bytes at its beginning that an older version wrote, whose lines have no checksum.
+        mark: With which the checksums of lines begin.
     """
 
     is_complete: bool
     sizes: Mapping[str, int]
     unsealed: Mapping[str, int]
+    mark: int
 
 
 def written_by(manifest: Mapping[str, Any]) -> Written:
@@ -85,7 +89,13 @@ def written_by(manifest: Mapping[str, Any]) -> Written:
         is_complete=manifest.get("status") == "complete",
         sizes=manifest.get("sizes") or {},
         unsealed=(manifest.get("unsealed") or {}) if is_sealed else dict.fromkeys(LOGS, _EVERYTHING),
+        mark=manifest.get("mark") or 0,
     )
+
+
+def new_mark() -> int:
+    """A mark for a run, other than 0, which is that of no run."""
+    return randbelow((1 << 32) - 1) + 1
 
 
 def run_path(experiments_dir: Path, name: str) -> Path:
@@ -172,7 +182,13 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
             return f"{'.'.join(path)} is no mapping"
         if kinds and not all(type(value) in kinds for value in held.values()):
             return f"a value in {'.'.join(path)} is no {kinds[0].__name__}"
-    for name, kind in (("started_at", str), ("completed_at", str), ("shard", list), ("missing", list)):
+    for name, kind in (
+        ("started_at", str),
+        ("completed_at", str),
+        ("shard", list),
+        ("missing", list),
+        ("unverified", list),
+    ):
         if not isinstance(manifest.get(name), kind | None):
             return f"{name} is no {kind.__name__}"
     for entry in (manifest["dataset"], manifest["dataset"].get("incoming") or {"sha256": None}):
@@ -181,6 +197,8 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
     earlier = manifest["dataset"].get("earlier") or {}
     if not isinstance(earlier, dict) or not all(map(_is_texts, earlier.values())):
         return "dataset.earlier is no mapping to lists of texts"
+    if type(manifest.get("mark", 0)) is not int or not 0 <= manifest.get("mark", 0) < 1 << 32:
+        return "mark is no number of 32 bits"
     for name in ("sizes", "unsealed"):
         held = manifest.get(name, {})
         if not isinstance(held, dict) or not all(type(size) is int and size >= 0 for size in held.values()):

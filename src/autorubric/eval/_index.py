@@ -127,8 +127,9 @@ class RunIndex:
         seal, claimed, tally, repeated = Seal(-1, 0, 0, 0), _Claims(), Tally(), False
         unsealed = written.unsealed.get(ITEMS, 0)
         for number, offset, raw in log_lines(self.path / ITEMS, 0):
-            if offset >= unsealed and not is_intact(raw, offset):
-                if raw.endswith(b"\n"):
+            if offset >= unsealed and not is_intact(raw, offset, written.mark):
+                # The torn last line of a killed process is no damage; nothing is torn in a run that ended.
+                if raw.endswith(b"\n") or offset < written.sizes.get(ITEMS, 0):
                     return False
                 self.pass_over(ITEMS, f"line {number}")
                 continue
@@ -171,8 +172,11 @@ class RunIndex:
         for number, offset, raw in log_lines(self.path / VOTES, seal.votes_open):
             if offset in claimed:
                 continue
-            is_known = offset < seal.votes_size or (offset >= unsealed and is_intact(raw, offset))
-            if not is_known and offset >= unsealed and raw.endswith(b"\n"):
+            is_known = offset < seal.votes_size or (
+                offset >= unsealed and is_intact(raw, offset, written.mark)
+            )
+            is_whole = raw.endswith(b"\n") or offset < written.sizes.get(VOTES, 0)
+            if not is_known and offset >= unsealed and is_whole:
                 return False
             item_id = item_id_of(raw, is_intact=is_known)
             if item_id is None:

@@ -13,27 +13,28 @@ _TAIL = 19
 """Bytes of `,"crc":"01234567"}` and the line break."""
 
 
-def seal_line(body: bytes, at: int) -> bytes:
+def seal_line(body: bytes, at: int, mark: int) -> bytes:
     """A line that holds a JSON object, the offset it is written at, and the CRC-32 of all that is before it.
 
     Args:
         body: The object, not empty, in one line without its line break.
         at: Offset of the line in its file.
+        mark: The run's mark, with which the CRC-32 begins.
     """
     content = b'%b,"at":%d' % (body[:-1], at)
-    return b'%b,"crc":"%08x"}\n' % (content, crc32(content))
+    return b'%b,"crc":"%08x"}\n' % (content, crc32(content, mark))
 
 
-def is_intact(raw: bytes, offset: int) -> bool:
-    """Whether a line matches its checksum and is where it was written."""
+def is_intact(raw: bytes, offset: int, mark: int) -> bool:
+    """Whether a line matches its checksum, is of the run with this mark, and is where it was written."""
     # One comparison of both: this is a seventh of the time that opening a run takes.
-    return raw.endswith(b',"at":%d,"crc":"%08x"}\n' % (offset, crc32(raw[:-_TAIL])))
+    return raw.endswith(b',"at":%d,"crc":"%08x"}\n' % (offset, crc32(raw[:-_TAIL], mark)))
 
 
-def written_at(raw: bytes) -> int | None:
+def written_at(raw: bytes, mark: int) -> int | None:
     """The offset that a line was written at; None where it does not match its checksum."""
     content = raw[:-_TAIL]
-    if raw[-_TAIL:] != b',"crc":"%08x"}\n' % crc32(content):
+    if raw[-_TAIL:] != b',"crc":"%08x"}\n' % crc32(content, mark):
         return None
     try:
         return int(content[content.rindex(b'"at":') + 5 :])
@@ -41,11 +42,11 @@ def written_at(raw: bytes) -> int | None:
         return None
 
 
-def body_of(raw: bytes, *, is_sealed: bool) -> bytes | None:
+def body_of(raw: bytes, mark: int, *, is_sealed: bool) -> bytes | None:
     """The JSON object that a line was made of; None where the line does not match its checksum."""
     if not is_sealed:
         return raw.removesuffix(b"\n") if raw.endswith(b"\n") else None
-    return None if written_at(raw) is None else raw[: raw.rindex(b',"at":')] + b"}"
+    return None if written_at(raw, mark) is None else raw[: raw.rindex(b',"at":')] + b"}"
 
 
 def unsealed_bytes(path: Path) -> int:
@@ -110,11 +111,14 @@ class LogSurvey:
         return bool(self.holes or self.bad or self.repeated or self.moved)
 
 
-def survey_log(path: Path, unsealed: int, size: int, visit: Callable[[int, int, bytes], bool]) -> LogSurvey:
+def survey_log(
+    path: Path, mark: int, unsealed: int, size: int, visit: Callable[[int, int, bytes], bool]
+) -> LogSurvey:
     """Reads every line of a log and finds out which are intact.
 
     Args:
         path: The file.
+        mark: The run's mark.
         unsealed: Bytes at its beginning that have no checksums.
         size: Bytes that it must have at least.
         visit: Called with the offset that each intact line was written at, the one that it has, and the
@@ -125,7 +129,7 @@ def survey_log(path: Path, unsealed: int, size: int, visit: Callable[[int, int, 
         if raw.isspace():
             blank.append(range(offset, offset + len(raw)))
             continue
-        at = offset if offset < unsealed else written_at(raw)
+        at = offset if offset < unsealed else written_at(raw, mark)
         if at in known:
             found.repeated += 1
         elif at is None or not visit(at, offset, raw):
@@ -186,6 +190,7 @@ class AppendLog:
 
     Args:
         path: The file; made where it is not there.
+        mark: The run's mark.
         summed: Whether the CRC-32 is kept.
 
     Attributes:
@@ -196,8 +201,9 @@ class AppendLog:
         OSError: It cannot be opened.
     """
 
-    def __init__(self, path: Path, *, summed: bool) -> None:
+    def __init__(self, path: Path, mark: int, *, summed: bool) -> None:
         self._path = path
+        self._mark = mark
         self._file = path.open("ab+", buffering=0)
         self._waiting: list[bytes] = []
         self._summed = summed
@@ -221,7 +227,7 @@ class AppendLog:
     def append(self, body: bytes) -> int:
         """Appends a JSON object with its checksum, to be written by `flush`; the offset of its line."""
         start = self.size
-        line = seal_line(body, start)
+        line = seal_line(body, start, self._mark)
         self._waiting.append(line)
         self.size = start + len(line)
         if self._summed:

@@ -16,7 +16,7 @@ from autorubric.eval._config import Shard
 from autorubric.eval._dataset_copy import stored_dataset
 from autorubric.eval._differences import asking_differences, deciding_differences
 from autorubric.eval._fingerprint import content_fingerprint
-from autorubric.eval._folder import PROMPTS, read_manifest, written_by
+from autorubric.eval._folder import PROMPTS, new_mark, read_manifest, written_by
 from autorubric.eval._index import RunIndex
 from autorubric.eval._lines import StoredVote
 from autorubric.eval._log import body_of, log_lines
@@ -224,6 +224,7 @@ def _said(stored: StoredVote) -> tuple[Any, ...]:
 
 def _write(parts: Sequence[_Part], merged: _Order, folder: Path, name: str) -> None:
     store = RunStore(folder)
+    store.mark = new_mark()
     try:
         sha256 = store.write_incoming(_dataset_lines(parts, merged.places))
         store.take_incoming()
@@ -309,9 +310,10 @@ def _prompts(parts: Sequence[_Part], merged: _Order) -> Iterator[bytes]:
     """What was sent and received, line by line; of items that are in several runs, that of the first."""
     for run, part in enumerate(parts):
         others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
-        unsealed = written_by(part.manifest).unsealed.get(PROMPTS, 0)
+        written = written_by(part.manifest)
+        unsealed = written.unsealed.get(PROMPTS, 0)
         for _, offset, raw in log_lines(part.path / PROMPTS, 0):
-            body = body_of(raw, is_sealed=offset >= unsealed)
+            body = body_of(raw, written.mark, is_sealed=offset >= unsealed)
             if body is not None and not _is_of(body, others):
                 yield body
 

@@ -18,7 +18,7 @@ from autorubric.errors import RunError, RunFormatError, RunMismatchError
 from autorubric.eval._config import EvalConfig
 from autorubric.eval._copy import Copied, copy_dataset, uncopied
 from autorubric.eval._damage import Damage, restore_logs, warn_of_damage
-from autorubric.eval._dataset_copy import StoredDataset, sha256_of, stored_dataset
+from autorubric.eval._dataset_copy import StoredDataset, mark_in_sums, sha256_of, stored_dataset
 from autorubric.eval._differences import ChangedDataset, asking_differences, deciding_differences
 from autorubric.eval._fingerprint import mapping_in, with_checks
 from autorubric.eval._folder import (
@@ -30,6 +30,7 @@ from autorubric.eval._folder import (
     PROMPTS,
     VOTES,
     Written,
+    new_mark,
     read_manifest,
     run_path,
     written_by,
@@ -129,6 +130,7 @@ class _Given:
         return opened or self._fork(name, store)
 
     def _begin(self, name: str, store: RunStore, forked_from: Path | None) -> OpenRun:
+        store.mark = new_mark()
         copied = copy_dataset(self.dataset, store)
         described = with_checks(self.grader.describe(), copied.checks)
         head: dict[str, Json] = {
@@ -139,10 +141,12 @@ class _Given:
         if forked_from is not None:
             for file in (VOTES, ITEMS, *((PROMPTS,) if store.store_prompts else ())):
                 store.take_over(forked_from / file)
-            head["unsealed"] = _unsealed(forked_from, read_manifest(forked_from))
+            before = read_manifest(forked_from)
+            head["unsealed"], store.mark = _unsealed(forked_from, before), written_by(before).mark
         elif store.has_votes:
             _demand_copy(store.path, copied)
             head["unsealed"] = {log: unsealed_bytes(store.path / log) for log in LOGS}
+            store.mark = mark_in_sums(store.path) or store.mark
         store.take_incoming()
         if self.config.shard is not None:
             head["shard"] = list(self.config.shard)
@@ -152,6 +156,7 @@ class _Given:
         """The run; None where it is to be forked."""
         stored = read_manifest(store.path)
         stored["unsealed"] = _unsealed(store.path, stored)
+        store.mark = written_by(stored).mark or new_mark()
         # What was missing when runs were merged may come now.
         stored.pop("missing", None)
         copied, old, changed_dataset = self._compared(store, stored)
@@ -255,7 +260,8 @@ class _Given:
             copy: The copy of its dataset, where that is as it was.
             written: What its manifest said of the logs; from `manifest` by default.
         """
-        now = {**manifest, "status": "running", "completed_at": None, "autorubric": VERSION}
+        now = {**manifest, "mark": store.mark, "autorubric": VERSION}
+        now.update(status="running", completed_at=None)
         now.pop("sizes", None)
         held = copy or stored_dataset(store.path, now)
         dataset = self.dataset
@@ -264,6 +270,8 @@ class _Given:
         stand = stand_of(now, dataset)
         index = RunIndex.load(store.path, dataset, stand, written or written_by(now))
         damages = [*([held.damage] if held.damage is not None else []), *index.damages]
+        if unverified := [one.doubt() for one in damages if one.is_unlocated]:
+            now["unverified"] = unverified
         if copy is None or index.settled.count(0) or index.surveys:
             # Where nothing is left to do, the manifest that is written at the end says as much.
             store.write_manifest(now)
@@ -275,7 +283,7 @@ class _Given:
         store.votes_open = index.votes_open if index.unclaimed else None
         damage = [one.when_resumed() for one in damages]
         warn_of_damage(damage)
-        for told in damage:
+        for told in (*damage, *(now.get("unverified") or ())):
             index.notices.append(told)
         return OpenRun(
             name=name,

@@ -110,6 +110,7 @@ def reopen(
     left = sum(offset < 0 for offset in index.lines) - len(index.affected)
     unfinished = [f"{left} of {len(dataset)} items are not finished; resume the run"] if left else []
     missing = [f"missing: {told}" for told in manifest.get("missing") or ()]
+    unverified = [str(told) for told in manifest.get("unverified") or ()]
     return StoredRun(
         dataset=dataset,
         item_results=results,
@@ -118,6 +119,7 @@ def reopen(
         completed_at=ended,
         notices=(
             *damage,
+            *unverified,
             *unsealed,
             *index.notices,
             *results.notices,

@@ -47,6 +47,7 @@ class RunStore:
         path: The run folder.
         store_prompts: Whether what was sent and received is kept.
         lines_of_items: Lines of finished items in it.
+        mark: With which the checksums of its lines begin; to be set before anything is written.
         votes_open: Offset from which on there may be votes of unfinished items that were not cast now; None
             where there are none.
 
@@ -69,6 +70,7 @@ class RunStore:
                 raise RunLockedError(told)
         remove_abandoned(path)
         self.store_prompts = store_prompts
+        self.mark = 0
         self.lines_of_items = 0
         self.votes_open: int | None = None
         self._sums = LineSums()
@@ -82,7 +84,7 @@ class RunStore:
         That of a run that has ended has the size of each log, so that a log that was cut short is noticed.
         """
         self.flush()
-        content: dict[str, Json] = {**manifest, "format": RUN_FORMAT}
+        content: dict[str, Json] = {**manifest, "format": RUN_FORMAT, "mark": self.mark}
         if content.get("status") != "running":
             files = (self.path / name for name in LOGS)
             content["sizes"] = {file.name: file.stat().st_size for file in files if file.exists()}
@@ -117,7 +119,7 @@ class RunStore:
         def lines() -> Iterator[bytes]:
             at = 0
             for body in bodies:
-                line = seal_line(body, at)
+                line = seal_line(body, at, self.mark)
                 at += len(line)
                 yield line
 
@@ -156,7 +158,7 @@ class RunStore:
                 for number, piece in enumerate(pieces):
                     source.seek(piece.offset)
                     item = StoredItem(**item_of_line(source.read(piece.size))[0])
-                    line = seal_line(line_of_item(item, seal._replace(number=number)), at)
+                    line = seal_line(line_of_item(item, seal._replace(number=number)), at, self.mark)
                     at += len(line)
                     yield line
 
@@ -182,7 +184,7 @@ class RunStore:
         """Makes what `write_incoming` wrote the copy of the dataset, at once, with its lines' digests."""
         with self._writing():
             (self.path / INCOMING).replace(self.path / DATASET)
-            write_parts_atomic(self.path / SUMS, self._sums.parts())
+            write_parts_atomic(self.path / SUMS, self._sums.parts(self.mark))
         self._sums = LineSums()
 
     def drop_incoming(self) -> None:
@@ -265,7 +267,7 @@ class RunStore:
         if log is None:
             try:
                 with self._writing():
-                    log = self._logs[name] = AppendLog(self.path / name, summed=name == VOTES)
+                    log = self._logs[name] = AppendLog(self.path / name, self.mark, summed=name == VOTES)
             except RunError as error:
                 # Not one vote's failure: whatever comes after it is refused too.
                 self._failure = error
