@@ -83,7 +83,7 @@ def test_it_ends_at_the_limit_and_goes_on(server: OpenAIServer, tmp_path: Path) 
 
 @pytest.mark.filterwarnings(LEFT)
 def test_a_limit_of_dollars(server: OpenAIServer, tmp_path: Path) -> None:
-    """Requests are sent as long as what they cost on average fits in, and the records' costs stay within the limit."""
+    """Requests are sent as long as their mean cost fits in; the records' costs stay within the limit."""
     drafts, config = _drafts(tmp_path, 24), _config(server, **PRICED, max_tokens=200)
     stats = generate_critiques(drafts, tmp_path, config, max_cost=LIMIT)
     assert stats["stopped"] == "max_cost" and 12 < stats["records"] < 24
