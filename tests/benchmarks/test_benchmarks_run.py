@@ -7,6 +7,19 @@ import json
 import benchmarks.report.__main__ as report
 import numpy as np
 import pytest
+from benchmarks.calibrated_score.__main__ import (
+    DESIGNS as CALIBRATED,
+    columns,
+    corrected,
+    drawn as drawn_runs,
+    main as calibrated,
+)
+from benchmarks.clustered_kappa.__main__ import (
+    DESIGNS as CLUSTERED,
+    drawn as drawn_clusters,
+    main as clustered,
+    true_kappa,
+)
 from benchmarks.coverage.__main__ import main as coverage
 from benchmarks.coverage._simulations import SIMULATIONS, Cell
 from benchmarks.coverage._tally import tally
@@ -18,7 +31,9 @@ from benchmarks.metrics._ours import CASES
 from benchmarks.null_bias.__main__ import DESIGNS, measured
 from benchmarks.power.__main__ import main as power
 
-from autorubric.metrics import accuracy, cohen_kappa, dawid_skene, krippendorff_alpha
+from autorubric.metrics import accuracy, cohen_kappa, corrected_score, dawid_skene, krippendorff_alpha
+from tests.metrics.correction.test_calibrated_score import judged_run
+from tests.metrics.reports import BINARY
 from tests.report.conftest import chromium
 
 
@@ -124,6 +139,49 @@ def test_the_decision_benchmark_runs(tmp_path):
     assert min(covered) > 0.7
     before = {one["items"]: one["coverage"] for one in found if one["interval"] != "decision"}
     assert before["beta(.7, .7)"] < before["none"]
+
+
+def test_the_benchmark_of_clustered_kappa_runs(tmp_path, capsys):
+    """A row a number of clusters, and the figures of each design in the file."""
+    file = tmp_path / "clustered_kappa.json"
+    clustered(["--replicates", "4", "--clusters", "8", "--workers", "1", "--json", str(file)])
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert len(found) == len(CLUSTERED)
+    assert f"| 8 | {len(CLUSTERED)} |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("design", [CLUSTERED[3], CLUSTERED[-1]], ids=["verdicts", "ratings"])
+def test_true_kappa_is_that_of_many_clusters(design):
+    """Kappa of 20,000 clusters is near the true value, of ratings with quadratic weights."""
+    truth, judged, _ = drawn_clusters(design, 20_000, np.random.default_rng(0))
+    ratings = design.specificity is None
+    found = cohen_kappa(
+        truth, judged, labels=5 if ratings else 2, weights="quadratic" if ratings else None, ci=None
+    )
+    assert float(found) == pytest.approx(true_kappa(design), abs=0.01)
+
+
+def test_the_benchmark_of_calibrated_scores_runs(tmp_path, capsys):
+    """A row a design, and the figures of each cell in the file."""
+    file = tmp_path / "calibrated_score.json"
+    calibrated(["--replicates", "2", "--prevalences", ".5", "--workers", "1", "--json", str(file)])
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert len(found) == len(CALIBRATED)
+    assert capsys.readouterr().out.count("\n") == len(CALIBRATED) + 2
+
+
+def test_the_benchmark_of_calibrated_scores_corrects_as_the_library():
+    """Columns drawn without runs give what `corrected_score` gives of runs with the same verdicts."""
+    rng = np.random.default_rng(0)
+    hidden, said = drawn_runs(CALIBRATED[0], 60, 0.4, rng)
+    truth, known = drawn_runs(CALIBRATED[0], 50, 0.5, rng)
+    ours = corrected(columns(hidden, said, labels=False), columns(truth, known, labels=True), seed=0)
+    runs = [
+        judged_run(hidden, said, [BINARY], labels=False),
+        judged_run(truth, known, [BINARY], labels=True),
+    ]
+    theirs = corrected_score(runs[0], calibration=runs[1], n_resamples=400, rng=0).score
+    assert (ours.value, ours.low, ours.high) == (theirs.value, theirs.low, theirs.high)
 
 
 def test_the_null_bias_benchmark_measures():

@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from autorubric import CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
-from autorubric.judges import RecordedJudge
+from autorubric import (
+    ComparativeCriterion,
+    CriterionGrader,
+    DataItem,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+)
+from autorubric.judges import FunctionJudge, JudgeRequest, RecordedJudge
 from tests.cli.conftest import LABELS, TEXTS, Cli, write_votes
 
 
@@ -285,3 +292,67 @@ def test_one_judge_is_compared_with_nobody(cli: Cli, dataset: str, votes: str) -
     cli("eval", dataset, "--judge", f"recorded:{votes}#wrong", "--name", "one")
     assert "one judge" in cli("judges", "compare", "experiments/one").out
     assert cli("judges", "audit", "experiments/one").code == 0
+
+
+@pytest.fixture
+def pairs(cli: Cli, tmp_path: Path) -> str:
+    """A run of two judges on ten pairs, each in both orders, with three people's outcomes."""
+    outcomes = "xxxxyyyyyy"
+    people = {"ann": outcomes, "bo": "y" + outcomes[1:], "cy": outcomes}
+    items = [
+        DataItem(
+            id=str(at),
+            submission={"x": f"one {at}", "y": f"two {at}"},
+            ratings={who: {"better": said[at]} for who, said in people.items()},
+        )
+        for at in range(len(outcomes))
+    ]
+
+    def steady(request: JudgeRequest) -> str:
+        return "xxxyyyyyxy"[int(str(request.item_id))]
+
+    def swayed(request: JudgeRequest) -> str:
+        first = "x" if request.order is None else request.order[0]
+        return first if int(str(request.item_id)) > 5 else outcomes[int(str(request.item_id))]
+
+    rubric = Rubric([ComparativeCriterion(name="better", requirement="Which is better?")])
+    judges = [FunctionJudge(function=one, judge_id=one.__name__) for one in (steady, swayed)]
+    return str(
+        evaluate_sync(
+            RubricDataset(rubric=rubric, items=items),
+            CriterionGrader(judges=judges),
+            experiments_dir=tmp_path / "pairs",
+            show_progress=False,
+        ).experiment_dir
+    )
+
+
+def test_the_audit_of_comparisons_is_a_full_report(cli: Cli, pairs: str) -> None:
+    """Accuracy, kappa, macro figures and position consistency by judge, and what people reach."""
+    shown = cli("judges", "audit", pairs, "--only", "report")
+    text = " ".join(shown.out.split())
+    assert shown.code == 0
+    assert "No figure is defined" not in text
+    for words in (
+        "accuracy",
+        "kappa",
+        "macro precision",
+        "macro recall",
+        "macro F1",
+        "asked in both orders",
+        "position consistency",
+        "steady",
+        "swayed",
+        "people",
+    ):
+        assert words.lower() in text.lower(), words
+    assert "p = 0.000" not in text
+    assert max(map(len, shown.out.splitlines())) <= 100
+    report = cli("judges", "audit", pairs, "--only", "report", "--json").json["report"]
+    means = {name: one["macro"]["accuracy"]["value"] for name, one in report["per_judge"].items()}
+    assert means["steady"] == pytest.approx(0.8)
+    found = report["per_judge"]["swayed"]["comparisons"]["better"]["position_consistency"]
+    assert (found["value"], found["n"]) == (pytest.approx(0.6), 10)
+    ceiling = report["human_ceiling"]["macro"]
+    assert ceiling["accuracy"]["value"] == pytest.approx((1 + 1 + 0.9) / 3)
+    assert ceiling["kappa"]["value"] is not None

@@ -225,10 +225,34 @@ def test_options_are_checked():
 
 
 def test_few_clusters_widen_the_interval_of_kappa_and_are_named():
-    """Below 40 clusters the smoothed bootstrap cuts off less at each end than a resample of many would."""
-    few = cohen_kappa(TRUTH[:48], PRED[:48], cluster=ITEMS[:48], labels=2)
-    assert "warning: with fewer than 40 clusters" in few.method
-    plain = cohen_kappa(TRUTH[:48], PRED[:48], cluster=ITEMS[:48], labels=2, ci="percentile")
+    """Below 12 clusters there is a warning; the smoothed interval is wider than that of plain resamples."""
+    few = cohen_kappa(TRUTH[:44], PRED[:44], cluster=ITEMS[:44], labels=2)
+    assert "warning: with fewer than 12 clusters" in few.method
+    plain = cohen_kappa(TRUTH[:44], PRED[:44], cluster=ITEMS[:44], labels=2, ci="percentile")
     assert width(few) > width(plain)
-    many = cohen_kappa(np.tile(TRUTH, 2), np.tile(PRED, 2), cluster=np.arange(240) // 4, labels=2)
-    assert "warning" not in many.method
+    assert "warning" not in cohen_kappa(TRUTH[:48], PRED[:48], cluster=ITEMS[:48], labels=2).method
+
+
+@pytest.mark.parametrize(("base_rate", "right"), [(0.5, 0.97), (0.9, 0.75)])
+def test_clustered_interval_covers_kappa(base_rate, right):
+    """Over 20 items of 10 pairs, labels and errors alike within an item, at least .93 of 200 intervals do."""
+    rng = np.random.default_rng(5)
+    shares = np.array([1 - base_rate, base_rate])[:, None] * np.array(
+        [[right, 1 - right], [1 - right, right]]
+    )
+    true = float(cohen_kappa(table=np.round(shares * 10**6), ci=None))
+    covered, clusters = [], np.repeat(np.arange(20), 10)
+    for _ in range(200):
+        met, sure = (rng.beta(mean * 2 / 3, (1 - mean) * 2 / 3, 20)[clusters] for mean in (base_rate, right))
+        truth = rng.random(200) < met
+        said = truth == (rng.random(200) < sure)
+        found = cohen_kappa(truth, said, cluster=clusters, n_resamples=300, rng=rng)
+        covered.append(number(found.low) <= true <= number(found.high))
+    assert np.mean(covered) >= 0.93
+
+
+def test_one_pair_a_cluster_is_as_no_cluster():
+    """Clusters of one pair each have nearly the interval of pairs without clusters."""
+    alone = cohen_kappa(TRUTH, PRED, n_resamples=4000)
+    each = cohen_kappa(TRUTH, PRED, cluster=np.arange(120), n_resamples=4000)
+    assert (each.low, each.high) == pytest.approx((alone.low, alone.high), abs=0.03)

@@ -260,6 +260,17 @@ def test_tables_of_figures_are_sorted(page: Any) -> None:
     assert told[-1].startswith("–")
 
 
+@on_page("#/criteria")
+def test_shares_are_on_one_line_with_their_percent_sign(page: Any) -> None:
+    """TPR and TNR have columns; no figure breaks between the number and its unit."""
+    heads = page.locator("thead th").all_inner_texts()
+    assert {"TPR", "TNR"} <= {head.strip(" ↓↑") for head in heads}
+    lines = page.evaluate(
+        "[...document.querySelectorAll('.figure > .strong')].map((one) => one.getClientRects().length)"
+    )
+    assert lines and set(lines) == {1}
+
+
 @on_page("#/criteria/0")
 def test_a_criterion_shows_figures_and_confusion(page: Any) -> None:
     """Kappa with its interval, the confusion matrix and links to the items that confuse."""

@@ -38,7 +38,7 @@ def t_quantile(confidence_level: float, df: float) -> float:
     return float(stdtrit(df, 0.5 + confidence_level / 2))
 
 
-def expanded_tail(confidence_level: float, df: int) -> float:
+def expanded_tail(confidence_level: float, df: float) -> float:
     """Share to cut off at each end of a bootstrap distribution of few units [1].
 
     Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as that of t.

@@ -75,7 +75,8 @@ def replicates(
         compute: The figure.
         n_resamples: How many resamples.
         rng: Generator.
-        smooth: Draw with one unit more: 1/K² in each cell of a table, or as `Units.pseudo` says.
+        smooth: Draw with one unit more: 1/K² in each cell of a table, or as `Units.pseudo` says. A cluster
+            more holds as many such observations as clusters hold on average.
     """
     values = [
         compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
@@ -115,21 +116,20 @@ def _draw(units: Units, rows: int, rng: np.random.Generator) -> Array:
 
 def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
     total = units.size
-    if units.pseudo is not None:
-        weights = draw_weights(np.append(units.counts, 1), total, rows, rng)
-        possible = np.flatnonzero(units.pseudo)
-        chances = units.pseudo[possible]
-        extra = rng.multinomial(weights[:, -1].astype(np.int64), chances / chances.sum())
-        weights = weights[:, :-1]
-        weights[:, possible] += extra
-        return units.aggregate(weights)
-    if units.sums is None:
+    if units.sums is None and units.pseudo is None:
         cells = len(units.counts)
         return rng.multinomial(total, (units.counts + 1.0 / cells) / (total + 1), size=rows).astype(float)
     weights = draw_weights(np.append(units.counts, 1), total, rows, rng)
+    observations = units.n / total if units.clustered else 1.0
+    n_extra, weights = np.rint(weights[:, -1] * observations).astype(np.int64), weights[:, :-1]
+    if units.pseudo is not None:
+        possible = np.flatnonzero(units.pseudo)
+        chances = units.pseudo[possible]
+        weights[:, possible] += rng.multinomial(n_extra, chances / chances.sum())
+        return units.aggregate(weights)
+    assert units.sums is not None
     cells = units.sums.shape[1]
-    extra = rng.multinomial(weights[:, -1].astype(np.int64), np.full(cells, 1.0 / cells))
-    return np.asarray(weights[:, :-1] @ units.sums + extra)
+    return np.asarray(weights @ units.sums + rng.multinomial(n_extra, np.full(cells, 1.0 / cells)))
 
 
 def influence(units: Units, compute: Compute) -> Array:

@@ -58,7 +58,8 @@ class Part:
         if not self.size:
             return None
         support = self.sums.sum(axis=0)[: self.size**2].reshape(self.size, self.size).sum(axis=1)
-        return max(1, int(support[support > 0].min(initial=2.0)) - 1)
+        rarest = support[support > 0].min(initial=np.inf)
+        return max(1, int(rarest) - 1) if np.isfinite(rarest) else 1
 
     def _tables(self, sums: Array) -> tuple[Array, Array]:
         cells = self.size * self.size
@@ -113,23 +114,26 @@ def draws(
     run: ScoredRun, parts: list[Part], refused: list[Reason | None], options: CorrectionOptions
 ) -> Iterator[Array]:
     """Corrected values in resamples of items, shapes `(r, n_criteria)`, NaN where undefined or refused."""
-    labelled, judged = run.labelled, run.judged
-    strata = [np.flatnonzero(judged & labelled), np.flatnonzero(judged & ~labelled)]
+    defined = [place for place, reason in enumerate(refused) if reason is None]
+    ends = np.cumsum([0, *(parts[place].sums.shape[1] for place in defined)])
+    sums = np.concatenate([np.zeros((run.n_items, 0)), *(parts[place].sums for place in defined)], axis=1)
+    strata = [
+        # Items that are alike are drawn as one kind with its count.
+        np.unique(sums[chosen], axis=0, return_counts=True)
+        for chosen in (run.judged & run.labelled, run.judged & ~run.labelled)
+        if chosen.any()
+    ]
     rng = options.generator()
     step = max(1, _CHUNK_CELLS // max(run.n_items, 1))
     for start in range(0, options.n_resamples, step):
         rows = min(step, options.n_resamples - start)
         found = np.full((rows, len(parts)), np.nan)
-        weights = [
-            draw_weights(np.ones(len(items), dtype=np.int64), len(items), rows, rng) if len(items) else None
-            for items in strata
-        ]
-        for place, part in enumerate(parts):
-            if refused[place] is None:
-                sums = sum(
-                    w @ part.sums[items] for w, items in zip(weights, strata, strict=True) if w is not None
-                )
-                found[:, place] = part.correct(np.asarray(sums) + _smoothing(part, rows, rng))
+        drawn = np.zeros((rows, sums.shape[1]))
+        for kinds, counts in strata:
+            drawn += draw_weights(counts, int(counts.sum()), rows, rng) @ kinds
+        for place, first, last in zip(defined, ends, ends[1:], strict=False):
+            part = parts[place]
+            found[:, place] = part.correct(drawn[:, first:last] + _smoothing(part, rows, rng))
         yield found
 
 

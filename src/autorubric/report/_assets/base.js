@@ -64,7 +64,7 @@ function figureText(figure, { digits = 2, plus = false, share = false } = {}) {
     "span",
     { class: "figure", title: `${figure.how || ""}${figure.n ? ` (n = ${count(figure.n)})` : ""}` },
     h("span", { class: "num strong" }, told(figure.v)),
-    interval ? h("span", { class: "num ends" }, ` [${told(interval[0])}, ${told(interval[1])}]`) : figure.why ? [" ", h("span", { class: "why" }, figure.why)] : null,
+    interval ? [" ", h("span", { class: "num ends" }, `[${told(interval[0])}, ${told(interval[1])}]`)] : figure.why ? [" ", h("span", { class: "why" }, figure.why)] : null,
   );
 }
 const say = (text) => { byId("status").textContent = text; };

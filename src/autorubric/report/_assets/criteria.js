@@ -3,6 +3,8 @@ function criteriaView(parts) {
   const rows = criteria.map((one, at) => ({ ...one, at }));
   const v = (pick) => (row) => { const figure = pick(row); return defined(figure) ? figure.v : null; };
   const labelled = rows.some((row) => row.labelled);
+  const rated = labelled && rows.some((row) => row.tpr || row.tnr);
+  const rates = rated ? " TPR (sensitivity): share of what is MET that judges call MET; TNR (specificity): share of what is UNMET that they call UNMET." : "";
   const columns = [
     { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), said(row.name)) },
     { name: "Level", key: (row) => row.level, cell: (row) => row.level },
@@ -10,14 +12,14 @@ function criteriaView(parts) {
     { name: "Pass rate or mean", key: v((row) => row.mean), high: true, cell: (row) => figureText(row.mean) },
     labelled ? { name: "Kappa", key: v((row) => row.kappa), cell: (row) => h("span", { class: "with-plot" }, figureText(row.kappa), whisker(row.kappa, ...kappaAxis, 0)) } : null,
     labelled ? { name: "Accuracy", key: v((row) => row.accuracy), cell: (row) => figureText(row.accuracy, { share: true }) } : null,
-    labelled && rows.some((row) => row.tpr) ? { name: "TPR", key: v((row) => row.tpr), cell: (row) => figureText(row.tpr, { share: true }) } : null,
-    labelled && rows.some((row) => row.tnr) ? { name: "TNR", key: v((row) => row.tnr), cell: (row) => figureText(row.tnr, { share: true }) } : null,
+    rated ? { name: "TPR", key: v((row) => row.tpr), cell: (row) => figureText(row.tpr, { share: true }) } : null,
+    rated ? { name: "TNR", key: v((row) => row.tnr), cell: (row) => figureText(row.tnr, { share: true }) } : null,
     rows.some((row) => row.reliability) ? { name: "Judges' alpha", key: v((row) => row.reliability && row.reliability.alpha), cell: (row) => figureText(row.reliability && row.reliability.alpha) } : null,
     { name: "Discrimination", key: v((row) => row.discrimination), cell: (row) => figureText(row.discrimination) },
     { name: "Open", key: (row) => row.given.abstained + row.given.failed, high: true, number: true, cell: (row) => count(row.given.abstained + row.given.failed) },
   ].filter(Boolean);
   return [
-    h("div", { class: "title" }, h("h1", {}, "Criteria"), h("p", { class: "soft" }, `${plural(rows.length, "criterion", "criteria")}; intervals at ${percent(run.level)}. Kappa is weighted on ordered scales. TPR (sensitivity): share of what is MET that judges call MET; TNR (specificity): share of what is UNMET that they call UNMET. Open: abstained or failed.`)),
+    h("div", { class: "title" }, h("h1", {}, "Criteria"), h("p", { class: "soft" }, `${plural(rows.length, "criterion", "criteria")}; intervals at ${percent(run.level)}. Kappa is weighted on ordered scales.${rates} Open: abstained or failed.`)),
     pages(rows, (part) => sortable({ columns, rows: part, caption: "Criteria" })),
   ];
 }
