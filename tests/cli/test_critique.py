@@ -218,6 +218,28 @@ def test_a_gate_allows_for_a_share_of_lost_drafts(
     assert cli(*call).code == 3
 
 
+@pytest.mark.parametrize(
+    ("count", "max_lost", "code"),
+    [(20, (), 0), (19, (), 3), (19, ("--max-lost", "0.1"), 0), (20, ("--max-lost", "0.01"), 3)],
+)
+def test_a_refinement_allows_for_a_share_of_lost_critiques(
+    count: int, max_lost: tuple[str, ...], code: int, cli: Cli, tmp_path: Path, server: OpenAIServer
+) -> None:
+    """With a gate one failed critique of 20 is 5 %, which passes, and one of 19 is 3."""
+    server.script({"do": "answer", "payload": scored(5, "pass")}, contains="strict, fair", repeat="last")
+    server.script({"do": "answer", "payload": {"payload": 1}}, contains="Rewrite the draft", repeat="last")
+    write_lines(tmp_path / "many.jsonl", [draft(number) for number in range(count)])
+    error = {"code": "PROVIDER_ERROR", "message": "ProviderConnectionError: nobody there"}
+    failed = {"critique": None, "critique_contract": {"schema_ok": False, "error": error}}
+    good = [{"id": f"draft_{number}", "critique": scored(5, "pass")} for number in range(2, count)]
+    revised = {"id": "draft_1", "critique": scored(1)}
+    write_lines(tmp_path / "c.jsonl", [{"id": "draft_0", **failed}, revised, *good])
+    call = ("refine", "c.jsonl", "--drafts", "many.jsonl", "--out-dir", "out", *JUDGE)
+    done = cli(*call, "--api-base", server.api_base, "--fail-under", "100", *max_lost)
+    assert done.code == code, done.err
+    assert f"1 of {count} drafts could not be judged" in done.err
+
+
 def test_a_removed_draft_does_not_fail_the_gate(
     cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path
 ) -> None:
