@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         FieldMap as FieldMap,
         MergedLabels as MergedLabels,
         RubricDataset as RubricDataset,
+        TruthRule as TruthRule,
         from_healthbench as from_healthbench,
         from_paperbench as from_paperbench,
         from_promptfoo as from_promptfoo,
@@ -380,7 +381,7 @@ _NAMES = {
     ),
     "critic": ("Critic", "Prompt"),
     "dataset": (
-        "DataItem", "DatasetSplit", "FieldMap", "MergedLabels", "RubricDataset",
+        "DataItem", "DatasetSplit", "FieldMap", "MergedLabels", "RubricDataset", "TruthRule",
         "from_healthbench", "from_paperbench", "from_promptfoo", "merge_labels",
     ),
     "errors": (

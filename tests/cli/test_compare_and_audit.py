@@ -52,6 +52,17 @@ def test_the_audit_says_what_to_look_at_first(cli: Cli, graded: str) -> None:
         assert title in shown.out, title
 
 
+def test_rules_for_labels_of_people_and_abstentions(cli: Cli, graded: str) -> None:
+    """--truth and --abstain reach the report, and a rule that is none is refused."""
+    done = cli(
+        "judges", "audit", graded, "--truth", "mode", "--abstain", "as_category", "--json", "--only", "report"
+    )
+    assert (done.code, done.json["report"]["abstain"]) == (0, "as_category")
+    assert cli("metrics", graded, "--truth", "majority").code == 0
+    assert cli("judges", "compare", graded, "--truth", "median").code == 0
+    assert cli("metrics", graded, "--truth", "most").code == 2
+
+
 PARTS = {
     "report",
     "reliability",

@@ -335,7 +335,7 @@ def test_truth_without_a_rubric() -> None:
         ("cites", ["CANNOT_ASSESS", "CANNOT_ASSESS", "no"], "UNMET"),
         ("cites", ["CANNOT_ASSESS"], None),
         ("depth", ["low", "high", "HIGH"], "high"),
-        ("depth", ["low", "low", "high", "high", "mid"], None),
+        ("depth", ["low", "low", "high", "high", "mid"], "mid"),
         ("depth", ["NA", "NA", "low"], "NA"),
         ("depth", ["cannot_assess", "low"], "low"),
         ("tone", ["warm"], "warm"),
@@ -343,7 +343,7 @@ def test_truth_without_a_rubric() -> None:
     ],
 )
 def test_majority_of_raters(name: str, labels: list[Any], expected: Any) -> None:
-    """Most raters decide, as the criterion reads their labels; a tie leaves the label missing."""
+    """Most raters decide, on an ordinal scale the median; elsewhere a tie leaves the label missing."""
     ratings = {f"r{n}": {name: label} for n, label in enumerate(labels)}
     truth = one_item(ratings=ratings).item_truth(0)
     assert truth == (None if expected is None else {name: expected})

@@ -47,7 +47,7 @@ def test_ratings_are_attached(tmp_path: Path) -> None:
     rated = dataset().with_ratings(table(tmp_path), labels=LABELS)
     assert rated.item_ratings(0) == {"ann": {"met": "MET", "scale": "2"}, "bob": {"scale": "NA"}}
     assert rated.item_ratings(1) == {"ann": {}, "bob": {"met": "UNMET"}}
-    assert rated.item_truth(0) == {"met": "MET"}
+    assert rated.item_truth(0) == {"met": "MET", "scale": "2"}
     assert dataset().item_ratings(0) == {}
 
 

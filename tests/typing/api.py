@@ -261,7 +261,12 @@ def judges_judged(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
     assert_type(compared, ar.RunComparison)
     assert_type(compared.judges, tuple[ar.JudgePair, ...])
     assert_type(compared.judges[0].coverage, float)
-    assert_type(ar.judge_report(result).panel_and_best, ar.PanelAndBest | None)
+    assert_type(ar.judge_report(result, truth="median").panel_and_best, ar.PanelAndBest | None)
+    assert_type(ar.judge_report(result).n_tied_labels, int | None)
+    assert_type(result.compute_metrics(truth="majority").n_tied_labels, int | None)
+    assert_type(result.dataset.with_truth("mode"), ar.RubricDataset)
+    rule: ar.TruthRule = "mean"
+    assert_type(ar.compare_run(result, truth=rule).n_tied_labels, int | None)
     assert_type(ar.panel_audit(result), ar.PanelAudit)
     assert_type(ar.bias_report(result), ar.BiasReport)
     assert_type(ar.item_analysis(result), ar.ItemAnalysis)

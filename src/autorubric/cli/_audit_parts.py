@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from autorubric.eval import EvalResult
     from autorubric.graders import GradingPolicy
     from autorubric.metrics import CorrectedScore, JudgeReport
+    from autorubric.metrics._correction._alt_test import AltAbstain
 
 NO_LABELS = "no item has a label; give the labelled dataset with --dataset"
 ONE_JUDGE = "there are no two judges"
@@ -51,18 +52,25 @@ class Audit:
         dataset: Where labels stand; None for the run's own.
         families: Family of judges and generators, by name.
         seed: Seed of the resampling.
+        abstain: How abstentions count in the report and the alt-test.
     """
 
     def __init__(
-        self, result: EvalResult, dataset: RubricDataset | None, families: Mapping[str, str], seed: int
+        self,
+        result: EvalResult,
+        dataset: RubricDataset | None,
+        families: Mapping[str, str],
+        seed: int,
+        abstain: AltAbstain = "exclude",
     ) -> None:
         self._result, self._dataset, self._families, self._seed = result, dataset, families, seed
+        self._abstain: AltAbstain = abstain
 
     @cached_property
     def _report(self) -> JudgeReport:
         from autorubric.metrics import judge_report
 
-        return judge_report(self._result, self._dataset, rng=self._seed)
+        return judge_report(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
 
     def verdicts(self) -> dict[str, VerdictCounts]:
         """Counts of verdicts on all cells: of the panel, by judge, and those of items without a report."""
@@ -215,7 +223,7 @@ class Audit:
     def _alt_test(self) -> Told:
         from autorubric.metrics._audit._alt_tests import run_alt_tests
 
-        found = run_alt_tests(self._result, self._dataset, rng=self._seed)
+        found = run_alt_tests(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
         if not found.per_criterion:
             return Told(reason="no item was labelled by two people")
         return Told(found.blocks(), found.to_dict())

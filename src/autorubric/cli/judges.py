@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,11 +14,11 @@ from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
 from autorubric.cli._audit_parts import Audit, Part, Told
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.metrics import LabelledFile, RunFolder
+from autorubric.cli.metrics import LabelledFile, RunFolder, Truth, labelled_dataset
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from autorubric.dataset import RubricDataset
+    from autorubric.dataset import RubricDataset, TruthRule
     from autorubric.eval import EvalResult
     from autorubric.values import VerdictCounts
 
@@ -58,13 +58,29 @@ Threshold = Annotated[
         "--threshold", metavar="X", help="The least score that passes, for --item.", show_default=False
     ),
 ]
+Abstain = Annotated[
+    Literal["exclude", "as_category"],
+    typer.Option(
+        "--abstain",
+        metavar="MODE",
+        help="How NA and CANNOT_ASSESS count in the report and the alt_test: exclude, or as_category, as one "
+        "more category.  [default: exclude]",
+        show_default=False,
+    ),
+]
 
 judges_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @judges_app.command("compare")
 @guarded
-def compare(run: RunFolder, dataset: LabelledFile = None, seed: Seed = 0, as_json: JsonFlag = False) -> Exit:
+def compare(
+    run: RunFolder,
+    dataset: LabelledFile = None,
+    truth: Truth = None,
+    seed: Seed = 0,
+    as_json: JsonFlag = False,
+) -> Exit:
     """Compare every two judges of a run, and the panel with the best of them.
 
     Each pair on the cells that both answered: the difference of their shares of right answers (without
@@ -83,7 +99,7 @@ def compare(run: RunFolder, dataset: LabelledFile = None, seed: Seed = 0, as_jso
     # Late, since it loads numpy, and `--help` need not wait for it.
     from autorubric.metrics import compare_run
 
-    result, labelled = _read(run, dataset)
+    result, labelled = _read(run, dataset, truth)
     found = compare_run(result, labelled, rng=seed)
     if not found.n_items:
         notice(f"{run} has no labels, so judges cannot be compared; give the labelled dataset with --dataset")
@@ -104,6 +120,8 @@ def audit(  # noqa: PLR0913 - one parameter an option
     family: Families = None,
     item: ItemId = None,
     threshold: Threshold = None,
+    truth: Truth = None,
+    abstain: Abstain = "exclude",
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -144,8 +162,8 @@ def audit(  # noqa: PLR0913 - one parameter an option
     families = _families(family or [])
     if (item is None) != (threshold is None):
         raise ArgumentError("--item and --threshold go together: give both, or neither")
-    result, labelled = _read(run, dataset)
-    audited = Audit(result, labelled, families, seed)
+    result, labelled = _read(run, dataset, truth)
+    audited = Audit(result, labelled, families, seed, abstain)
     if item is not None and threshold is not None:
         from autorubric.eval._reopen import stored_policy  # late, as all that reads runs
 
@@ -214,8 +232,10 @@ def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exi
     return Exit.DONE
 
 
-def _read(run: Path, dataset: Path | None) -> tuple[EvalResult, RubricDataset | None]:
+def _read(
+    run: Path, dataset: Path | None, truth: TruthRule | None
+) -> tuple[EvalResult, RubricDataset | None]:
     result = autorubric.EvalResult.from_experiment(run)
     for text in result.notices:
         notice(text)
-    return result, autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    return result, labelled_dataset(result, dataset, truth)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,6 +13,10 @@ from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, pri
 from autorubric.cli._runs import labelled_verdicts
 from autorubric.cli._tables import print_blocks
 from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.dataset import RubricDataset, TruthRule
+    from autorubric.eval import EvalResult
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)]
 LabelledFile = Annotated[
@@ -31,6 +35,16 @@ PerJudge = Annotated[
     bool,
     typer.Option("--per-judge", help="Give each judge's figures beside the panel's.", show_default=False),
 ]
+Truth = Annotated[
+    Literal["mode", "majority", "median", "mean"] | None,
+    typer.Option(
+        "--truth",
+        metavar="RULE",
+        help="How several people's labels become one: mode, majority (more than half of them), median or "
+        "mean. Left out, it is the median of ordinal scales, the mean of numbers, else the mode.",
+        show_default=False,
+    ),
+]
 TrustFailUnder = Annotated[
     list[str] | None,
     typer.Option(
@@ -46,12 +60,23 @@ TrustFailUnder = Annotated[
 ]
 
 
+def labelled_dataset(
+    result: EvalResult, dataset: Path | None, truth: TruthRule | None
+) -> RubricDataset | None:
+    """The dataset of a file, or of the run where a rule for its labels is given; None for the run's own."""
+    labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    if truth is None:
+        return labelled
+    return (result.dataset if labelled is None else labelled).with_truth(truth)
+
+
 @guarded
-def metrics(
+def metrics(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,
     bootstrap: Bootstrap = False,
     per_judge: PerJudge = False,
+    truth: Truth = None,
     fail_under: TrustFailUnder = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
@@ -72,7 +97,7 @@ def metrics(
     """
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)
-    labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    labelled = labelled_dataset(result, dataset, truth)
     found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
     if not found.na_stats.n_cells:
         raise ArgumentError(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from autorubric.dataset._ratings import LongRow, label_of, read_long_table
     from autorubric.dataset._split import DatasetSplit
     from autorubric.dataset._stream import line_of
+    from autorubric.dataset._truth import TruthRule, truth_answer, truth_number
 
 __all__ = [
     "DISPUTED",
@@ -26,6 +27,7 @@ __all__ = [
     "LongRow",
     "MergedLabels",
     "RubricDataset",
+    "TruthRule",
     "from_healthbench",
     "from_paperbench",
     "from_promptfoo",
@@ -33,6 +35,8 @@ __all__ = [
     "line_of",
     "merge_labels",
     "read_long_table",
+    "truth_answer",
+    "truth_number",
 ]
 
 _HOMES = {
@@ -45,6 +49,7 @@ _HOMES = {
     "LongRow": "_ratings",
     "MergedLabels": "_labels",
     "RubricDataset": "_dataset",
+    "TruthRule": "_truth",
     "from_healthbench": "_importers",
     "from_paperbench": "_importers",
     "from_promptfoo": "_importers",
@@ -52,6 +57,8 @@ _HOMES = {
     "line_of": "_stream",
     "merge_labels": "_labels",
     "read_long_table": "_ratings",
+    "truth_answer": "_truth",
+    "truth_number": "_truth",
 }
 
 __getattr__ = loading(__name__, _HOMES)

@@ -74,7 +74,8 @@ class RubricDataset(SharingItems):
         if isinstance(n_train, bool) or not isinstance(n_train, int) or not 0 < n_train < len(self):
             raise ArgumentError(f"n_train is {n_train!r}; give a whole number from 1 to {len(self) - 1}")
         labels = [
-            stratum_labels(self._items[i], self._rubric_of(i)) if stratify else () for i in range(len(self))
+            stratum_labels(self._items[i], self._rubric_of(i), self._truth_rule) if stratify else ()
+            for i in range(len(self))
         ]
         train, test = split_positions(labels, (n_train, len(self) - n_train), seed or 0)
         return self.subset(train), self.subset(test)
@@ -131,10 +132,10 @@ class RubricDataset(SharingItems):
         if callable(stratify):
             return [stratify(item)]
         if isinstance(stratify, bool):
-            return stratum_labels(item, rubric) if stratify else ()
+            return stratum_labels(item, rubric, self._truth_rule) if stratify else ()
         if stratify in item.metadata:
             return [json.dumps(item.metadata[stratify], sort_keys=True)]
-        labels = [one for one in stratum_labels(item, rubric) if one[0] == stratify]
+        labels = [one for one in stratum_labels(item, rubric, self._truth_rule) if one[0] == stratify]
         if not labels and (rubric is None or stratify not in rubric.names):
             raise ArgumentError(self._no_key(i, "stratify", stratify))
         return labels
@@ -289,8 +290,9 @@ class RubricDataset(SharingItems):
         """
         placed = ((("items", position), item) for position, item in enumerate(items))
         header = {**self._contents()._asdict()}
-        del header["items"]
-        return self._of(DatasetReader(Faults("RubricDataset.with_items")).contents(header, placed))
+        del header["items"], header["truth_rule"]
+        contents = DatasetReader(Faults("RubricDataset.with_items")).contents(header, placed)
+        return self._of(contents._replace(truth_rule=self._truth_rule))
 
     def to_json(self) -> str:
         """The dataset as JSON text; nothing is lost."""

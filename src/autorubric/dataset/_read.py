@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from autorubric._files import Faults, FilePath, format_fault, nearest_key, shortened
 from autorubric.dataset._item import DataItem, as_json
-from autorubric.dataset._truth import label_faults
+from autorubric.dataset._truth import TruthRule, label_faults
 from autorubric.errors import DatasetError, FileError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
@@ -37,6 +37,7 @@ class Contents(NamedTuple):
     reference_submission: str | None
     metadata: dict[str, Json]
     items: Sequence[DataItem]
+    truth_rule: TruthRule | None = None
 
 
 class _Placed(NamedTuple):

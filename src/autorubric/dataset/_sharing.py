@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from autorubric._files import Faults
 from autorubric.dataset._item import DataItem, canonical_sha256, seen_by_judges
 from autorubric.dataset._lazy import LazyItems
 from autorubric.dataset._read import Contents, DatasetReader
-from autorubric.dataset._truth import by_name, truth_of
+from autorubric.dataset._truth import TruthRule, by_name, truth_of
 from autorubric.errors import ArgumentError, DatasetError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
@@ -50,6 +50,7 @@ class SharingItems:
         self.reference_submission = contents.reference_submission
         self.metadata = contents.metadata
         self._items = contents.items
+        self._truth_rule = contents.truth_rule
         self._ids: set[str] | None = None
 
     @classmethod
@@ -60,7 +61,13 @@ class SharingItems:
 
     def _contents(self) -> Contents:
         return Contents(
-            self.prompt, self.rubric, self.name, self.reference_submission, self.metadata, self._items
+            self.prompt,
+            self.rubric,
+            self.name,
+            self.reference_submission,
+            self.metadata,
+            self._items,
+            self._truth_rule,
         )
 
     @property
@@ -147,13 +154,33 @@ class SharingItems:
     def item_truth(self, i: int) -> dict[str, Json] | None:
         """The item's labels by criterion name, as they were given; None where it has none.
 
-        Where `ground_truth` lacks a label, the majority of the item's `ratings` stands in: the label that
-        most raters gave. Ratings are compared by what the criterion reads in them (`yes` is `MET`), NA is
-        a label like others, and CANNOT_ASSESS is no vote. On an interval level it is their mean, or their
-        lower median where the mean is no allowed answer. Where two labels are tied the label is missing.
-        Criteria without a label are left out.
+        Where `ground_truth` lacks a label, the item's `ratings` make one, by the rule of `with_truth`.
+        Without a rule it is the median on an ordinal scale (of two middle options the lower one), the mean of
+        numbers (their lower median where the mean is not an allowed answer), and elsewhere the label that
+        most raters gave, missing where two are tied. Ratings are compared by what the criterion reads in
+        them (`yes` is `MET`); CANNOT_ASSESS is no vote. NA is a label like others; on an ordinal scale it is
+        the label where more raters say NA than give an answer. Criteria without a label are left out.
+
+        Raises:
+            ArgumentError: The rule of `with_truth` needs an order, or values, that a criterion lacks.
         """
-        return truth_of(self._items[i], self._rubric_of(i))
+        return truth_of(self._items[i], self._rubric_of(i), self._truth_rule)
+
+    def with_truth(self, rule: TruthRule) -> Self:
+        """The dataset with another rule for how several raters' labels become one.
+
+        Datasets made of this one keep the rule; files do not store it.
+
+        Args:
+            rule: `"mode"`, `"majority"` (more than half of the raters), `"median"` or `"mean"`; the last two
+                need ordered options (`"mean"` also values), and leave no cell without a label.
+
+        Raises:
+            ArgumentError: There is no such rule.
+        """
+        if rule not in get_args(TruthRule):
+            raise ArgumentError(f"truth={rule!r}; give one of {list(get_args(TruthRule))}")
+        return self._of(self._contents()._replace(truth_rule=rule))
 
     def item_ratings(self, i: int) -> dict[str, dict[str, Json]]:
         """The item's labels by rater and criterion name, as they were given; missing ones left out."""

@@ -1,4 +1,4 @@
-"""Labels of items: by name, checked against a rubric, and the majority of what raters said."""
+"""Labels of items: by name, checked against a rubric, and one label from what several raters said."""
 
 from __future__ import annotations
 
@@ -6,20 +6,113 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from autorubric._files import FilePath, nearest_key
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._item import DataItem, Labels
 from autorubric.errors import ArgumentError, ReplyError
 from autorubric.rubric import Rubric
-from autorubric.values import Answer, Json, Submission
+from autorubric.values import Answer, Json, Level, Submission
+
+TruthRule: TypeAlias = Literal["mode", "majority", "median", "mean"]
+"""How several raters' labels become one:
+
+- `"mode"`: the label given most often; none where two lead.
+- `"majority"`: the label of more than half of the raters; else none.
+- `"median"`: the middle label; of two middle options the lower one, of two middle numbers their mean. Every
+  cell with an answer has one.
+- `"mean"`: the option nearest to the mean value, the lower of two equally near ones; of numbers their mean.
+  Every cell with an answer has one.
+
+NA is a label like others for the first two; for the last two it is the label where more raters say NA than
+give an answer. CANNOT_ASSESS is no vote.
+"""
+
+_NEAR = 1e-12
 
 
-def stratum_labels(item: DataItem, rubric: Rubric | None) -> list[tuple[str, str]]:
+def _default_rule(level: Level) -> TruthRule:
+    """The rule where none is given: the median of an ordinal scale, the mean of numbers, else the mode."""
+    return "median" if level == "ordinal" else "mean" if level == "interval" else "mode"
+
+
+def truth_answer(
+    answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
+) -> Answer | None:
+    """The one of several raters' answers to a criterion of categories; None where a tie leaves none.
+
+    Args:
+        answers: What raters said; CANNOT_ASSESS is no vote.
+        level: The level of the criterion.
+        options: Its declared answers.
+        rule: How answers become one; None takes that of the level.
+        name: The criterion, for messages.
+
+    Raises:
+        ArgumentError: The rule needs an order, or values, that the criterion lacks.
+    """
+    votes = [one for one in answers if not one.cannot_assess]
+    rule = rule or _default_rule(level)
+    if rule in ("mode", "majority") or not votes:
+        return _most_frequent(votes, strict=rule == "majority")
+    said_na, rated = [one for one in votes if one.na], [one for one in votes if not one.na]
+    if len(said_na) > len(rated):
+        return said_na[0]
+    scale = _ordered(level, options, rule, name)
+    places = [_place(one, scale) for one in rated]
+    if rule == "median":
+        return scale[statistics.median_low(places)]
+    values = [one.value or 0.0 for one in scale]
+    mean = statistics.fmean(values[place] for place in places)
+    nearest = min(abs(value - mean) for value in values)
+    return next(one for one, value in zip(scale, values, strict=True) if abs(value - mean) <= nearest + _NEAR)
+
+
+def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> list[Answer]:
+    """The options from the lowest to the highest."""
+    scale = [one for one in options if not one.na]
+    valued = bool(scale) and all(one.value is not None for one in scale)
+    if level not in ("binary", "ordinal") or not scale or (rule == "mean" and not valued):
+        needs = "values on every option" if rule == "mean" else "ordered options"
+        raise ArgumentError(
+            f"truth={rule!r}: criterion {name!r} ({level}) lacks {needs}; use 'mode' or 'majority', or leave "
+            "truth out, which takes the median of ordinal scales, the mean of numbers, else the mode"
+        )
+    return sorted(scale, key=lambda one: one.value or 0.0) if valued else scale
+
+
+def _place(answer: Answer, scale: Sequence[Answer]) -> int:
+    return next(at for at, one in enumerate(scale) if repr(one.code) == repr(answer.code))
+
+
+def _most_frequent(votes: Sequence[Answer], *, strict: bool) -> Answer | None:
+    counts = Counter(json.dumps(_code(one), sort_keys=True) for one in votes).most_common(2)
+    if not counts:
+        return None
+    (code, n), *others = counts
+    if 2 * n <= len(votes) if strict else others and others[0][1] == n:
+        return None
+    return next(one for one in votes if json.dumps(_code(one), sort_keys=True) == code)
+
+
+def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | None:
+    """The one of several raters' numbers; None where a tie leaves none. `numbers` is not empty."""
+    match rule:
+        case "mode" | "majority":
+            (number, n), *others = Counter(numbers).most_common(2)
+            tied = 2 * n <= len(numbers) if rule == "majority" else others and others[0][1] == n
+            return None if tied else number
+        case "median":
+            return statistics.median(numbers)
+        case "mean" | None:
+            return statistics.fmean(numbers)
+
+
+def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> list[tuple[str, str]]:
     """The item's labels for stratifying: a criterion's name and the category, or the quarter of [0, 1]."""
     strata = []
-    for name, label in (truth_of(item, rubric) or {}).items():
+    for name, label in (truth_of(item, rubric, rule) or {}).items():
         answer = facing(rubric.by_name(name), item).parse_truth(label) if rubric else None
         if answer is not None and answer.index is None and answer.value is not None:
             strata.append((name, f"quarter {int(answer.value * 4)}"))
@@ -55,8 +148,8 @@ def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
     return {name: label for name, label in named.items() if label is not None}
 
 
-def truth_of(item: DataItem, rubric: Rubric | None) -> dict[str, Json] | None:
-    """The item's labels by name, the majority of its ratings where `ground_truth` lacks one; None if none."""
+def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
+    """The item's labels by name, made of its ratings where `ground_truth` lacks one; None if none."""
     known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
     rated: dict[str, list[Json]] = {}
     for labels in item.ratings.values():
@@ -65,7 +158,7 @@ def truth_of(item: DataItem, rubric: Rubric | None) -> dict[str, Json] | None:
     for name, labels in rated.items():
         if name in known:
             continue
-        agreed = majority(labels, facing(rubric.by_name(name), item) if rubric else None)
+        agreed = truth_label(labels, facing(rubric.by_name(name), item) if rubric else None, rule)
         if agreed is not None:
             known[name] = agreed
     if rubric is not None:
@@ -73,50 +166,59 @@ def truth_of(item: DataItem, rubric: Rubric | None) -> dict[str, Json] | None:
     return known or None
 
 
-def majority(labels: Sequence[Json], criterion: BaseCriterion | None) -> Json:
-    """The label that most raters gave; None where two are tied for it, or where nobody could assess.
+def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: TruthRule | None) -> Json:
+    """One label from those of several raters; None where a tie leaves none, or nobody could assess.
 
-    Labels are compared by what the criterion reads in them, so `yes` and `MET` are one. NA counts as a
-    label; CANNOT_ASSESS is no vote. On an interval level, where equal numbers are chance, it is the mean
-    of the ratings, or their lower median where the mean is no allowed answer. A criterion in parts has a
-    label where each of its parts has one.
+    Labels are compared by what the criterion reads in them, so `yes` and `MET` are one. A number that is not
+    an allowed answer gives way to the lower median. A criterion in parts has a label where each of its parts
+    has one. Without a criterion there is no scale, and labels are compared as they are.
+
+    Raises:
+        ArgumentError: The rule needs an order, or values, that the criterion lacks.
     """
     if criterion is None:
-        return _mode(labels)
+        return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
     answers = [answer for label in labels if (answer := criterion.parse_truth(label)) is not None]
     if criterion.part_fields:
-        return _majority_by_part(criterion, [answer for answer in answers if not answer.abstains])
+        return _truth_by_part(criterion, [answer for answer in answers if not answer.abstains], rule)
+    return _truth_on(criterion, answers, rule)
+
+
+def _truth_on(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRule | None) -> Json:
     codes = [_code(answer) for answer in answers if not answer.cannot_assess]
-    if criterion.level == "interval" and codes and all(isinstance(code, (int, float)) for code in codes):
-        return _centre(codes, criterion)
-    return _mode(codes)
+    numbers = [code for code in codes if isinstance(code, (int, float)) and not isinstance(code, bool)]
+    if criterion.level == "interval" and numbers and len(numbers) == len(codes):
+        return _allowed(truth_number(numbers, rule), numbers, criterion)
+    # Numbers with an NA among them are compared as labels, like texts.
+    of_level: Level = "nominal" if criterion.level == "interval" else criterion.level
+    options = criterion.answers() if of_level in ("binary", "ordinal", "nominal") else ()
+    return _agreed_code(answers, of_level, options, rule, criterion.name or "")
 
 
-def _majority_by_part(criterion: BaseCriterion, answers: Sequence[Answer]) -> Json:
+def _agreed_code(
+    answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
+) -> Json:
+    answer = truth_answer(answers, level, options, rule, name)
+    return None if answer is None else _code(answer)
+
+
+def _truth_by_part(criterion: BaseCriterion, answers: Sequence[Answer], rule: TruthRule | None) -> Json:
     rows = [criterion.part_answers(answer) for answer in answers]
-    parts = criterion.part_fields.items()
     agreed = {
-        name: _mode([answer.code for answer in column if answer is not None])
-        for (name, _), column in zip(parts, zip(*rows, strict=True), strict=False)
+        name: _truth_on(part, [answer for answer in column if answer is not None], rule)
+        for (name, part), column in zip(criterion.part_fields.items(), zip(*rows, strict=True), strict=False)
     }
     return None if not agreed or None in agreed.values() else agreed
 
 
-def _mode(labels: Sequence[Json]) -> Json:
-    counts = Counter(json.dumps(label, sort_keys=True) for label in labels)
-    ranked = counts.most_common(2)
-    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
+def _allowed(number: float | None, numbers: Sequence[float], criterion: BaseCriterion) -> Json:
+    if number is None:
         return None
-    return json.loads(ranked[0][0])
-
-
-def _centre(codes: Sequence[float], criterion: BaseCriterion) -> Json:
-    mean = statistics.fmean(codes)
     try:
-        criterion.parse_truth(mean)
+        criterion.parse_truth(number)
     except ReplyError:
-        return statistics.median_low(codes)
-    return mean
+        return statistics.median_low(numbers)
+    return number
 
 
 def _code(answer: Answer) -> Json:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from autorubric.dataset import RubricDataset
+from autorubric.dataset import RubricDataset, TruthRule
 from autorubric.eval._config import StopReason
 from autorubric.eval._fingerprint import mapping_in
 from autorubric.eval._folder import read_manifest
@@ -158,6 +158,7 @@ class EvalResult:
         per_judge: bool = False,
         cannot_assess: CannotAssessMode = "exclude",
         na_mode: NaMode = "exclude",
+        truth: TruthRule | None = None,
         confidence_level: float = 0.95,
         seed: int | None = None,
     ) -> MetricsResult:
@@ -172,6 +173,7 @@ class EvalResult:
                 (`as_unmet`), or is a category of its own (`as_category`).
             na_mode: Whether NA is left out (`exclude`), counts as the worst option (`as_worst`), or is a
                 category (`as_category`), which leaves the figures of an order None.
+            truth: How several people's labels become the label, as in `judge_report`.
             confidence_level: Level of all intervals.
             seed: Seed of the resampling; None is 0.
 
@@ -190,6 +192,7 @@ class EvalResult:
             per_judge=per_judge,
             cannot_assess=cannot_assess,
             na_mode=na_mode,
+            truth=truth,
             confidence_level=confidence_level,
             seed=seed,
         )

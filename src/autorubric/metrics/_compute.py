@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from autorubric.dataset import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import CannotAssessMode, Cells, Modes, NaMode, cells_of
 from autorubric.metrics._item_scores import PANEL, Rater
@@ -15,9 +16,9 @@ from autorubric.metrics._options import IntervalOptions
 from autorubric.metrics._rater_figures import RunContext, judges_agreement, rater_fields
 from autorubric.metrics._read_votes import read_votes
 from autorubric.metrics._results import BootstrapResults, JudgeMetrics, RaterMetrics
-from autorubric.metrics._run_protocols import GradedRun, LabelledDataset
+from autorubric.metrics._run_protocols import GradedRun, LabelledDataset, with_truth_rule
 from autorubric.metrics._votes_table import VotesTable
-from autorubric.metrics._warnings import rater_warnings, run_warnings
+from autorubric.metrics._warnings import fold_warnings, listed, rater_warnings, run_warnings
 
 
 def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options objects at once
@@ -29,6 +30,7 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
     per_judge: bool = False,
     cannot_assess: CannotAssessMode = "exclude",
     na_mode: NaMode = "exclude",
+    truth: TruthRule | None = None,
     confidence_level: float = 0.95,
     seed: int | None = None,
 ) -> MetricsResult:
@@ -47,6 +49,7 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
             a category of its own.
         na_mode: Whether NA is left out, counts as the worst option, or is a category, which leaves the
             figures of an order None.
+        truth: How several people's labels become the label, as in `judge_report`.
         confidence_level: Level of all intervals.
         seed: Seed of the resampling; None is 0.
 
@@ -62,7 +65,7 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
     options = IntervalOptions(confidence_level=confidence_level, n_resamples=n_bootstrap, rng=seed or 0)
     resampling = Resampling(n_bootstrap=n_bootstrap, confidence_level=confidence_level, seed=seed or 0)
     return metrics_of_table(
-        read_votes(result, dataset),
+        read_votes(result, with_truth_rule(dataset, truth)),
         Modes(cannot_assess=cannot_assess, na=na_mode),
         options,
         resampling if bootstrap else None,
@@ -95,16 +98,25 @@ def metrics_of_table(
     warnings += rater_warnings("panel", panel, figures[PANEL][1])
     for rater in judges:
         warnings += rater_warnings(f"judge {rater[1]}", by_judge[rater[1]], figures[rater][1])
+    compared = [one.name for one in cells.criteria if one.level == "ranking"]
+    if compared:
+        warnings.append(
+            f"means over criteria leave out comparisons ({listed(compared)}), which judge_report counts"
+        )
+    n_tied = table.n_tied_labels if table.n_people > 1 else None
+    if n_tied:
+        warnings.append(f"people's labels of {n_tied} cells are tied: they have no truth and count nowhere")
     return MetricsResult(
         **fields[PANEL],
         per_judge=by_judge,
         n_items=n_items,
+        n_tied_labels=n_tied,
         **_counts(cells),
         cannot_assess=modes.cannot_assess,
         na_mode=modes.na,
         confidence_level=options.confidence_level,
         seed=resampling.seed if resampling else 0,
-        warnings=tuple(warnings),
+        warnings=tuple(fold_warnings(warnings)),
     )
 
 

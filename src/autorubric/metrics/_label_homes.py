@@ -19,6 +19,9 @@ from autorubric.values import Answer, Level, Submission
 NO_ANSWER = {"NA": "abstained", "N/A": "abstained", "CANNOT_ASSESS": "abstained", "INVALID": "failed"}
 """Labels in upper case that are no answer where the scale does not have them, and what became of the vote."""
 
+ABSTENTION = "CANNOT_ASSESS"
+"""Label of an abstention that is a category."""
+
 
 class Home(Protocol):
     """Where the answers to a criterion of an item stand, and how labels of it are read."""

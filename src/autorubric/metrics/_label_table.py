@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
+from autorubric.dataset import TruthRule, truth_answer, truth_number
 from autorubric.errors import ArgumentError
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
 from autorubric.metrics._label_homes import (
@@ -23,11 +24,11 @@ from autorubric.metrics._label_homes import (
 )
 from autorubric.metrics._label_rows import LabelRow, label_rows
 from autorubric.metrics._read_votes import read_votes
-from autorubric.metrics._run_protocols import GradedRun, LabelledDataset, OwnedRun
+from autorubric.metrics._run_protocols import GradedRun, LabelledDataset, OwnedRun, with_truth_rule
 from autorubric.metrics._scales import Scale
 from autorubric.metrics._table_rows import TableRows
 from autorubric.metrics._votes_table import DECIDED, VotesTable
-from autorubric.values import Answer
+from autorubric.values import Answer, Level
 
 
 def table_of(
@@ -35,42 +36,48 @@ def table_of(
     dataset: LabelledDataset | None = None,
     *,
     scales: Scale | Mapping[str, Scale] | None = None,
+    truth: TruthRule | None = None,
 ) -> VotesTable:
     """The votes table of a run, or of a long table of labels.
 
-    To a long table is added what no row of it says: the truth (the dataset's labels, else what most people
-    said), what each judge decides over its samples, and what the judges decide together. All three are the
-    answer given most often, on an ordinal scale (but for the truth) the category nearest to the mean, on an
-    interval the mean; where two lead there is none. Labels NA and CANNOT_ASSESS that are not on the scale are
-    abstentions, INVALID a failure.
+    To a long table is added what no row of it says: the truth (the dataset's labels, else what `truth` makes
+    of people's), what each judge decides over its samples, and what the judges decide together. The last two
+    are the answer given most often, on an ordinal scale the category nearest to the mean, on an interval the
+    mean; where two lead there is none. Labels NA and CANNOT_ASSESS that are not on the scale are abstentions,
+    INVALID a failure.
 
     Args:
         result: An `EvalResult`, or rows as in `LabelTable`.
         dataset: Where texts, rubrics and labels stand; the run's own by default, none for a long table.
         scales: Scales of a long table without a dataset: one for all criteria, or one for each by name.
             Where none is given they are inferred from the labels that occur.
+        truth: How several people's labels become one; see `TruthRule`. None takes the median of ordinal
+            scales, the mean of numbers, else the mode.
 
     Raises:
-        ArgumentError: It is neither, a label is on no scale, or rows and dataset do not belong together.
+        ArgumentError: It is neither, a label is on no scale, rows and dataset do not belong together, or the
+            rule needs an order or values that a scale lacks.
     """
     if isinstance(result, VotesTable):
         return result
+    if truth is not None and truth not in get_args(TruthRule):
+        raise ArgumentError(f"truth={truth!r}; give one of {list(get_args(TruthRule))}")
     if isinstance(result, GradedRun):
         if scales is not None:
             raise ArgumentError("scales come from the criteria of a run; leave them out")
-        return read_votes(result, dataset_of(result, dataset))
+        return read_votes(result, with_truth_rule(dataset_of(result, dataset), truth))
     rows = label_rows(result)
     if dataset is None:
         homes, notes = homes_on_scales(rows, scales)
-        return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), notes)
+        return _assemble(rows, homes, list(dict.fromkeys(r.item_id for r in rows)), truth, notes)
     if scales is not None:
         raise ArgumentError("scales come from the dataset's criteria; leave them out")
-    dataset = _checked(dataset)
+    dataset = with_truth_rule(_checked(dataset), truth)
     ids = [dataset.item_id(i) for i in range(len(dataset.items))]
     homes, labels = homes_of(dataset, ids)
     _demand_known(rows, homes, ids)
     given = {(row.item_id, row.criterion) for row in rows if row.rater == TRUTH}
-    return _assemble([*rows, *(row for row in labels if row[:2] not in given)], homes, ids)
+    return _assemble([*rows, *(row for row in labels if row[:2] not in given)], homes, ids, truth)
 
 
 def dataset_of(result: GradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
@@ -115,10 +122,14 @@ _Said: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
 
 
 def _assemble(
-    rows: Sequence[LabelRow], homes: Homes, ids: Sequence[str], notes: tuple[str, ...] = ()
+    rows: Sequence[LabelRow],
+    homes: Homes,
+    ids: Sequence[str],
+    truth: TruthRule | None,
+    notes: tuple[str, ...] = (),
 ) -> VotesTable:
     built = TableRows()
-    reader = _Reader(built)
+    reader = _Reader(built, truth)
     said: dict[tuple[str, str], dict[Rater, _Said]] = {}
     for row in rows:
         at = row[:2]
@@ -143,6 +154,7 @@ class _Reader:
     """Reads labels, and puts answers together; what comes up again is looked up."""
 
     built: TableRows
+    rule: TruthRule | None
     labels: dict[Any, tuple[Answer | None, str]] = field(default_factory=dict)
     decisions: dict[Any, tuple[Any, tuple[Answer | None, str]]] = field(default_factory=dict)
 
@@ -156,18 +168,31 @@ class _Reader:
             found = self.labels[key] = _read(home, self.built, row)
         return found
 
-    def decide(
-        self, home: Home, said: Sequence[tuple[Answer | None, str]], *, nearest: bool
+    def decide(self, home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
+        """The decision of a judge's samples, or of judges; `undecided` where two lead."""
+        return self._looked_up(home, said, None, lambda: _decision(home, said))
+
+    def truth(
+        self, home: Home, said: Sequence[tuple[Answer | None, str]], name: str
     ) -> tuple[Answer | None, str]:
-        """What several answers come to; `undecided` where two lead."""
+        """The label that people's labels make; `undecided` where a tie leaves none."""
+        return self._looked_up(home, said, name, lambda: _truth(home, said, self.rule, name))
+
+    def _looked_up(
+        self,
+        home: Home,
+        said: Sequence[tuple[Answer | None, str]],
+        name: str | None,
+        decide: Callable[[], tuple[Answer | None, str]],
+    ) -> tuple[Answer | None, str]:
         if len(said) == 1:
             return said[0]
         if home.level == "interval":
-            return _decision(home, said, nearest=nearest)
-        key = (id(home), nearest, *((id(answer), status) for answer, status in said))
+            return decide()
+        key = (id(home), name, *((id(answer), status) for answer, status in said))
         if key not in self.decisions:
-            # The answers are kept beside what they come to, or later ones could take over their ids.
-            self.decisions[key] = (tuple(said), _decision(home, said, nearest=nearest))
+            # The answers are kept next to their decision, or later ones could take over their ids.
+            self.decisions[key] = (tuple(said), decide())
         return self.decisions[key][1]
 
 
@@ -197,13 +222,13 @@ def _add_cell(reader: _Reader, home: Home, item: int, by_rater: Mapping[Rater, _
                 if row.sample is not None or len(decisions) == len(said):
                     home.add(built, At(item, rater, row.sample or 0, row.order), answer, status)
         chosen = decisions or said
-        decided[rater] = reader.decide(home, [(a, s) for _, a, s in chosen], nearest=True)
+        decided[rater] = reader.decide(home, [(a, s) for _, a, s in chosen])
     people = [found for (kind, _), found in decided.items() if kind == "human"]
     judges = [found for (kind, _), found in decided.items() if kind == "judge"]
     if TRUTH not in decided and people:
-        decided[TRUTH] = reader.decide(home, people, nearest=False)
+        decided[TRUTH] = reader.truth(home, people, next(iter(by_rater.values()))[0][0].criterion)
     if PANEL not in decided and judges:
-        decided[PANEL] = reader.decide(home, judges, nearest=True)
+        decided[PANEL] = reader.decide(home, judges)
     for rater, (answer, status) in decided.items():
         # A label that people do not agree on is none.
         if status != "undecided" or rater != TRUTH:
@@ -221,27 +246,47 @@ def _refuse_repeats(rater: Rater, said: _Said) -> None:
         )
 
 
-def _decision(
-    home: Home, said: Sequence[tuple[Answer | None, str]], *, nearest: bool
+def _truth(
+    home: Home, said: Sequence[tuple[Answer | None, str]], rule: TruthRule | None, name: str
 ) -> tuple[Answer | None, str]:
-    """What several answers come to; `undecided` where two lead."""
-    if len(said) == 1:
-        return said[0]
+    """The label that several people's labels make; `undecided` where a tie leaves none."""
+    votes = [answer for answer, _ in said if answer is not None and not answer.cannot_assess]
+    if not votes:
+        return _decision(home, said)
+    numbers = [
+        one.code for one in votes if isinstance(one.code, int | float) and not isinstance(one.code, bool)
+    ]
+    if home.level == "interval" and len(numbers) == len(votes):
+        number = truth_number(numbers, rule)
+        values = [answer.value for answer in votes if answer.value is not None]
+        if number is None:
+            return None, "undecided"
+        value = truth_number(values, rule) if len(values) == len(votes) else None
+        return Answer(code=number, value=value, label=str(number)), "answered"
+    level: Level = "nominal" if home.level == "interval" else home.level
+    chosen = truth_answer(votes, level, home.declared(), rule, name)
+    if chosen is None:
+        return None, "undecided"
+    return chosen, "abstained" if chosen.abstains else "answered"
+
+
+def _decision(home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
+    """The decision of several answers; `undecided` where two lead."""
     answers = [answer for answer, status in said if status == "answered" and answer is not None]
     if not answers:
         statuses = [status for _, status in said]
         lead = "abstained" if "abstained" in statuses else statuses[0]
         return next(entry for entry in said if entry[1] == lead)
-    chosen = _together(home, answers, nearest=nearest)
+    chosen = _together(home, answers)
     return (None, "undecided") if chosen is None else (chosen, "answered")
 
 
-def _together(home: Home, answers: Sequence[Answer], *, nearest: bool) -> Answer | None:
+def _together(home: Home, answers: Sequence[Answer]) -> Answer | None:
     if home.level == "interval" and all(isinstance(answer.code, int | float) for answer in answers):
         values = [answer.value for answer in answers if answer.value is not None]
         mean = statistics.fmean(answer.code for answer in answers)
         return Answer(code=mean, value=statistics.fmean(values) if values else None, label=str(mean))
-    if home.level == "ordinal" and nearest and all(answer.value is not None for answer in answers):
+    if home.level == "ordinal" and all(answer.value is not None for answer in answers):
         mean = statistics.fmean(answer.value for answer in answers if answer.value is not None)
         away = sorted(
             (abs((one.value or 0.0) - mean), i)

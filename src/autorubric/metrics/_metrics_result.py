@@ -30,6 +30,8 @@ class MetricsResult(RaterMetrics):
     Attributes:
         per_judge: Figures of each judge, by id; empty unless asked for.
         n_items: Items with a label and a report.
+        n_tied_labels: Cells that two people or more labelled and that have no label, because no one of theirs
+            leads; None with fewer than two people.
         n_criteria: Criteria that have figures.
         n_binary_criteria: Binary ones among them.
         n_ordinal_criteria: Ordinal ones.
@@ -44,6 +46,7 @@ class MetricsResult(RaterMetrics):
 
     per_judge: Mapping[str, JudgeMetrics]
     n_items: int
+    n_tied_labels: int | None
     n_criteria: int
     n_binary_criteria: int
     n_ordinal_criteria: int

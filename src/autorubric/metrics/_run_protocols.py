@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from autorubric.dataset import TruthRule
+from autorubric.errors import ArgumentError
 from autorubric.rubric import Rubric
 from autorubric.types import EnsembleEvaluationReport
 from autorubric.values import Json, VerdictCounts
@@ -77,6 +79,30 @@ class LabelledDataset(Protocol):
     def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
         """The item's labels by rater and criterion name."""
         ...
+
+
+@runtime_checkable
+class RuledDataset(LabelledDataset, Protocol):
+    """A dataset that makes one label of several raters' by a rule."""
+
+    def with_truth(self, rule: TruthRule, /) -> LabelledDataset:
+        """The dataset with another rule."""
+        ...
+
+
+def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
+    """The dataset with a rule for several raters' labels; as it is without one.
+
+    Raises:
+        ArgumentError: The dataset has no rules, or there is no such rule.
+    """
+    if rule is None:
+        return dataset
+    if not isinstance(dataset, RuledDataset):
+        raise ArgumentError(
+            f"truth={rule!r}: {type(dataset).__name__} has no method with_truth; give a RubricDataset"
+        )
+    return dataset.with_truth(rule)
 
 
 @runtime_checkable

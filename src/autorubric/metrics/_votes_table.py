@@ -112,6 +112,23 @@ class VotesTable:
         """Ids of the judges that voted, in order of appearance."""
         return tuple(name for kind, name in self.raters if kind == "judge")
 
+    @property
+    def n_tied_labels(self) -> int:
+        """Cells that two people or more labelled and that have no truth: no label was given most often, or,
+        by the rule of a strict majority, by more than half."""
+        people = [at for at, (kind, _) in enumerate(self.raters) if kind == "human"]
+        voted = (self.status == ANSWERED) | ((self.status == ABSTAINED) & self.na)
+        theirs = np.isin(self.rater, people) & (self.sample == DECIDED) & voted
+        keys = self.criterion * max(self.n_items, 1) + self.item
+        cells, n = np.unique(keys[theirs], return_counts=True)
+        truth = [at for at, one in enumerate(self.raters) if one[0] == "truth"]
+        return int(np.count_nonzero(~np.isin(cells[n > 1], keys[np.isin(self.rater, truth)])))
+
+    @property
+    def n_people(self) -> int:
+        """People who labelled."""
+        return sum(kind == "human" for kind, _ in self.raters)
+
     def rows_of(self, rater: Rater) -> Array:
         """Places of the decisions or labels of one of `raters`, single votes left out."""
         return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))

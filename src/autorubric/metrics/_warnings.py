@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from autorubric.dataset import TruthRule
 from autorubric.metrics._cells import Modes
 from autorubric.metrics._criterion_results import AnyCriterionMetrics, CriterionMetrics
 from autorubric.metrics._results import RaterMetrics
@@ -33,7 +34,7 @@ def run_warnings(
     found += _thin_classes(panel.per_criterion)
     repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
     if repeated:
-        found.append(f"on different items {_listed(repeated)} has different scales; each stands by itself")
+        found.append(f"on different items {listed(repeated)} has different scales; each stands by itself")
     figured = {one.name for one in panel.per_criterion}
     without = [
         one.name
@@ -41,12 +42,42 @@ def run_warnings(
         if one.level == "text" or (one.level == "ranking" and one.name not in figured)
     ]
     if without:
-        found.append(f"{_listed(without)}: answers on these levels have no figures here")
+        found.append(f"{listed(without)}: answers on these levels have no figures here")
     if modes.cannot_assess != "exclude":
         found.append(f"CANNOT_ASSESS counts {modes.cannot_assess.replace('_', ' ')}")
     if modes.na != "exclude":
         found.append(f"NA counts {modes.na.replace('_', ' ')}")
     return found
+
+
+def tied_labels_text(rule: TruthRule | None, n_tied: int) -> str:
+    """How several people's labels became one, and how many cells that lost."""
+    how = (
+        "the median on ordinal scales, the mean of numbers, else the mode"
+        if rule is None
+        else "the label of more than half of them"
+        if rule == "majority"
+        else f"their {rule}"
+    )
+    cells = "cell has" if n_tied == 1 else "cells have"
+    return f"Where several people labelled, the truth is {how}: {n_tied} {cells} no truth, for ties."
+
+
+def fold_warnings(warnings: Iterable[str]) -> list[str]:
+    """The warnings, with one line and their number for all raters with the same one."""
+    raters: dict[str, list[str]] = {}
+    for one in warnings:
+        who, _, text = one.partition(": ")
+        known = text and (who == "panel" or who.startswith("judge ") or " " not in who)
+        raters.setdefault(text if known else one, []).extend([who] if known else [])
+    return [
+        text
+        if not who
+        else f"{who[0]}: {text}"
+        if len(who) == 1
+        else f"{', '.join(who)} ({len(who)} raters): {text}"
+        for text, who in raters.items()
+    ]
 
 
 def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) -> list[str]:
@@ -62,7 +93,7 @@ def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) ->
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
-    found += [f"{who}: {_listed(names)} undefined ({reason})" for reason, names in by_reason.items()]
+    found += [f"{who}: {listed(names)} undefined ({reason})" for reason, names in by_reason.items()]
     on: dict[tuple[str, str], list[str]] = {}
     for one in rater.per_criterion:
         for name, reason in one.reasons.items():
@@ -70,7 +101,7 @@ def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) ->
     total = len(rater.per_criterion)
     for (name, reason), names in on.items():
         found.append(
-            f"{who}: {name} undefined ({reason}) on {len(names)} of {total} criteria: {_listed(names)}"
+            f"{who}: {name} undefined ({reason}) on {len(names)} of {total} criteria: {listed(names)}"
         )
     return found
 
@@ -84,9 +115,9 @@ def _thin_classes(per_criterion: Sequence[AnyCriterionMetrics]) -> list[str]:
     ]
     if not thin:
         return []
-    return [f"fewer than {FEW_OF_A_CLASS} labels of the rarer class: {_listed(thin)}"]
+    return [f"fewer than {FEW_OF_A_CLASS} labels of the rarer class: {listed(thin)}"]
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
     return ", ".join(names[:_NAMES_SHOWN]) + more

@@ -316,6 +316,7 @@ def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
         "same_cells": _same_cells(found.judges.panel_and_best),
         "ties": {"n": pairs.n_ties, "answered": pairs.n_ties_answered} if pairs is not None else None,
         "ceiling": _ceiling(found),
+        "tied_labels": found.judges.n_tied_labels,
         "notes": list(found.biases.notes),
     }
 

@@ -11,11 +11,12 @@ import numpy as np
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
 from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._audit._findings import Findings
-from autorubric.metrics._correction._alt_test import AltScore, AltTestResult, alt_test
+from autorubric.metrics._correction._alt_test import AltAbstain, AltScore, AltTestResult, alt_test
 from autorubric.metrics._item_scores import PANEL, Rater
+from autorubric.metrics._label_homes import ABSTENTION
 from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling
-from autorubric.metrics._votes_table import ANSWERED, VotesTable
+from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, VotesTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +53,19 @@ def _row(name: str, one: AltTestResult) -> tuple[Cell, ...]:
     return (name, people, rate.value, found.value, found.low, found.high, one.passed, rate.reason or "")
 
 
-def run_alt_tests(result: Any, dataset: Any = None, *, rng: int | np.random.Generator = 0) -> AltTests:
+def run_alt_tests(
+    result: Any,
+    dataset: Any = None,
+    *,
+    abstain: AltAbstain = "exclude",
+    rng: int | np.random.Generator = 0,
+) -> AltTests:
     """`alt_test` of the panel's decisions on each criterion of which an item has answers of two people.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
         dataset: Where people's ratings stand; the run's own by default.
+        abstain: How abstentions count, as in `alt_test`; on numbers they are missing in any case.
         rng: Seed or generator.
 
     Raises:
@@ -71,13 +79,15 @@ def run_alt_tests(result: Any, dataset: Any = None, *, rng: int | np.random.Gene
     if PANEL not in table.raters:
         return AltTests(per_criterion=found)
     for place, name in enumerate(distinct_names(table.criteria)):
-        said = [_answers(table, place, rater) for rater in people]
+        numeric = table.criteria[place].level == "interval"
+        mode: AltAbstain = "exclude" if numeric else abstain
+        said = [_answers(table, place, rater, mode) for rater in people]
         there = {rater[1]: one for rater, one in zip(people, said, strict=True) if any(map(_is_there, one))}
         if len(there) < 2 or all(sum(map(_is_there, row)) < 2 for row in zip(*there.values(), strict=True)):
             continue
-        score: AltScore = "rmse" if table.criteria[place].level == "interval" else "accuracy"
-        panel = _answers(table, place, PANEL)
-        found[name] = alt_test(panel, pd.DataFrame(there), score=score, rng=resampling.rng)
+        score: AltScore = "rmse" if numeric else "accuracy"
+        panel = _answers(table, place, PANEL, mode)
+        found[name] = alt_test(panel, pd.DataFrame(there), score=score, abstain=mode, rng=resampling.rng)
     return AltTests(per_criterion=found)
 
 
@@ -85,12 +95,15 @@ def _is_there(answer: Any) -> bool:
     return answer is not None
 
 
-def _answers(table: VotesTable, place: int, rater: Rater) -> list[Any]:
-    """What a rater answered to a criterion, by item; None for nothing, abstentions and failures."""
+def _answers(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -> list[Any]:
+    """A rater's answers to a criterion, by item; None for nothing and failures, and for abstentions that are
+    left out."""
     rows = table.rows_of(rater)
-    rows = rows[(table.criterion[rows] == place) & (table.status[rows] == ANSWERED)]
+    statuses = [ANSWERED] if abstain == "exclude" else [ANSWERED, ABSTAINED]
+    rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]
     numbers = np.where(np.isnan(table.number[rows]), table.value[rows], table.number[rows])
-    given = numbers if table.criteria[place].level == "interval" else table.label[rows]
+    labels = np.where(table.status[rows] == ABSTAINED, ABSTENTION, table.label[rows])
+    given = numbers if table.criteria[place].level == "interval" else labels
     found: list[Any] = [None] * table.n_items
     for item, answer in zip(table.item[rows].tolist(), given.tolist(), strict=True):
         found[item] = answer

@@ -21,6 +21,7 @@ from autorubric.metrics._correction._sayings import ends_text, figure_text
 from autorubric.metrics._estimate import Estimate, Reason, TestStatistic
 from autorubric.metrics._estimation import Figure, estimate
 from autorubric.metrics._intervals import mean_ends
+from autorubric.metrics._label_homes import ABSTENTION, NO_ANSWER
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._rater_tables import no_analytic, row_units
 from autorubric.metrics._resampling import Array
@@ -28,6 +29,9 @@ from autorubric.metrics._scales import Codes
 from autorubric.metrics._shares import divide
 
 AltScore: TypeAlias = Literal["accuracy", "rmse"]
+
+AltAbstain: TypeAlias = Literal["exclude", "as_category"]
+"""How NA and CANNOT_ASSESS count."""
 
 LEAST_ITEMS = 30
 """An annotator with fewer items is left out of the test."""
@@ -76,6 +80,7 @@ class AltTestResult:
         epsilon: What the judge is given for its lower cost.
         score: How closeness to the others was measured.
         n_items: Rows of the table.
+        abstain: Whether abstentions were missing or a category.
     """
 
     winning_rate: Estimate
@@ -85,6 +90,7 @@ class AltTestResult:
     epsilon: float
     score: AltScore
     n_items: int
+    abstain: AltAbstain = "exclude"
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON can carry them; never NaN."""
@@ -128,6 +134,7 @@ def alt_test(
     *,
     epsilon: float = 0.2,
     score: AltScore = "accuracy",
+    abstain: AltAbstain = "exclude",
     **interval: Unpack[IntervalArguments],
 ) -> AltTestResult:
     """Whether the judge may replace an annotator: the alternative annotator test [1].
@@ -143,11 +150,13 @@ def alt_test(
     d does not vary the t statistic is undefined: then p is 0 where d < ε and 1 elsewhere.
 
     Args:
-        judge: The judge's annotations; None, NaN, NA, CANNOT_ASSESS and INVALID are missing.
+        judge: The judge's annotations; None, NaN, NA, CANNOT_ASSESS and INVALID are missing (see `abstain`).
         humans: Annotations, shape `(n_items, n_annotators)`, the same missing; a frame's columns name
             annotators.
         epsilon: About 0.2 where annotators are experts, 0.15 where skilled, 0.1 for a crowd [1].
         score: `"accuracy"` for categories, `"rmse"` for numbers.
+        abstain: `"exclude"` takes NA and CANNOT_ASSESS as missing; `"as_category"` takes both as one more
+            category, so that a judge that says NA where people do agrees with them. Numbers have none.
         **interval: See `IntervalArguments`; with `cluster` the test takes sums over clusters. The interval of
             ρ resamples items.
 
@@ -162,6 +171,12 @@ def alt_test(
     """
     if score not in get_args(AltScore):
         raise ArgumentError(f"score={score!r}; give one of {list(get_args(AltScore))}")
+    if abstain not in get_args(AltAbstain):
+        raise ArgumentError(f"abstain={abstain!r}; give one of {list(get_args(AltAbstain))}")
+    if abstain == "as_category" and score == "rmse":
+        raise ArgumentError(
+            "abstain='as_category' with score='rmse': numbers have no categories; leave one out"
+        )
     if not 0 <= finite_number(epsilon, "epsilon", "a share between 0 and 1") <= 1:
         raise ArgumentError(f"epsilon={epsilon!r}; give a share between 0 and 1")
     options = IntervalOptions(**interval)
@@ -171,7 +186,8 @@ def alt_test(
         raise ArgumentError(
             f"judge has {len(judged)} annotations and humans {people.n_items} rows; give one each"
         )
-    columns = [[answer_or_none(label) for label in column] for column in (judged, *people.columns)]
+    read = answer_or_none if abstain == "exclude" else _answer_or_abstention
+    columns = [[read(label) for label in column] for column in (judged, *people.columns)]
     table = _numbers(columns, score)
     cluster = cluster_codes(options.cluster, people.n_items)
     wins = [_compare(table, j, score) for j in range(1, len(table))]
@@ -191,7 +207,14 @@ def alt_test(
         epsilon=epsilon,
         score=score,
         n_items=people.n_items,
+        abstain=abstain,
     )
+
+
+def _answer_or_abstention(label: Any) -> Any:
+    """The label, abstentions as one label of their own, and None for nothing and for failures."""
+    said = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
+    return ABSTENTION if said == "abstained" else answer_or_none(label)
 
 
 @dataclass(frozen=True, slots=True)

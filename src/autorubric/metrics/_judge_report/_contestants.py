@@ -73,7 +73,7 @@ def people_of(table: VotesTable, modes: Modes) -> People:
 
 
 def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
-    """Whether there is no label that these people's own majority, or mean, does not give."""
+    """Whether each label is what these people's own majority, median or mean gives."""
     n_items = max(table.n_items, 1)
     rows = table.rows_of(TRUTH) if TRUTH in table.raters else np.zeros(0, dtype=np.int64)
     labelled = rows[table.status[rows] == ANSWERED]
@@ -83,8 +83,32 @@ def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(rated.given > 0, rated.sums / rated.given, np.nan)[where]
     code, numbers = table.code[labelled], np.column_stack([table.number[labelled], table.value[labelled]])
-    alike = np.where(code >= 0, _leading(rated.counts)[where] == code, np.isclose(means, numbers).any(axis=1))
+    labels = [_leading(rated.counts), *_middles(table, rated)]
+    chosen = np.any([one[where] == code for one in labels], axis=0)
+    alike = np.where(code >= 0, chosen, np.isclose(means, numbers).any(axis=1))
     return bool((alike & (theirs[where] == keys)).all())
+
+
+def _middles(table: VotesTable, rated: _Ratings) -> list[Codes]:
+    """The lower median and the option nearest to the mean of each cell on ordered options; -1 elsewhere."""
+    median, nearest = (np.full(len(rated.counts), -1, dtype=np.int64) for _ in range(2))
+    for place, criterion in enumerate(table.criteria):
+        mine = np.flatnonzero(rated.place[:, 1] == place)
+        values = np.array([np.nan if one.value is None else one.value for one in criterion.answers])
+        if criterion.level not in ("binary", "ordinal") or not len(mine) or np.isnan(values).all():
+            continue
+        order = np.argsort(values, kind="stable")[: np.count_nonzero(~np.isnan(values))]
+        counts = np.zeros((len(mine), len(values)))
+        known = min(len(values), rated.counts.shape[1])
+        counts[:, :known] = rated.counts[mine][:, :known]
+        counts, scale = counts[:, order], values[order]
+        n = counts.sum(1)
+        there = n > 0
+        median[mine[there]] = order[np.argmax(2 * np.cumsum(counts, axis=1) >= n[:, None], axis=1)[there]]
+        far = np.abs(scale - (counts @ scale / np.maximum(n, 1))[:, None])
+        close = far <= far.min(1, keepdims=True) + 1e-12
+        nearest[mine[there]] = order[np.argmax(close, axis=1)[there]]
+    return [median, nearest]
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class HumanAgreement(Findings):
         raters: The people, in order of appearance.
         n_items: Items with a rating.
         n_shared: Items on which two people or more rated the same criterion.
+        n_tied_labels: Cells that have no label because people's are tied.
         reliability: Each criterion and each part of one, by name; all figures but Kendall's W.
         ceiling: Each person against the rest, with means over criteria and people; None where nobody can be
             set against another.
@@ -46,6 +47,7 @@ class HumanAgreement(Findings):
     raters: tuple[str, ...]
     n_items: int
     n_shared: int
+    n_tied_labels: int
     reliability: Mapping[str, Reliability]
     ceiling: HumanCeilings | None
 
@@ -56,6 +58,7 @@ class HumanAgreement(Findings):
             ("raters", len(self.raters)),
             ("items with a rating", self.n_items),
             ("items that two or more rated", self.n_shared),
+            ("cells without a label, for ties", self.n_tied_labels),
             ("mean kappa of a person with the rest", macro.kappa.value if macro else None),
             ("mean share agreed with the rest", macro.accuracy.value if macro else None),
         )
@@ -134,6 +137,7 @@ def human_agreement(
         raters=raters,
         n_items=len(rated),
         n_shared=int(np.count_nonzero(shared)),
+        n_tied_labels=table.n_tied_labels,
         reliability=found,
         ceiling=report.human_ceiling,
     )

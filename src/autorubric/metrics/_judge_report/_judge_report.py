@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autorubric.dataset import TruthRule
 from autorubric.metrics._audit._decided import distinct_names
 from autorubric.metrics._cells import Cells, Column, Modes, cells_of
 from autorubric.metrics._criterion_figures import category_values
@@ -35,7 +36,8 @@ from autorubric.metrics._judge_report._rater_report import (
 )
 from autorubric.metrics._judge_report._reliability import USUAL, Reliability, reliability_of
 from autorubric.metrics._judge_report._report_result import JudgeReport
-from autorubric.metrics._judge_report._sides import ABSTENTION, AbstainMode, Sides, modes_of
+from autorubric.metrics._judge_report._sides import AbstainMode, Sides, modes_of
+from autorubric.metrics._label_homes import ABSTENTION
 from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import IntervalOptions, Resampling
 from autorubric.metrics._rater_figures import RunContext, judges_agreement, na_stats, rater_fields
@@ -51,18 +53,19 @@ from autorubric.metrics._votes_table import (
     UNDECIDED,
     VotesTable,
 )
-from autorubric.metrics._warnings import FEW_OF_A_CLASS, rater_warnings, run_warnings
+from autorubric.metrics._warnings import FEW_OF_A_CLASS, fold_warnings, rater_warnings, run_warnings
 from autorubric.metrics._weights import Weights
 
 _FEW_CELLS = 64
 """Up to so many cells a criterion's columns are worth remembering: they repeat where items have few cells."""
 
 
-def judge_report(
+def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at once
     result: Any,
     dataset: LabelledDataset | None = None,
     *,
     scales: Scale | Mapping[str, Scale] | None = None,
+    truth: TruthRule | None = None,
     abstain: AbstainMode = "exclude",
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
@@ -83,17 +86,22 @@ def judge_report(
             and label.
         dataset: Where the labels stand; the run's own by default.
         scales: Scales of a label table without a dataset: one for all criteria, or one for each by name.
-        abstain: As in `agreement`; `"as_negative"` is what `compute_metrics` calls `as_unmet` and `as_worst`.
+        truth: How several people's labels become the label: `"mode"`, `"majority"` (more than half of them),
+            `"median"` or `"mean"`. None takes the median of ordinal scales, which leaves no cell without a
+            label, the mean of numbers, else the mode. The dataset's own labels stay.
+        abstain: As in `agreement`; with `"as_category"` NA and CANNOT_ASSESS, of a judge or of the label, are
+            one more category. `"as_negative"` is what `compute_metrics` calls `as_unmet` and `as_worst`.
         confidence_level: Level of all intervals.
         n_resamples: Resamples of items, and of tables.
         rng: Seed or generator of the resampling.
 
     Raises:
-        ArgumentError: There is no such mode, or the table cannot be read.
+        ArgumentError: There is no such mode or rule, a scale lacks what the rule needs, or the table cannot
+            be read.
     """
     modes = modes_of(abstain)
     resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
-    table = table_of(result, dataset, scales=scales)
+    table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, modes)
     raters, people = contestants_of(table, cells), people_of(table, modes)
     field = Field(raters=raters, people=people.each, stand_ins=people.stand_ins)
@@ -120,14 +128,16 @@ def judge_report(
         reliability=_reliability(given, raters[1:]),
         n_items=len(np.unique(cells.item[labelled])),
         n_cells=int(np.count_nonzero(labelled)),
+        n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
+        truth=truth,
         abstain=abstain,
         confidence_level=confidence_level,
         n_resamples=n_resamples,
         seed=seed,
         warnings=(
-            *_folded(_warnings(given, table)),
+            *fold_warnings(_warnings(given, table)),
             *table.notes,
-            *_folded(_thin_criteria(reports[: len(raters)])),
+            *fold_warnings(_thin_criteria(reports[: len(raters)])),
             *_thin_people(reports[len(raters) :]),
         ),
     )
@@ -362,23 +372,6 @@ def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
         who = "panel" if rater[0] == "panel" else f"judge {rater[1]}"
         found += rater_warnings(who, metrics, reasons)
     return tuple(found)
-
-
-def _folded(warnings: Sequence[str]) -> list[str]:
-    """The warnings, with one line for all raters of which the same is said."""
-    raters: dict[str, list[str]] = {}
-    for one in warnings:
-        who, _, text = one.partition(": ")
-        known = text and (who == "panel" or who.startswith("judge ") or " " not in who)
-        raters.setdefault(text if known else one, []).extend([who] if known else [])
-    return [
-        text
-        if not who
-        else f"{who[0]}: {text}"
-        if len(who) == 1
-        else f"{', '.join(who)} ({len(who)} raters): {text}"
-        for text, who in raters.items()
-    ]
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autorubric._blocks import Block
+from autorubric._blocks import Block, TextBlock
+from autorubric.dataset import TruthRule
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._judge_report._agreement_result import Agreement
 from autorubric.metrics._judge_report._panel_and_best import PanelAndBest
@@ -21,6 +22,7 @@ from autorubric.metrics._judge_report._rater_report import (
 from autorubric.metrics._judge_report._reliability import Reliability
 from autorubric.metrics._judge_report._report_blocks import headline_blocks, report_blocks
 from autorubric.metrics._judge_report._sides import AbstainMode
+from autorubric.metrics._warnings import tied_labels_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +42,9 @@ class JudgeReport(Findings):
             empty with one judge.
         n_items: Items with a label.
         n_cells: Cells with a label.
+        n_tied_labels: Cells that two people or more labelled and that have no label, because no one of theirs
+            leads; None with fewer than two people.
+        truth: The rule by which people's labels became one; None for that of each level.
         abstain: How abstentions counted.
         confidence_level: Level of the intervals.
         n_resamples: Resamples of items.
@@ -54,6 +59,8 @@ class JudgeReport(Findings):
     reliability: Mapping[str, Reliability]
     n_items: int
     n_cells: int
+    n_tied_labels: int | None
+    truth: TruthRule | None
     abstain: AbstainMode
     confidence_level: float
     n_resamples: int
@@ -94,7 +101,10 @@ class JudgeReport(Findings):
     def headline_blocks(self) -> list[Block]:
         """The first of the blocks: what holds of all criteria together."""
         size = (self.n_items, self.n_cells)
-        return headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
+        blocks = headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
+        if self.n_tied_labels is None:
+            return blocks
+        return [blocks[0], TextBlock(text=tied_labels_text(self.truth, self.n_tied_labels)), *blocks[1:]]
 
     def _told(self) -> list[str]:
         """Warnings, and how the figures were made."""

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock, p_cell
+from autorubric.dataset import TruthRule
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._cells import Cells, Modes, cells_of
@@ -54,6 +55,7 @@ class RunComparison(Findings):
         stat: What is compared.
         adjustment: How p-values are adjusted.
         n_items: Items with a label.
+        n_tied_labels: Cells without a label because people's are tied; None with fewer than two people.
         judges: Each pair of judges.
         panel: The panel (a) and the judge that is best alone (b), which was chosen on the same items and so
             looks better than it is; None with fewer than two judges, or where no judge has the figure. Cells
@@ -65,6 +67,7 @@ class RunComparison(Findings):
     stat: RunStat
     adjustment: Adjustment
     n_items: int
+    n_tied_labels: int | None
     judges: tuple[JudgePair, ...]
     panel: JudgePair | None
     n_ties: int
@@ -132,6 +135,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
     stat: RunStat | None = None,
     adjustment: Adjustment = "holm",
     scales: Scale | Mapping[str, Scale] | None = None,
+    truth: TruthRule | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
@@ -149,6 +153,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
             categorical criteria, the error.
         adjustment: How p-values are adjusted, as in `adjust_pvalues`.
         scales: Scales of a label table, as in `judge_report`.
+        truth: How several people's labels become the label, as in `judge_report`.
         confidence_level: Level of the intervals.
         n_resamples: Resamples of items.
         rng: Seed or generator of the resampling.
@@ -159,7 +164,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
     if stat is not None and stat not in get_args(RunStat):
         raise ArgumentError(f"stat={stat!r}; give one of {list(get_args(RunStat))} or None")
     resampling = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng).fixed()
-    table = table_of(result, dataset, scales=scales)
+    table = table_of(result, dataset, scales=scales, truth=truth)
     cells = cells_of(table, Modes())
     categorical = np.zeros(len(cells.item), dtype=bool)
     for criterion, span in zip(cells.criteria, cells.spans, strict=True):
@@ -181,6 +186,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
         stat=compared.stat,
         adjustment=adjustment,
         n_items=len(np.unique(cells.item[cells.truth.status > 0])),
+        n_tied_labels=table.n_tied_labels if table.n_people > 1 else None,
         judges=tuple(made if best is None else made[:-1]),
         panel=None if best is None else made[-1],
         n_ties=int(np.count_nonzero(tied)),

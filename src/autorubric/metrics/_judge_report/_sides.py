@@ -12,7 +12,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import Column, Modes
 from autorubric.metrics._columns import numeric_column
 from autorubric.metrics._contingency import cluster_codes, encode
-from autorubric.metrics._label_homes import NO_ANSWER
+from autorubric.metrics._label_homes import ABSTENTION, NO_ANSWER
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import (
     Binary,
@@ -28,9 +28,6 @@ from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED
 
 AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
 """How abstentions count: left out, as a category of their own, or as the lowest answer."""
-
-ABSTENTION = "CANNOT_ASSESS"
-"""Label of an abstention that is a category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

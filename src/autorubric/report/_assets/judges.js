@@ -9,7 +9,7 @@ const BIASES = [
 /* Of nominal criteria and comparisons. */
 const MACRO = [["macro_precision", "Macro precision"], ["macro_recall", "Macro recall"], ["macro_f1", "Macro F1"]];
 function judgesView() {
-  const { rows, matrix: agreeing, pairs, stat, ties, same_cells: sameCells, ceiling, notes } = data.judges;
+  const { rows, matrix: agreeing, pairs, stat, ties, same_cells: sameCells, ceiling, tied_labels: tiedLabels, notes } = data.judges;
   const v = (key) => (row) => (defined(row[key]) ? row[key].v : null);
   const columns = [
     { name: "Judge", key: (row) => row.name, cell: (row) => [said(row.name), row.kind === "panel" ? h("span", { class: "soft" }, " together") : null, row.models && row.models.length && row.models.join() !== row.name ? said(row.models.join(", "), "span", "soft small block-line") : null] },
@@ -27,6 +27,7 @@ function judgesView() {
   return [
     h("div", { class: "title" }, h("h1", {}, "Judges"), h("p", { class: "soft" }, `Means over criteria against the labels, each on the labelled cells that the judge answered (coverage), with intervals at ${percent(run.level)}. Lost and assumed count verdicts on all items, with labels or without. Latency is the median of a vote.`)),
     sortable({ columns, rows, caption: "Judges" }),
+    tiedLabels === null ? null : h("p", { class: "soft" }, `Several people labelled: ${plural(tiedLabels, "cell has", "cells have")} no label, for ties.`),
     sameCells ? samePlaces(sameCells) : null,
     agreementMatrix(agreeing),
     leanings(rows, notes),
