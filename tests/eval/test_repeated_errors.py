@@ -49,6 +49,28 @@ def test_a_run_that_only_fails_is_stopped_with_one_message(
     assert len(openai_server.log()) <= 12
 
 
+def test_a_run_with_default_options_fails_after_a_few_requests(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """Until a judge has answered, only two items are graded at a time, though 64 may be."""
+    openai_server.script({"do": "status", "status": 401}, repeat="last")
+    result = graded(tmp_path, config(openai_server))
+    assert result.stopped == "same_error"
+    assert len(openai_server.log()) <= 12
+
+
+def test_items_wait_for_slow_first_ones_for_seconds_at_most(
+    openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """Without an answer, the others begin all the same."""
+    openai_server.script({"do": "answer", "seconds": 5.0}, contains="apple 0", repeat="last")
+    openai_server.script({"do": "answer", "seconds": 5.0}, contains="apple 1", repeat="last")
+    result = graded(tmp_path, config(openai_server), texts=MANY[:10])
+    assert result.stopped is None
+    order = [str(entry["body"]["messages"]) for entry in openai_server.log()]
+    assert "apple 9" in order[-1] or "apple 9" in order[-2]
+
+
 def test_a_wrong_port_stops_a_run_at_once(tmp_path: Path) -> None:
     """With the waits of a user who set none: nothing is waited for where nobody ever listened."""
     with socket.socket() as unused:

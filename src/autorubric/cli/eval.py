@@ -165,9 +165,11 @@ def _tell(result: EvalResult, *, as_json: bool) -> None:
     if as_json:
         for text in result.notices:
             notice(text)
-    for position, error in result.errors[:_MOST_TOLD]:
+    # The notice of a run that stopped because of one error has its text.
+    shown = 0 if result.stopped == "same_error" else _MOST_TOLD
+    for position, error in result.errors[:shown]:
         notice(f"item {result.dataset.item_id(position)!r}: {error}")
-    if len(result.errors) > _MOST_TOLD:
+    if len(result.errors) > shown > 0:
         notice(f"and {len(result.errors) - _MOST_TOLD} more items with errors")
     first = islice(result.item_results.positions, _MOST_LOOKED_AT)
     if any(result.dataset.item_truth(position) for position in first):

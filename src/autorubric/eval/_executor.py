@@ -40,6 +40,11 @@ GROUP = "autorubric.executors"
 """The entry point group in which executors are found."""
 
 _DEFAULT_WINDOW = 64
+_FIRST_ITEMS = 2
+"""Items under way until one was judged, or for `_FIRST_SECONDS`."""
+_FIRST_SECONDS = 2.0
+_ASK_AGAIN = 0.1
+"""Seconds after which it is asked again whether an item may begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,17 +131,33 @@ class LocalExecutor:
         """Yields what grading each item came to, as `Executor` says."""
 
         admission = _admission(grader) if self._has_limits else None
+        opens_at = time.monotonic() + _FIRST_SECONDS
+        under_way = 0
 
         async def one(item: ItemWork) -> GradedItem | None:
+            nonlocal opens_at, under_way
             try:
-                return await grade_item(item, grader, listener)
+                done = await grade_item(item, grader, listener)
+                if done.votes_cast and done.error is None:
+                    opens_at = 0.0
+                return done
             except BudgetError:
                 return None
             finally:
+                under_way -= 1
                 if admission is not None:
                     admission.end(item)
 
-        may_begin = None if admission is None else admission.may_begin
+        def may_begin(item: ItemWork) -> bool:
+            nonlocal under_way
+            # A wrong key or address is found out by the first few calls.
+            if under_way >= _FIRST_ITEMS and time.monotonic() < opens_at:
+                return False
+            if admission is not None and not admission.may_begin(item):
+                return False
+            under_way += 1
+            return True
+
         async with aclosing(run_bounded(work, one, limit=self._limit, may_begin=may_begin)) as finished:
             async for done in finished:
                 if done is not None:
@@ -212,7 +233,7 @@ async def run_bounded(
 
     Items are taken from the iterable as places become free. The first exception cancels what is under way
     and is raised once that has ended; so does closing the iterator. An item that may not begin yet is asked
-    about again when another has finished, and those behind it wait.
+    about again when another has finished, or after a while, and those behind it wait.
     """
     waiting = iter(items)
     held: list[ItemT] = []
@@ -233,7 +254,8 @@ async def run_bounded(
     try:
         fill()
         while running:
-            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            pause = _ASK_AGAIN if held else None
+            done, _ = await asyncio.wait(running, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             ended = [task for task in running if task in done]
             for task in ended:
                 del running[task]
