@@ -243,3 +243,14 @@ def test_an_unknown_item_is_answered_with_near_ids(cli: Cli, tmp_path: Path, wan
     assert done.code == 2
     assert said in " ".join(done.err.split())
     assert done.err.count("essay-") <= 4
+
+
+def test_damage_is_reported_once_and_names_a_missing_file(cli: Cli, graded: str, right: str) -> None:
+    """`score` and `compare` say once that items.jsonl is missing; `compare` says in which run."""
+    (Path(graded) / "items.jsonl").unlink()
+    told = "items.jsonl is damaged: the file is missing. 4 items count as not scored"
+    for command in (("score", graded, "--aggregation", "any"), ("compare", graded, right)):
+        done = cli(*command)
+        assert done.err.count("items.jsonl is damaged") == 1, done.err
+        assert told in done.err and "1 line" not in done.err
+    assert f"two: {told}" in done.err

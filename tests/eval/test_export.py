@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -181,3 +182,12 @@ def test_what_cannot_be_exported(result: EvalResult, given: dict[str, Any]) -> N
     """What is no format or table is refused with those that are."""
     with pytest.raises(ArgumentError, match=r"allowed|did you mean"):
         result.export(**given)
+
+
+def test_notices_are_a_list_in_markdown(tmp_path: Path) -> None:
+    """Each notice of a run is an entry of a list."""
+    dataset = RubricDataset(rubric=RUBRIC, items=[{"id": "a", "submission": "Yes."}])
+    grader = CriterionGrader(judges=[other])
+    result = evaluate_sync(dataset, grader, experiments_dir=tmp_path, show_progress=False)
+    text = replace(result, notices=("First.", "Second.")).export("markdown").decode("utf-8")
+    assert "## Notices\n\n- First\\.\n- Second" in text or "## Notices\n\n- First.\n- Second." in text

@@ -225,8 +225,9 @@ def _plain_warnings() -> Iterator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        notice(f"Warning: {message}")
-        _shown.add(str(message))
+        if str(message) not in _shown:
+            notice(f"Warning: {message}")
+            _shown.add(str(message))
 
     _shown.clear()
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,10 @@ def compare(
     3 it cannot be told whether it is lower, or more verdicts of a run were lost or assumed than --max-lost,
     with --fail-on-regression.
     """
-    before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
+    with warnings.catch_warnings():
+        # The notices say the same, and of which run.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        before, after = (autorubric.EvalResult.from_experiment(one) for one in (baseline, run))
     for one in (before, after):
         for text in one.notices:
             notice(f"{one.experiment_name}: {text}")

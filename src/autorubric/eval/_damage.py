@@ -204,6 +204,8 @@ def _note(
             "it does not match its checksum, and an older version wrote it without a checksum for each line, "
             "so that which lines differ is unknown"
         )
+    elif n_items and not (index.path / file).exists():
+        what = "the file is missing"
     elif survey.is_damaged or n_items:
         what = lines_told(lost or (n_items if file == ITEMS else 0), survey.repeated, survey.moved)
     else:

@@ -49,7 +49,8 @@ def _text(block: Block) -> str:
     head = f"## {_plain(block.title)}\n\n" if block.title else ""
     match block:
         case TextBlock():
-            return head + _plain(block.text)
+            lines = [_plain(line) for line in block.text.splitlines()]
+            return head + ("\n".join(f"- {line}" for line in lines) if len(lines) > 1 else "".join(lines))
         case ScalarBlock():
             return head + _table(("figure", "value"), block.figures)
         case TableBlock():
