@@ -153,3 +153,13 @@ def test_faulty_command_lines(cli: Cli, dataset: str, arguments: list[str]) -> N
     assert cli("labels", *arguments).code == 2
     assert not Path("o.json").exists()
     assert not Path("o.jsonl").exists()
+
+
+def test_marks_that_no_item_has(cli: Cli, dataset: str, votes: str) -> None:
+    """`annotate --where` names the mark that no item has, and errors name the options of the command line."""
+    assert cli("eval", dataset, "--judge", f"recorded:{votes}#right", "--name", "r").code == 0
+    run = str(Path("experiments") / "r")
+    done = cli("annotate", run, "--where", "wrong", "--where", "lost", "-o", "page.html")
+    assert done.code == 2 and f"no item of {run} is marked wrong or lost" in done.err
+    done = cli("labels", "export", run, "--where", "wrong", "--split", "people", "-o", "out.jsonl")
+    assert done.code == 2 and "leave out --split and --tolerance" in done.err

@@ -90,4 +90,7 @@ def _items(source: Path, rubric: Path | None, where: Sequence[Mark]) -> autorubr
         )
     if rubric is not None:
         raise ArgumentError("--rubric goes with a dataset file; a run has its rubric")
-    return autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
+    found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
+    if not len(found):
+        raise ArgumentError(f"no item of {source} is marked {' or '.join(where)}; there is nothing to label")
+    return found

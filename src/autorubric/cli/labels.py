@@ -12,6 +12,7 @@ import typer
 import autorubric
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
+from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
     from autorubric.eval._disputed import Mark
@@ -134,6 +135,8 @@ def export(
         else autorubric.RubricDataset.from_file(source)
     )
     marks = marks_in(where) or None
+    if marks and (split != "any" or tolerance):
+        raise ArgumentError("--where chooses by marks; leave out --split and --tolerance")
     found = autorubric.disputed_items(given, split=split, tolerance=tolerance, where=marks)
     found.to_file(out)
     counts: dict[str, int] = {}
