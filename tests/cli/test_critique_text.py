@@ -264,3 +264,16 @@ def test_mcp_checks_its_arguments(cli: Cli, config: str, more: tuple[str, ...], 
     """What cannot be served is a usage error."""
     done = cli("mcp", "--config", config, "--http", *more)
     assert done.code == 2 and told in done.err
+
+
+def test_a_timeout_names_the_error_that_was_retried(
+    cli: Cli, config: str, openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """A server that answers 500 until the time is over is named with its status."""
+    down = {"model": "hosted_vllm/down", "api_base": openai_server.api_base, "max_retries": 1000}
+    (tmp_path / "down.json").write_text(json.dumps({"providers": {"claude": down}}), encoding="utf-8")
+    for provider in ("auto", "claude"):
+        done = cli(*CALL, "--config", "down.json", "--provider", provider, "--timeout", "2")
+        assert done.code == 3
+        assert "after 2 s" in done.err or "within 2 s" in done.err
+        assert "retried after ServerError" in " ".join(done.err.split()) and "HTTP 500" in done.err

@@ -281,3 +281,28 @@ def test_no_table_is_told(tmp_path: Path, text: str) -> None:
 def test_no_mapping_is_no_table(given: Any) -> None:
     """What stands for no table is an answer."""
     assert ask(REQUEST, providers=given).ok is False
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_error_of_a_function_names_its_provider(is_async: bool) -> None:
+    """What a function raises is reported under the provider's name."""
+
+    async def later(prompt: Prompt) -> Any:
+        raise ConnectionError("gone")
+
+    function = later if is_async else failing(ConnectionError("gone"))
+    done = critique_evaluate_sync(REQUEST, providers={"mine": function})
+    assert done.error is not None and "judge" not in done.error.replace("JudgeError", "")
+    assert done.error.endswith("provider 'mine' raised ConnectionError: gone")
+
+
+@pytest.mark.parametrize(("passed", "score"), [(True, "pass"), (False, "fail")])
+def test_passed_answers_a_pass_fail_request(passed: bool, score: str) -> None:
+    """`{"passed": …}` is a score on the pass-fail scale, and none on another."""
+    request = {"content": "Some text.", "criteria": ["style"]}
+    done = critique_evaluate_sync(
+        {**request, "scoring_scale": "pass-fail"}, providers={"mine": lambda prompt: {"passed": passed}}
+    )
+    assert done.ok and done.overall_score == score
+    other = critique_evaluate_sync(request, providers={"mine": lambda prompt: {"passed": passed}})
+    assert not other.ok

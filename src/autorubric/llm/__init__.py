@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from autorubric.llm._json import parse_json, parse_json_list, parse_reply, without_thinking
     from autorubric.llm._names import prefix_of
     from autorubric.llm._prices import CHARACTERS_PER_TOKEN, PRICE_IT, Price, Pricing, prompt_tokens
+    from autorubric.llm._retry import listen_to_retries
     from autorubric.llm._route import pricings_of
     from autorubric.llm._secrets import holds_secret
     from autorubric.llm._spending import (
@@ -60,6 +61,7 @@ __all__ = [
     "generate",
     "generate_sync",
     "holds_secret",
+    "listen_to_retries",
     "one_call",
     "parse_json",
     "parse_json_list",
@@ -99,6 +101,7 @@ _HOMES = {
     "generate": "_client",
     "generate_sync": "_client",
     "holds_secret": "_secrets",
+    "listen_to_retries": "_retry",
     "one_call": "_spending",
     "parse_json": "_json",
     "parse_json_list": "_json",

@@ -6,7 +6,9 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from autorubric.errors import ProviderConnectionError, TransientError
@@ -101,6 +103,19 @@ def asked_seconds(retry_after: float | None, rng: random.Random) -> float:
     return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
 
 
+_LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LISTENER", default=None)
+
+
+@contextmanager
+def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[None]:
+    """Calls a function with each error after which a request inside the block is sent again."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
 class Retry:
     """Sends again after transient failures.
 
@@ -143,6 +158,7 @@ class Retry:
             try:
                 reply = await self._inner.send(request)
             except TransientError as error:
+                last = error
                 tries = tries or _Tries(self._clock())
                 self._was_reached = self._was_reached or _is_reached(error)
                 if not self._was_reached or not tries.allows_another(error, self._policy, self._clock()):
@@ -157,6 +173,8 @@ class Retry:
                 self._was_reached = True
                 return reply
             if wait > 0:
+                if (heard := _LISTENER.get()) is not None:
+                    heard(last)
                 await self._sleep(wait)
 
     async def aclose(self) -> None:

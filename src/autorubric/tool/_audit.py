@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autorubric.errors import AutorubricError
+from autorubric.errors import AutorubricError, ProviderTimeoutError, TransientError
 from autorubric.tool._providers import ProviderTable
 from autorubric.tool._request import CritiqueRequest
 from autorubric.tool._response import CritiqueResponse
@@ -31,6 +31,7 @@ class Trace:
         request: The request, once it is read.
         content_type: What the content is.
         failed: Providers that failed, each with the error.
+        retried: The last error of each provider after which a request was sent again.
         error_code: What kind of error the call ended with; None where with none.
         model: The model that answered.
         usage: Tokens spent.
@@ -40,6 +41,7 @@ class Trace:
     request: CritiqueRequest | None = None
     content_type: str | None = None
     failed: dict[str, Exception] = field(default_factory=dict)
+    retried: dict[str, TransientError] = field(default_factory=dict)
     error_code: str | None = None
     model: str | None = None
     usage: TokenUsage | None = None
@@ -47,7 +49,20 @@ class Trace:
 
     def reasons(self) -> dict[str, str]:
         """Providers that failed, each with why."""
-        return {name: f"{type(error).__name__}: {error}" for name, error in self.failed.items()}
+        told = {name: _told(error) for name, error in self.failed.items()}
+        for name in told.keys() & self.retried.keys():
+            if isinstance(self.failed[name], ProviderTimeoutError):
+                told[name] += f", retried after {_told(self.retried[name])}"
+        return told
+
+    def retrying(self) -> dict[str, str]:
+        """Providers that had not failed when the call ended, each with why it was asked again."""
+        left = {name: error for name, error in self.retried.items() if name not in self.failed}
+        return {name: f"retried after {_told(error)}" for name, error in left.items()}
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, content: bool) -> dict[str, Json]:

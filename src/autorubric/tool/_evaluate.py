@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -21,6 +22,7 @@ from autorubric.errors import (
 )
 from autorubric.graders import CriterionGrader
 from autorubric.judges import FunctionJudge, Judge
+from autorubric.llm import listen_to_retries
 from autorubric.tool._audit import AuditError, Trace, append_line, audit_line
 from autorubric.tool._issues import most_severe
 from autorubric.tool._judge import CritiqueJudge, is_cancelled, stoppable
@@ -165,8 +167,10 @@ def _told(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]
     match error:
         case _TimedOutError():
             if trace.request is not None and trace.request.provider != "auto":
-                return "timeout", unavailable(trace.request.provider, f"no answer within {timeout:g} s")
-            before = "".join(f"; {name}: {why}" for name, why in trace.reasons().items())
+                why = "".join(f", {told}" for told in trace.retrying().values())
+                return "timeout", unavailable(trace.request.provider, f"no answer within {timeout:g} s{why}")
+            told = {**trace.reasons(), **trace.retrying()}
+            before = "".join(f"; {name}: {why}" for name, why in told.items())
             return "timeout", f"Evaluation timed out after {timeout:g} s{before}"
         case _ProvidersFailedError():
             return "provider", str(error)
@@ -204,7 +208,8 @@ async def _answer(
     for number, provider in enumerate(task.providers, 2):
         await _tell(on_progress, number, steps, f"{provider.name} evaluates")
         try:
-            found = await in_turn(_evaluated(task, provider, trace), span[1], last=number == steps - 1)
+            with listen_to_retries(partial(trace.retried.__setitem__, provider.name)):
+                found = await in_turn(_evaluated(task, provider, trace), span[1], last=number == steps - 1)
         except (JudgeError, MissingDependencyError) as error:
             trace.failed[provider.name] = error
         else:

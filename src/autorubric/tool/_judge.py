@@ -7,12 +7,12 @@ import contextlib
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autorubric.critic import Critic, called_of
-from autorubric.errors import JudgeError, ReplyError
+from autorubric.critic import Called, Critic, called_of
+from autorubric.errors import BudgetError, JudgeError, ReplyError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.tool._request import CritiqueRequest
 from autorubric.tool._sheet import CritiqueSheet, Findings
@@ -103,6 +103,7 @@ class CritiqueJudge:
             mode=self.request.evaluation_mode,
             content_note=self.content_note,
             max_issues=self.request.max_issues,
+            is_pass_fail=self.request.scoring_scale == "pass-fail",
         )
         try:
             reply = await self._reply(sheet, requests[0])
@@ -129,10 +130,26 @@ class CritiqueJudge:
         )
         return replies
 
+    def _named(self, called: Called) -> Callable[[Any], Awaitable[Any]]:
+        """The function of a provider, which fails under the provider's name."""
+
+        async def ask(prompt: Any) -> Any:
+            try:
+                return await called.call(prompt)
+            except (JudgeError, BudgetError):
+                raise
+            except Exception as error:
+                message = f"provider {self.judge_id!r} raised {type(error).__name__}: {error}"
+                raise JudgeError(message) from error
+
+        return ask
+
     async def _reply(self, sheet: CritiqueSheet, first: JudgeRequest) -> JudgeReply:
         evaluator = self.evaluator
-        if (called := called_of(evaluator)) is not None and called.later is None and called.sync is not None:
-            evaluator = stoppable(called.sync)
+        if (called := called_of(evaluator)) is not None:
+            if called.later is None and called.sync is not None:
+                called = replace(called, later=stoppable(called.sync))
+            evaluator = self._named(called)
         told = "\n\n".join(text for text in (first.guidelines, self.request.context) if text)
         async with Critic(evaluator, sheet, TEMPLATE) as critic:
             reply = await critic.ask(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from autorubric._files import shortened
-from autorubric.criteria import BaseCriterion, Shown, object_schema
+from autorubric.criteria import BaseCriterion, NumericalRatingCriterion, Shown, object_schema
 from autorubric.errors import ReplyError
 from autorubric.tool._issues import SEVERITIES, Names, plain_text, read_issues, read_suggestions
 from autorubric.tool._request import EvaluationMode
@@ -55,6 +55,7 @@ class CritiqueSheet(BaseCriterion):
         mode: What is asked beside the scores.
         content_note: What the critic is told of the content.
         max_issues: Most issues of one criterion.
+        is_pass_fail: Whether `{"passed": …}` answers a rating: with its highest value or its lowest.
     """
 
     level: ClassVar[Level] = "text"
@@ -63,6 +64,7 @@ class CritiqueSheet(BaseCriterion):
     mode: EvaluationMode = "detailed"
     content_note: str = ""
     max_issues: int = 10
+    is_pass_fail: bool = False
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -180,7 +182,7 @@ class CritiqueSheet(BaseCriterion):
                 notes.append(f"score left out: criterion {shortened(named)} was not asked for")
                 continue
             try:
-                answer = _read_part(self.parts[self.names.index(name)], entry)
+                answer = _read_part(self.parts[self.names.index(name)], entry, self.is_pass_fail)
             except ReplyError as error:
                 faults.append(str(error))
                 answer = Answer(code=None, cannot_assess=True)
@@ -207,9 +209,14 @@ class CritiqueSheet(BaseCriterion):
                 faults.append(f'criteria_scores: entry {number} is no object with a "criterion"')
 
 
-def _read_part(part: BaseCriterion, entry: Json) -> Answer:
+def _read_part(part: BaseCriterion, entry: Json, is_pass_fail: bool) -> Answer:
     if entry is None:
         return Answer(code=None, cannot_assess=True)
     if isinstance(entry, Mapping) and "score" in entry and entry["score"] is None:
         return Answer(code=None, cannot_assess=True, reason=plain_text(entry.get("explanation")))
+    if is_pass_fail and isinstance(part, NumericalRatingCriterion) and isinstance(entry, Mapping):
+        passed = entry.get("passed")
+        if isinstance(passed, bool) and "score" not in entry:
+            rest = {key: value for key, value in entry.items() if key != "passed"}
+            entry = {**rest, "score": part.max_value if passed else part.min_value}
     return part.read(entry)
