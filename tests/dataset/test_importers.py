@@ -529,3 +529,17 @@ def test_faulty_foreign_rubrics(given: Any, message: str) -> None:
     """What cannot be said in the house's words is a fault."""
     with pytest.raises(RubricError, match=message):
         Rubric.from_dict(given)
+
+
+def test_promptfoo_warns_of_variables_without_a_value_and_of_prompts_left_out(tmp_path: Path) -> None:
+    """A variable that no test sets is named, and so are prompts that no item can have."""
+    path = tmp_path / "p.yaml"
+    asked = {"type": "llm-rubric", "value": "Names {{a}} and {{missing}}"}
+    tests = [{"vars": {"a": "x"}, "assert": [asked]}]
+    path.write_text(json.dumps({"prompts": ["Say {{a}}", "Tell {{a}}"], "tests": tests}), encoding="utf-8")
+    with pytest.warns(UserWarning) as warned:
+        dataset = from_promptfoo(path)
+    told = [str(one.message) for one in warned]
+    assert any(one.endswith("stay in the text as they are: 1 × {{missing}}") for one in told)
+    assert any("the file has 2 prompts and an item has one" in one for one in told)
+    assert dataset[0].prompt is None and len(told) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from autorubric.dataset._importers._promptfoo_asserts import (
     Test,
     filled,
     mapping_or_empty,
+    missing_variables,
     read_assert,
 )
 from autorubric.dataset._importers._reading import Submissions, check_submissions, list_at, number_at
@@ -42,9 +43,10 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
       counts of sentences or a scoring service, so scores differ; a warning says which assertions these are.
 
     With the prefix `not-`, the requirement is the opposite and the score 1 minus the assertion's.
-    `{{variables}}` are filled in from the test's `vars`. A prompt in the file, where it is the only one, is
-    the prompt of the items. The item's metadata holds `vars`, `thresholds` by criterion or group (those of
-    promptfoo where it has a default other than 0; 1 minus it with `not-`) and `threshold`, the test's own.
+    `{{variables}}` are filled in from the test's `vars`; a warning names those without a value. A prompt in
+    the file, where it is the only one, is the prompt of the items; of several none is, and a warning says so.
+    The item's metadata holds `vars`, `thresholds` by criterion or group (those of promptfoo where it has a
+    default other than 0; 1 minus it with `not-`) and `threshold`, the test's own.
 
     Other assertions, and tests without any of these, are left out; a warning says which and why. The
     dataset's metadata holds `left_out` and `approximated`, counts by type.
@@ -68,6 +70,15 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
     if reader.approximated:
         said = f"{_counted(reader.approximated)}; promptfoo computes them in another way, so scores differ"
         warnings.warn(f"{path}: imported as ratings of a judge: {said}", stacklevel=2)
+    if reader.n_prompts > 1:
+        warnings.warn(
+            f"{path}: items have no prompt: the file has {reader.n_prompts} prompts and an item has one; "
+            "leave one prompt in the file",
+            stacklevel=2,
+        )
+    if reader.unfilled:
+        said = _counted(reader.unfilled)
+        warnings.warn(f"{path}: variables without a value stay in the text as they are: {said}", stacklevel=2)
     found = {"left_out": dict(reader.left_out), "approximated": dict(reader.approximated)}
     metadata: dict[str, Json] = {key: counts for key, counts in found.items() if counts}
     return RubricDataset(items=items, name=Path(path).stem, metadata=metadata)
@@ -81,6 +92,8 @@ class _Reader:
         self.left_out: Counter[str] = Counter()
         self.reasons: dict[str, Counter[str]] = {}
         self.approximated: Counter[str] = Counter()
+        self.unfilled: Counter[str] = Counter()
+        self.n_prompts = 0
 
     def items(self) -> list[DataItem]:
         """An item for each test with an assert that a judge is asked for."""
@@ -93,6 +106,8 @@ class _Reader:
         if not isinstance(default, Mapping):
             self._faults.add(("defaultTest",), f"a test is a mapping; got {shortened(default)}")
             default = {}
+        prompts = config.get("prompts")
+        self.n_prompts = len(prompts) if isinstance(prompts, list) else 0
         prefix: FilePath = () if isinstance(data, list) else ("tests",)
         tests = [((*prefix, place), test) for place, test in enumerate(config["tests"])]
         names = Counter(str(test.get("description")) for _, test in tests if isinstance(test, Mapping))
@@ -134,6 +149,10 @@ class _Reader:
         rubric = Rubric._read_inside(criteria, self._faults, at)
         if rubric is None or len(self._faults) > before:
             return None
+        texts = [prompt or "", *(text for form in criteria for text in _texts(form))]
+        self.unfilled.update(
+            {f"{{{{{name}}}}}" for text in texts for name in missing_variables(text, values)}
+        )
         own = test.get("threshold", default.get("threshold"))
         told = {"vars": values, "thresholds": thresholds, "threshold": own}
         return DataItem(
@@ -202,6 +221,15 @@ class _Reader:
             count += 1
             free = f"{name}_{count}"
         return free
+
+
+def _texts(form: Json) -> Iterator[str]:
+    """Every text in the form of a criterion."""
+    if isinstance(form, str):
+        yield form
+    elif isinstance(form, Mapping | list):
+        for part in form.values() if isinstance(form, Mapping) else form:
+            yield from _texts(part)
 
 
 def _prompt(config: Mapping[str, Any]) -> str | None:

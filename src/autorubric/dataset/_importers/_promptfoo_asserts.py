@@ -13,6 +13,7 @@ from autorubric.values import Json
 
 _VARIABLE: Final = re.compile(r"\{\{-?\s*([A-Za-z_]\w*(?:\.\w+)*)\s*-?\}\}")
 _FILE: Final = "file://"
+_MISSING: Final = object()
 _RATING: Final[Mapping[str, Json]] = {"type": "numerical_rating", "min_value": 0.0, "max_value": 1.0}
 
 # The keys of `options.factuality`, with the score of each category where nothing else is configured.
@@ -99,14 +100,25 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
     """The text with its variables filled in; those without a value stay as they are."""
 
     def value(found: re.Match[str]) -> str:
-        held: Any = values
-        for step in found[1].split("."):
-            if not isinstance(held, Mapping) or step not in held:
-                return found[0]
-            held = held[step]
-        return held if isinstance(held, str) else str(held)
+        held = _value_of(found[1], values)
+        return found[0] if held is _MISSING else str(held)
 
     return _VARIABLE.sub(value, text)
+
+
+def missing_variables(text: str, values: Mapping[str, Any]) -> list[str]:
+    """The names of the variables in a text that have no value."""
+    names = dict.fromkeys(_VARIABLE.findall(text))
+    return [name for name in names if _value_of(name, values) is _MISSING]
+
+
+def _value_of(name: str, values: Mapping[str, Any]) -> Any:
+    held: Any = values
+    for step in name.split("."):
+        if not isinstance(held, Mapping) or step not in held:
+            return _MISSING
+        held = held[step]
+    return held
 
 
 def mapping_or_empty(given: Json) -> Mapping[str, Any]:
