@@ -314,3 +314,16 @@ def test_lines_that_give_no_draft_are_told_of_and_the_rest_goes_on(tmp_path: Pat
     assert set(_records(tmp_path)) == {"draft_0", 7}
     manifest = json.loads((tmp_path / "critiques_v1_manifest.json").read_text(encoding="utf-8"))
     assert manifest["faults"] == stats["faults"]
+
+
+def test_a_number_in_a_reply_is_the_id_of_its_draft(tmp_path: Path) -> None:
+    """A teacher that repeats the id as a number is heard, as one that gives its text."""
+
+    def teacher(prompt: TeacherPrompt) -> str:
+        return json.dumps(critique(id=int(prompt.draft_id)))
+
+    drafts = write_lines(tmp_path / "drafts.jsonl", [draft(0, id=7), draft(1, id="8")])
+    stats = generate_critiques(drafts, tmp_path / "out", teacher)
+    records = read_lines(tmp_path / "out" / "critiques_v1.jsonl")
+    assert not any(stats["error_counts"].values()) and stats["id_mismatches"] == 0
+    assert [(one["id"], one["critique"]["id"]) for one in records] == [(7, "7"), ("8", "8")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -113,6 +114,13 @@ class SchemaCritic:
             if is_strict_json(text):
                 raise SchemaFaultError(str(error), reply=text) from None
             raise
+        written = critique.get("id")
+        if isinstance(written, int) and not isinstance(written, bool):
+            # A number and its text are the same id; a schema takes one of them.
+            with suppress(SchemaFaultError):
+                self.schema.check(critique)
+                return critique
+            critique = {**critique, "id": str(written)}
         self.schema.check(critique)
         return critique
 
