@@ -277,6 +277,14 @@ class Named(Protocol):
 
 
 NamedT = TypeVar("NamedT", bound=Named)
+ValueT = TypeVar("ValueT")
+
+
+class NamedDict(dict[str, ValueT]):
+    """A dict by name whose error for a name that is not in it lists those that are."""
+
+    def __missing__(self, key: object) -> ValueT:
+        raise KeyError(f"{key!r}; there are: {', '.join(self) or 'none'}")
 
 
 class NamedList(list[NamedT]):

@@ -291,3 +291,11 @@ def test_many_criteria_and_several_people() -> None:
     for name, agreed in found.panel.per_criterion.items():
         assert agreed.kappa == agreed.weighted_kappa
         assert number(found.human_ceiling.per_criterion[name].kappa.value) > number(agreed.kappa.value)
+
+
+def test_an_unknown_criterion_is_an_error_with_the_names() -> None:
+    """`per_criterion` is a mapping whose error lists the criteria."""
+    found = judge_report(drawn_table(), scales=SCALES, n_resamples=10)
+    assert list(found.per_criterion) == list(SCALES)
+    with pytest.raises(KeyError, match=f"zz.*there are: {', '.join(SCALES)}"):
+        found.per_criterion["zz"]

@@ -55,6 +55,7 @@ from autorubric.metrics._votes_table import (
 )
 from autorubric.metrics._warnings import FEW_OF_A_CLASS, fold_warnings, rater_warnings, run_warnings
 from autorubric.metrics._weights import Weights
+from autorubric.values import NamedDict
 
 _FEW_CELLS = 64
 """Up to so many cells a criterion's columns are worth remembering: they repeat where items have few cells."""
@@ -179,7 +180,7 @@ def _rater_report(given: _Given, one: Contestant, at: int) -> RaterReport:
 
 
 def _per_criterion(given: _Given, one: Contestant) -> dict[str, Agreement]:
-    found: dict[str, Agreement] = {}
+    found = NamedDict[Agreement]()
     for place, name in enumerate(given.names):
         scale = scale_at(given.cells, place)
         if scale is None:
