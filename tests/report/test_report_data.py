@@ -546,6 +546,7 @@ def test_a_comparison_is_paired_by_item(reports: Reports, kinds: dict[str, Any])
     )
     assert (told["n_both"], told["n_only_run"], told["n_only_base"]) == (29, 0, 0)
     assert [one["name"] for one in told["headline"]] == ["share of right answers", "mean error of scores"]
+    assert told["verdicts"] == [run.verdicts.to_dict(), base.verdicts.to_dict()]
 
 
 def test_a_baseline_of_other_items_is_refused(reports: Reports, tmp_path: Path) -> None:

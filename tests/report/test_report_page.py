@@ -369,6 +369,25 @@ def test_a_comparison_tells_differences_with_intervals(page: Any) -> None:
     assert page.locator("#found").inner_text().startswith(f"{sum(map(bool, told['changed']))} of ")
 
 
+@on_page("#/compare")
+def test_a_comparison_counts_the_verdicts_of_both_runs(page: Any) -> None:
+    """Verdicts lost and assumed are in the view, of the run and of its baseline."""
+    told = data(page)["compare"]["verdicts"]
+    rows = page.locator("#compare-verdicts tbody tr").all_inner_texts()
+    kinds = ("asked", "answered", "abstained", "lost", "assumed")
+    assert [row.split()[-5:] for row in rows] == [[f"{one[kind]:,}" for kind in kinds] for one in told]
+
+
+@on_page("#/judges", size=(1300, 860))
+def test_the_biases_of_judges_fit_the_width(page: Any) -> None:
+    """The table of biases needs no horizontal scrolling on a usual screen."""
+    page.wait_for_selector(".biases")
+    widths = page.evaluate(
+        "(({scrollWidth: w, clientWidth: c}) => [w, c])(document.querySelector('.biases').parentNode)"
+    )
+    assert widths[0] <= widths[1]
+
+
 @on_page("#/", report="unlabelled")
 def test_undefined_figures_say_why(page: Any) -> None:
     """Without labels agreement is a dash with its reason, never 0, and no filter is of wrong answers."""

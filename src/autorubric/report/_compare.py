@@ -50,6 +50,7 @@ def comparison(run: ReadRun, cells: Cells, base: ReadRun, strings: Strings) -> d
     both = [(own, before) for own, before in zip(mine, theirs, strict=True) if None not in (own, before)]
     return {
         "name": base.view.experiment_name,
+        "verdicts": [run.verdicts().to_dict(), base.verdicts().to_dict()],
         "n_both": sum(at is not None for at in other),
         "n_only_run": sum(at is None for at in other),
         "n_only_base": len(base.item_results) - sum(at is not None for at in other),

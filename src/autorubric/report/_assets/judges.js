@@ -66,7 +66,7 @@ function leanings(rows, notes) {
     return `${words}: ${why || "not known"}`;
   });
   return section("Bias", `above 0 is in favour of the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and of kinds of bias (Holm); marked below 0.05`,
-    kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Biases of judges"),
+    kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures biases" }, h("caption", { class: "hidden" }, "Biases of judges"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Judge"), kinds.map(([, words, note]) => h("th", { scope: "col" }, words, h("span", { class: "soft small block-line" }, note))))),
       h("tbody", {}, judges.map((row) => h("tr", {}, h("th", { scope: "row" }, said(row.name)), kinds.map(([key, words]) => {
         const figure = row.biases[key];
