@@ -114,9 +114,11 @@ def test_plain_labels_are_options_in_files(tmp_path: Path, suffix: str) -> None:
     source = tmp_path / f"rubric{suffix}"
     source.write_text(json.dumps(given), encoding="utf-8")  # JSON is YAML, too
     rubric = ar.Rubric.from_file(source)
-    written = tmp_path / f"written{suffix}"
-    rubric.to_file(written)
-    assert ar.Rubric.from_file(written) == rubric
+    for ending in (suffix, ".toml"):
+        written = tmp_path / f"written{ending}"
+        rubric.to_file(written)
+        assert ar.Rubric.from_file(written) == rubric
+    assert rubric.to_dict()["criteria"][0]["options"] == ["warm", "cold", "no"]
     for form in (given, rubric.to_dict()):
         jsonschema.validate(form, ar.Rubric.json_schema())
         assert ar.Rubric.from_dict(form) == rubric

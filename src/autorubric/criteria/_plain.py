@@ -9,7 +9,15 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from autorubric._chat_tokens import restore_brackets
 from autorubric._files import shortened
@@ -48,9 +56,16 @@ class CriterionOption(BaseModel):
     def _na_needs_no_value(cls, given: Any) -> Any:
         if isinstance(given, Mapping) and given.get("na") is True and given.get("value") is None:
             return {**given, "value": 0.0}
+        if isinstance(given, str):
+            return {"label": given, "value": None}
         if isinstance(given, (Mapping, cls)):
             return given
         raise ValueError("an option is a label (a text) or a mapping with label and value")
+
+    @model_serializer(mode="wrap")
+    def _write(self, handler: SerializerFunctionWrapHandler) -> Any:
+        """Write a label without a value alone: TOML has no null."""
+        return self.label if self.value is None else handler(self)
 
     @field_validator("label")
     @classmethod
@@ -244,7 +259,8 @@ class Criterion(BaseCriterion):
         """What a vote depends on: what a judge is shown, so no option values either."""
         fields = super().asked()
         for option in fields["options"] or ():
-            del option["value"]
+            if not isinstance(option, str):
+                del option["value"]
         return fields
 
     def instruction(self) -> str:
