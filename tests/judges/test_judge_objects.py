@@ -11,7 +11,7 @@ import pytest
 
 from autorubric import Criterion, CriterionGrader, Rubric
 from autorubric.critic import Critic
-from autorubric.errors import JudgeCodeError, JudgeError, ProviderError
+from autorubric.errors import ArgumentError, JudgeCodeError, JudgeError, ProviderError
 from autorubric.judges import JudgeReply, JudgeRequest
 from autorubric.types import EnsembleEvaluationReport, JudgeVote
 from tests.critic.evaluators import HELPFUL
@@ -147,3 +147,81 @@ def test_a_critic_around_a_judge_names_the_judge() -> None:
     """The judge's exception is an error that names it, not a bare one."""
     with pytest.raises(JudgeCodeError, match="judge 'own' raised TypeError: oops"):
         Critic(Own(TypeError("oops")), HELPFUL)("A text.")
+
+
+class Mute:
+    """Cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no text")
+
+
+class MuteError(Exception):
+    """Cannot be shown either."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"reason": 5}, "reason is a int; give a text"),
+        ({"reason": ["a"]}, "reason is a list; give a text"),
+        ({"model": 5}, "model is a int; give a text, or None"),
+        ({"truncated": "yes"}, "truncated is a str; give True or False"),
+        ({"usage": {"prompt_tokens": 1}}, "usage is a dict; give a TokenUsage, or None"),
+        ({"exchanged": "x"}, "exchanged is a str; give an Exchanged, or None"),
+        ({"confidence": "high"}, "confidence is a str; give a number"),
+        ({"cost": "1"}, "cost is a str; give US dollars"),
+    ],
+)
+@pytest.mark.parametrize("as_object", [True, False])
+def test_a_reply_with_a_field_of_another_type_is_a_failed_vote(
+    fields: dict[str, Any], message: str, as_object: bool
+) -> None:
+    """It says which field, and whose code is to be changed; nothing of it reaches a run's files."""
+
+    def replies(request: JudgeRequest) -> JudgeReply:
+        return JudgeReply(answer="MET", **fields)
+
+    class Replies:
+        judge_id = "replies"
+
+        async def ask(self, request: JudgeRequest) -> JudgeReply:
+            return replies(request)
+
+    for vote in votes(Replies() if as_object else replies):
+        assert vote.status == "failed"
+        assert (vote.error or "").startswith(
+            f"JudgeCodeError: judge 'replies' raised TypeError: JudgeReply: {message}"
+        )
+        assert "in test_judge_objects.py line" in (vote.error or "")
+
+
+@pytest.mark.parametrize("given", [Mute(), MuteError()])
+def test_what_cannot_be_shown_is_a_failed_vote(given: Any) -> None:
+    """An object or an exception without a text ends no run, whoever returns or raises it."""
+    for judge in (Own(given), lambda request: outcome(given)):
+        assert [vote.status for vote in votes(judge)] == ["failed"] * 2
+
+
+def test_a_call_with_other_arguments_names_no_line_of_the_library() -> None:
+    """An `ask` that takes no request fails with the judge's name."""
+
+    class Narrow:
+        judge_id = "narrow"
+
+        async def ask(self) -> str:
+            return "MET"
+
+    for vote in votes(Narrow()):
+        assert "judge 'narrow' raised TypeError" in (vote.error or "")
+        assert "_failures.py" not in (vote.error or "")
+
+
+@pytest.mark.parametrize("judge_id", [None, 5, ""])
+def test_a_judge_needs_a_name(judge_id: Any) -> None:
+    """A `judge_id` that is no text, or an empty one, is refused before anything is asked."""
+    with pytest.raises(ArgumentError, match="give a text that is not empty"):
+        CriterionGrader(judges=[Own("MET", judge_id=judge_id)])

@@ -20,6 +20,7 @@ from autorubric.judges import (
     Seat,
     ask_judge,
     ask_judge_many,
+    failure_of,
     shared_error,
 )
 from autorubric.llm import one_call
@@ -107,6 +108,9 @@ def _cast(seat: Seat, request: JudgeRequest, outcome: JudgeReply | JudgeError, s
         if error.reply is None:
             error.reply = reply_text(outcome.answer)
         return _failed(seat, request, error, seconds, outcome.exchanged)
+    except Exception as error:
+        # What a judge's own code returned may raise whatever is done with it.
+        return _failed(seat, request, failure_of(seat.judge_id, error), seconds, outcome.exchanged)
     return Cast(_answered(seat, request, outcome, answer, seconds), outcome.exchanged)
 
 

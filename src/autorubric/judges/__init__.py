@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         shared_error,
     )
     from autorubric.judges._check import CheckJudge
-    from autorubric.judges._failures import ask_judge, ask_judge_many
+    from autorubric.judges._failures import ask_judge, ask_judge_many, failure_of
     from autorubric.judges._fitting import ask_fitting, demand_text
     from autorubric.judges._function import FunctionJudge
     from autorubric.judges._lexical import LexicalJudge
@@ -55,6 +55,7 @@ __all__ = [
     "ask_judge_many",
     "asked_of",
     "demand_text",
+    "failure_of",
     "is_blank",
     "named_judges",
     "seat_judges",
@@ -84,6 +85,7 @@ _HOMES = {
     "ask_fitting": "_fitting",
     "ask_judge": "_failures",
     "ask_judge_many": "_failures",
+    "failure_of": "_failures",
     "asked_of": "_model",
     "demand_text": "_fitting",
     "is_blank": "_base",

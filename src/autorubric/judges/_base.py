@@ -7,16 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
+from autorubric._events import Exchanged
 from autorubric._frozen import quickly_made
 from autorubric.errors import ReplyError
+from autorubric.values import TokenUsage
 
 if TYPE_CHECKING:
-    from autorubric._events import Exchanged
     from autorubric.criteria import BaseCriterion
     from autorubric.errors import BudgetError, JudgeError
     from autorubric.llm import LLMConfig
     from autorubric.prompts import Example, Prompt
-    from autorubric.values import Json, Submission, TokenUsage
+    from autorubric.values import Json, Submission
 
 CHECK_JUDGE_ID: Final = "check"
 """Id of a criterion's own check among the judges."""
@@ -88,6 +89,7 @@ class JudgeReply:
         truncated: The submission was cut to fit the model's context.
 
     Raises:
+        TypeError: A field has a value of another type.
         ReplyError: The confidence is no probability, or the cost no amount.
     """
 
@@ -102,10 +104,28 @@ class JudgeReply:
     truncated: bool = False
 
     def __post_init__(self) -> None:
+        # A value of another type would be written to a run's files, which could not be read again.
+        for name, (kinds, wanted) in _FIELDS.items():
+            if not isinstance(getattr(self, name), kinds):
+                found = type(getattr(self, name)).__name__
+                raise TypeError(f"JudgeReply: {name} is a {found}; give {wanted}")
         if self.confidence is not None and not 0.0 <= self.confidence <= 1.0:
             raise ReplyError(f"confidence {self.confidence!r} is no probability; give one on [0, 1], or None")
         if self.cost is not None and not 0.0 <= self.cost < float("inf"):
             raise ReplyError(f"cost {self.cost!r} is no amount; give US dollars from 0 up, or None")
+
+
+_NONE = type(None)
+_FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "reason": ((str,), "a text"),
+    "confidence": ((float, int, _NONE), "a number on [0, 1], or None"),
+    "usage": ((TokenUsage, _NONE), "a TokenUsage, or None"),
+    "cost": ((float, int, _NONE), "US dollars, or None"),
+    "model": ((str, _NONE), "a text, or None"),
+    "asked": ((bool,), "True or False"),
+    "exchanged": ((Exchanged, _NONE), "an Exchanged, or None"),
+    "truncated": ((bool,), "True or False"),
+}
 
 
 def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:

@@ -12,6 +12,8 @@ from autorubric._sync import NoStrayCancellation
 from autorubric.errors import ArgumentError, BudgetError, JudgeCodeError, JudgeError, MissingDependencyError
 from autorubric.judges._base import BatchJudge, Judge, JudgeReply, JudgeRequest
 
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_STANDARD: Final = Path(traceback.__file__).parent
 _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError, NotImplementedError)
 
 
@@ -57,14 +59,29 @@ def reply_of(returned: Any) -> JudgeReply:
 
 def failure_of(judge_id: str, error: Exception) -> JudgeError:
     """Return the judge's failure for an exception that its own code raised; a `JudgeCodeError` for a bug."""
-    message = f"judge {judge_id!r} raised {type(error).__name__}: {error}"
+    message = f"judge {judge_id!r} raised {type(error).__name__}: {_text_of(error)}"
     if not isinstance(error, _PROGRAMMING_ERRORS):
         return JudgeError(message)
-    last = traceback.extract_tb(error.__traceback__)[-1:]
+    frames = traceback.extract_tb(error.__traceback__)
+    last = [frame for frame in frames if _is_own(Path(frame.filename))][-1:]
     place = "".join(f"{Path(frame.filename).name} line {frame.lineno}" for frame in last)
     return JudgeCodeError(
         f"{message} (a programming error{place and ' in '}{place}; the traceback is in the log)", place=place
     )
+
+
+def _is_own(file: Path) -> bool:
+    """Whether a file is the judge's own code: not this library, the standard library, or made at run time."""
+    if file.name == "<string>" or _PACKAGE in file.parents:
+        return False
+    return _STANDARD not in file.parents or "site-packages" in file.parts
+
+
+def _text_of(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(an exception whose text cannot be shown)"
 
 
 async def _answered(ask: Any, asked: Any, judge_id: str) -> Any:

@@ -150,8 +150,11 @@ def _is_several(judges: object) -> bool:
     return isinstance(judges, Iterable) and not isinstance(judges, (str, JudgeSpec, LLMConfig))
 
 
-def _check_ids(ids: Sequence[str]) -> None:
-    repeated = sorted({one for one in ids if ids.count(one) > 1})
+def _check_ids(ids: Sequence[object]) -> None:
+    unnamed = [one for one in ids if not isinstance(one, str) or not one]
+    if unnamed:
+        raise ArgumentError(f"a judge has the judge_id {unnamed[0]!r}; give a text that is not empty")
+    repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
     if repeated:
         raise ArgumentError(
             f"several judges are called {', '.join(repeated)}; give each JudgeSpec a judge_id of its own"

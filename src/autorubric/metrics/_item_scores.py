@@ -51,12 +51,12 @@ def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
     reports = {c.name or "": item.reports.get(c.name or "") for c in labelled}
     judges = dict.fromkeys(judge for report in reports.values() if report for judge in report.judge_decisions)
     for judge in judges:
-        decisions = [report.judge_decisions.get(judge) if report else None for report in reports.values()]
+        decisions = {name: r.judge_decisions.get(judge) if r else None for name, r in reports.items()}
         entries = {name: _judge_entry(judge, report) for name, report in reports.items()}
-        scores["judge", judge] = _score(item.root, entries) if _any_judged(decisions) else None
-    entering = {name: _panel_entry(report) for name, report in reports.items()}
-    panel = [report.decision if report else None for report in reports.values()]
-    scores[PANEL] = _score(item.root, entering) if _any_judged(panel) else None
+        scores["judge", judge] = _score(item.root, entries) if _any_judged(entries, decisions) else None
+    entries = {name: _panel_entry(report) for name, report in reports.items()}
+    decisions = {name: report.decision if report else None for name, report in reports.items()}
+    scores[PANEL] = _score(item.root, entries) if _any_judged(entries, decisions) else None
     return scores
 
 
@@ -89,8 +89,15 @@ def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
     return score_tree(root, entries).score
 
 
-def _any_judged(decisions: list[Decision | None]) -> bool:
-    return any(d is not None and d.status in ("answered", "abstained") and not d.assumed for d in decisions)
+def _any_judged(entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]) -> bool:
+    """Whether something enters the score that unreadable replies did not decide, as a report demands."""
+    return any(
+        entries[name].value is not None
+        and decision is not None
+        and decision.status in ("answered", "abstained")
+        and not decision.assumed
+        for name, decision in decisions.items()
+    )
 
 
 def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
