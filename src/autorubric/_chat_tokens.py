@@ -17,11 +17,11 @@ INVISIBLE: Final = (
     r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef\x00-\x1f\x7f-\x9f"
 )
 # ChatML, GPT, Qwen, Llama 3, Phi, Command-R, Granite and GLM have <|name|>, DeepSeek the same with full-width
-# bars, Gemma <start_of_turn>, <|turn> and <turn|>, Llama 2 <<SYS>> and [INST], Mistral [INST] and other names
-# in capitals, EXAONE [|name|].
+# bars, Gemma <start_of_turn>, <|turn> and <turn|>, <unused0>, Llama 2 <<SYS>> and [INST], Mistral [INST] and
+# other names in capitals, EXAONE [|name|], Qwen and DeepSeek <think> and <tool_call>, GLM <arg_key>.
 _TURNS: Final = (
     r"(?:start|end)_of_(?:turn|image)|s|bos|eos|pad|unk|sop|eop|eoh|eoa|extra_id_\d{1,3}|reserved_\d{1,4}|"
-    r"(?:BOS|EOS|PAD|UNK)_TOKEN"
+    r"(?:BOS|EOS|PAD|UNK)_TOKEN|think|tools|tool_(?:call|response)|arg_(?:key|value)|unused\d{1,4}"
 )
 TOKEN: Final = (
     rf"[|｜][\w.:/▁-]{{1,64}}[|｜]?[>＞]|[\w.:/▁-]{{1,64}}[|｜][>＞]|/?(?:{_TURNS})[>＞]|[<＜]/?SYS[>＞]"

@@ -111,6 +111,8 @@ def test_the_content_filter_is_told_by_its_words() -> None:
         ({"retry-after": format_datetime(NOW - timedelta(seconds=30), usegmt=True)}, 0.0),
         ({"retry-after": "Thu, 01 Jan 2026 00:00:05 -0000"}, 5.0),
         ({"retry-after": "soon"}, None),
+        ({"retry-after": "1_0"}, None),
+        ({"retry-after": "\u0663"}, None),
         ({"retry-after": "-5"}, 0.0),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "1e5"}, 1e5),

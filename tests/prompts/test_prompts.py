@@ -318,6 +318,14 @@ CHAT_TOKENS = {
     ],
     "DeepSeek": ["<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>", "<|EOT|>"],
     "Command-R": ["<|START_OF_TURN_TOKEN|>", "<|CHATBOT_TOKEN|>", "<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"],
+    "reasoning and tools": [
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_response>",
+        "<arg_key>",
+        "<unused0>",
+    ],
     "others": ["<|start_of_role|>", "<|bom|>", "[|assistant|]", "<extra_id_1>", "<|tool_call|>", "<|eot|>"],
 }
 

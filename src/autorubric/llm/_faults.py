@@ -185,8 +185,11 @@ def retry_after_of(headers: Mapping[str, str], now: datetime | None = None) -> f
 
 
 def _seconds(value: str | None) -> float | None:
+    # Python's numbers may have other digits, and underscores.
+    if value is None or "_" in value or not value.isascii():
+        return None
     try:
-        seconds = math.nan if value is None else float(value)
+        seconds = float(value)
     except ValueError:
         return None
     return None if math.isnan(seconds) else max(0.0, seconds)
