@@ -42,7 +42,7 @@ GROUP = "autorubric.executors"
 _DEFAULT_WINDOW = 64
 _FIRST_ITEMS = 2
 """Items under way until one was judged, or for `_FIRST_SECONDS`."""
-_FIRST_SECONDS = 2.0
+_FIRST_SECONDS = 10.0
 _ASK_AGAIN = 0.1
 """Seconds after which it is asked again whether an item may begin."""
 
