@@ -252,11 +252,12 @@ class Learnt:
 
         Args:
             now: The time.
-            latest: A pause that the provider asked for and that ends after this holds nothing back.
+            latest: Until when the caller waits. A pause that the provider asked for and that ends later holds
+                nothing back; one that was learnt ends then at the latest.
         """
         due = self._due if self.rate.value < math.inf else now
         asked_until = self._asked_until if self._asked_until <= latest else now
-        return max(due, asked_until, self._paused_until) - now
+        return max(due, asked_until, min(self._paused_until, latest)) - now
 
     def sending(self, now: float) -> bool:
         """Counts a request that is sent; says whether the rate held it back."""
