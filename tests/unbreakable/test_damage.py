@@ -306,6 +306,22 @@ def test_a_run_of_format_1_opens_and_says_what_it_lacks(old_run: Path) -> None:
     assert EvalResult.from_experiment(old_run).get_scores() == opened.get_scores()
 
 
+def test_a_fork_of_a_run_of_format_1_is_not_damaged_by_resuming_it(old_run: Path) -> None:
+    """What a fork wrote beside the lines that it took over keeps matching its checksums."""
+    dataset = small_dataset(*TEXTS[:3], "another text with a pear")
+    run(old_run.parent, CountingJudge(), dataset, on_mismatch="fork", experiment_name="run")
+    (fork,) = (one for one in old_run.parent.iterdir() if one.name != "run")
+    expected = EvalResult.from_experiment(fork).get_scores()
+    assert None not in expected
+    for _ in range(2):
+        judge = CountingJudge()
+        again = run(old_run.parent, judge, dataset, experiment_name=fork.name)
+        assert (again.get_scores(), judge.asked.total()) == (expected, 0)
+        opened = EvalResult.from_experiment(fork)
+        assert opened.get_scores() == expected
+        assert not any("damaged" in notice for notice in opened.notices)
+
+
 @pytest.mark.parametrize(
     ("file", "before", "after"),
     [("votes.jsonl", b'"UNMET"', b'"MET"'), ("dataset.jsonl", b"nothing", b"nobody!")],

@@ -142,7 +142,9 @@ class _Given:
             for file in (VOTES, ITEMS, *((PROMPTS,) if store.store_prompts else ())):
                 store.take_over(forked_from / file)
             before = read_manifest(forked_from)
-            head["unsealed"], store.mark = _unsealed(forked_from, before), written_by(before).mark
+            head["unsealed"] = _unsealed(forked_from, before)
+            # Its lines were sealed with its mark; those of format 1 are not sealed.
+            store.mark = written_by(before).mark or store.mark
         elif store.has_votes:
             _demand_copy(store.path, copied)
             head["unsealed"] = {log: unsealed_bytes(store.path / log) for log in LOGS}
