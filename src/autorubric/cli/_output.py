@@ -61,16 +61,17 @@ MeanFailUnder = Annotated[
     ),
 ]
 
+
+def max_lost_option(help: str) -> Any:
+    """Return the option `--max-lost`, a share on [0, 1]."""
+    return typer.Option("--max-lost", metavar="SHARE", min=0, max=1, help=help, show_default=False)
+
+
 MaxLost = Annotated[
     float | None,
-    typer.Option(
-        "--max-lost",
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="Exit with 3 if more than this share of the verdicts behind the figures was lost or assumed.  "
-        f"[default: {MAX_LOST} where a gate is set]",
-        show_default=False,
+    max_lost_option(
+        "Exit with 3 if more than this share of the verdicts behind the figures was lost or assumed.  "
+        f"[default: {MAX_LOST} where a gate is set]"
     ),
 ]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from autorubric.cli._output import Exit, notice
+from autorubric.cli._output import Exit, max_lost_option, notice
 from autorubric.errors import ArgumentError
 from autorubric.values import MAX_LOST
 
@@ -57,14 +57,9 @@ RetryErrors = Annotated[
 
 MaxLostDrafts = Annotated[
     float | None,
-    typer.Option(
-        "--max-lost",
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="Exit with 3 if more than this share of the drafts could not be judged.  "
-        f"[default: {MAX_LOST} where a gate is set, else 0]",
-        show_default=False,
+    max_lost_option(
+        "Exit with 3 if more than this share of the drafts could not be judged.  "
+        f"[default: {MAX_LOST} where a gate is set, else 0]"
     ),
 ]
 

@@ -127,7 +127,7 @@ def evaluate(  # noqa: PLR0913
         print_blocks(result.blocks())
     _tell(result, as_json=as_json)
     if fail_under is None and max_lost is None:
-        _tell_missing(result.verdicts)
+        _report_missing(result.verdicts)
     if result.stopped is not None:
         return report_stop(result.stopped, how_to_go_on)
     return exit_code(
@@ -176,7 +176,7 @@ def _tell(result: EvalResult, *, as_json: bool) -> None:
         notice(f"How far to trust it: autorubric metrics {shlex.quote(str(result.experiment_dir))}")
 
 
-def _tell_missing(verdicts: VerdictCounts) -> None:
+def _report_missing(verdicts: VerdictCounts) -> None:
     missing = verdicts.lost + verdicts.assumed
     if missing:
         notice(

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 import autorubric
-from autorubric.cli._output import Exit, guarded, notice
+from autorubric.cli._output import Exit, guarded, max_lost_option, notice
 from autorubric.cli.metrics import RunFolder
 from autorubric.errors import ArgumentError
 from autorubric.values import MAX_LOST
@@ -42,14 +42,9 @@ CaseFailUnder = Annotated[
 
 CaseMaxLost = Annotated[
     float,
-    typer.Option(
-        "--max-lost",
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="In junit with --fail-under, an item is an error if more than this share of its verdicts was "
-        f"lost or assumed.  [default: {MAX_LOST}]",
-        show_default=False,
+    max_lost_option(
+        "In junit with --fail-under, an item is an error if more than this share of its verdicts was "
+        f"lost or assumed.  [default: {MAX_LOST}]"
     ),
 ]
 

@@ -8,7 +8,7 @@ import typer
 
 import autorubric
 from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
-from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, guarded, max_lost_option, notice, print_json
 from autorubric.cli._pass_options import are_too_many
 from autorubric.cli._run_options import DatasetFile, RubricFile
 from autorubric.cli._tables import print_blocks
@@ -48,14 +48,9 @@ FailOver = Annotated[
 ]
 MaxLostVerdicts = Annotated[
     float | None,
-    typer.Option(
-        "--max-lost",
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="Exit with 3 if more than this share of the verdicts could not be judged.  "
-        f"[default: {MAX_LOST} where a gate is set, else 0]",
-        show_default=False,
+    max_lost_option(
+        "Exit with 3 if more than this share of the verdicts could not be judged.  "
+        f"[default: {MAX_LOST} where a gate is set, else 0]"
     ),
 ]
 

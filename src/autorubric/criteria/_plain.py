@@ -134,8 +134,10 @@ class Criterion(BaseCriterion):
         scored = [option for option in self.options or () if not option.na]
         without = [option.label for option in scored if option.value is None]
         if without and len(without) < len(scored):
-            told = f"options without a value: {', '.join(map(repr, without))}"
-            raise ValueError(f"{told}; give all options values from 0 to 1, or none")
+            labels = ", ".join(map(repr, without))
+            raise ValueError(
+                f"options without a value: {labels}; give all options values from 0 to 1, or none"
+            )
         if without and self.scale_type == "ordinal":
             raise ValueError(
                 "options of an ordinal scale have values; give them, or give plain labels, lowest first"

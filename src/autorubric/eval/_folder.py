@@ -196,9 +196,9 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
             return "dataset is no entry of a dataset"
     earlier = manifest["dataset"].get("earlier") or {}
     if not isinstance(earlier, dict) or not all(map(_is_texts, earlier.values())):
-        return "dataset.earlier is no mapping to lists of texts"
+        return "dataset.earlier is not a mapping to lists of texts"
     if type(manifest.get("mark", 0)) is not int or not 0 <= manifest.get("mark", 0) < 1 << 32:
-        return "mark is no number of 32 bits"
+        return "mark is not a number of 32 bits"
     for name in ("sizes", "unsealed"):
         held = manifest.get(name, {})
         if not isinstance(held, dict) or not all(type(size) is int and size >= 0 for size in held.values()):

@@ -166,7 +166,7 @@ class StoredResults(View[ItemResult]):
         tally = self.tally
         if not tally.uncounted:
             return tally.verdicts.messages()
-        # Of items that are not finished, or whose lines are damaged, other notices speak.
+        # Other notices cover items that are not finished or whose lines are damaged.
         lines = self._index.current_lines()
         n_items = sum(line.lost or line.raised or line.partial is not None for line in lines)
         return [f"verdicts were lost or assumed on {n_items} items"] if n_items else []

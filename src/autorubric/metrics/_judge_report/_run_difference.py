@@ -49,7 +49,7 @@ class RunDifference(Findings):
         n_only_baseline: Items in the baseline alone.
         n_only_run: Items in the other run alone.
         score: The items' scores, which count assumed answers.
-        score_answered: The scores of the items of which neither run has an assumed answer; None where no
+        score_answered: The scores of the items on which neither run has an assumed answer; None where no
             answer is assumed.
         right: Of each item the share of labelled criteria on which the run's decision equals the label, of
             those that both decided; None without labels.
@@ -173,7 +173,7 @@ def _score(report: EnsembleEvaluationReport | None) -> float | None:
 
 
 def _assumes(report: EnsembleEvaluationReport | None) -> bool:
-    return report is not None and any(one.decision.assumed or one.decision.swayed for one in report.report)
+    return report is not None and bool(report.assumed)
 
 
 def _values(report: EnsembleEvaluationReport | None) -> _Values:
