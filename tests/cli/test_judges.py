@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from autorubric import LexicalJudge, LLMConfig, RecordedJudge, SupervisedJudge
-from autorubric.cli._judges import parse_judges
+from autorubric import JudgeSpec, LexicalJudge, LLMConfig, RecordedJudge, SupervisedJudge
+from autorubric.cli._judges import parse_aggregation, parse_judges
 from autorubric.errors import ArgumentError, FileError
 from tests.cli.conftest import Cli
 
@@ -75,3 +76,74 @@ def test_a_missing_file_is_a_file_error(cli: Cli, given: str) -> None:
     """A file that is not there is named."""
     with pytest.raises(FileError, match="nope"):
         parse_judges([given])
+
+
+def test_a_judge_is_named_before_an_equals_sign(cli: Cli, votes: str) -> None:
+    """`name=model` names the judge; a file name with an equals sign is not taken apart."""
+    strict, other, plain = parse_judges(["strict=gpt-4.1-mini", f"people=recorded:{votes}#right", "lexical"])
+    assert isinstance(strict, JudgeSpec) and isinstance(strict.llm_config, LLMConfig)
+    assert (strict.judge_id, strict.llm_config.model) == ("strict", "gpt-4.1-mini")
+    assert isinstance(other, JudgeSpec) and other.judge_id == "people"
+    assert isinstance(plain, LexicalJudge)
+    Path("a=b.csv").write_bytes(Path(votes).read_bytes())
+    (recorded,) = parse_judges(["recorded:a=b.csv#right"])
+    assert isinstance(recorded, RecordedJudge)
+
+
+def test_temperature_and_samples_apply_to_models() -> None:
+    """Models get the temperature and the samples; judges that are not models keep their one vote."""
+    model, lexical = parse_judges(["gpt-4.1-mini", "lexical"], temperature=0.7, samples=3)
+    assert isinstance(model, JudgeSpec) and isinstance(model.llm_config, LLMConfig)
+    assert (model.samples, model.llm_config.temperature) == (3, 0.7)
+    assert isinstance(lexical, LexicalJudge)
+
+
+@pytest.mark.parametrize("options", [{"samples": 3}, {"temperature": 0.5}])
+def test_options_of_models_need_a_model(options: dict[str, int]) -> None:
+    """Options that no judge can follow are refused, not ignored."""
+    with pytest.raises(ArgumentError, match=f"--{next(iter(options))} applies to models, and no judge is"):
+        parse_judges(["lexical"], **options)  # type: ignore[arg-type]
+
+
+def test_one_judge_twice_needs_names() -> None:
+    """The error shows how to give each a name; with names a model may judge twice."""
+    with pytest.raises(ArgumentError, match="--judge a=m/x --judge b=m/x"):
+        parse_judges(["m/x", "m/x"])
+    assert len(parse_judges(["a=m/x", "b=m/x"])) == 2
+
+
+def test_aggregation_is_set_by_level() -> None:
+    """A plain method is for binary criteria; `level=method` is for another level."""
+    given = parse_aggregation(["unanimous", "ordinal=median", "nominal=mode", "ranking=bradley_terry"])
+    assert given == {
+        "aggregation": "unanimous",
+        "ordinal_aggregation": "median",
+        "nominal_aggregation": "mode",
+        "ranking_aggregation": "bradley_terry",
+    }
+    assert parse_aggregation(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("median", "did you mean ordinal=median?"),
+        ("ordinal=majority", "mean, median, weighted_mean, mode, min, max"),
+        ("cardinal=mean", "not one of the levels: binary, ordinal, nominal, ranking"),
+    ],
+)
+def test_an_unknown_aggregation_is_refused(given: str, message: str) -> None:
+    """The error says what its level allows, or which level has the method."""
+    with pytest.raises(ArgumentError, match="--aggregation") as caught:
+        parse_aggregation([given])
+    assert message in str(caught.value)
+
+
+def test_a_panel_is_configured_on_the_command_line(cli: Cli, votes: str, dataset: str) -> None:
+    """Names and the aggregation reach the run: the vote of either judge is enough under `any`."""
+    panel = ["--judge", f"good=recorded:{votes}#right", "--judge", f"bad=recorded:{votes}#wrong"]
+    done = cli("eval", dataset, *panel, "--aggregation", "any", "--name", "one")
+    assert done.code == 0, done.err
+    manifest = json.loads(Path("experiments/one/manifest.json").read_text(encoding="utf-8"))
+    assert list(manifest["asking"]["judges"]) == ["good", "bad"]
+    assert manifest["deciding"]["aggregation"]["aggregation"] == "any"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from autorubric.errors import ArgumentError
+
 if TYPE_CHECKING:
     from autorubric.judges import JudgeLike
+    from autorubric.values import Level
 
 JudgeNames = Annotated[
     list[str],
     typer.Option(
         "--judge",
         metavar="J",
-        help="Who judges; repeat it for a panel. A model's name, lexical, supervised:TRAIN (trained on a "
+        help="A judge; repeat it for a panel. A model's name, lexical, supervised:TRAIN (trained on a "
         "labelled dataset), or recorded:CSV#RATER (votes in a table; #RATER may be left out where there is "
-        "one rater).",
+        "one rater). NAME=J names the judge in votes and reports.",
         show_default=False,
     ),
 ]
@@ -43,6 +46,9 @@ CacheDir = Annotated[
 ]
 
 
+_LEVELS: tuple[Level, ...] = ("binary", "ordinal", "nominal", "ranking")
+
+
 class OnFailure(StrEnum):
     """How a reply counts that could not be read."""
 
@@ -61,23 +67,87 @@ HowFailuresCount = Annotated[
         show_default=False,
     ),
 ]
+Samples = Annotated[
+    int | None,
+    typer.Option(
+        "--samples",
+        metavar="N",
+        min=1,
+        help="Votes that each model casts per criterion.  [default: 1]",
+        show_default=False,
+    ),
+]
+Temperature = Annotated[
+    float | None,
+    typer.Option(
+        "--temperature",
+        metavar="T",
+        min=0,
+        max=2,
+        help="Sampling temperature of the models, 0 to 2.  [default: the provider's]",
+        show_default=False,
+    ),
+]
+Aggregation = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--aggregation",
+        metavar="[LEVEL=]METHOD",
+        help="How votes are combined. For binary criteria: majority, weighted, unanimous or any. For other "
+        "levels: ordinal=METHOD (mean, median, weighted_mean, mode, min, max), nominal=METHOD (mode, "
+        "weighted_mode, unanimous), ranking=METHOD (borda, bradley_terry). Repeat it for several levels.  "
+        "[default: majority, mean, mode, borda]",
+        show_default=False,
+    ),
+]
 
 
 def parse_judges(
-    given: Sequence[str], *, api_base: str | None = None, cache_dir: Path | None = None
+    given: Sequence[str],
+    *,
+    api_base: str | None = None,
+    cache_dir: Path | None = None,
+    temperature: float | None = None,
+    samples: int | None = None,
 ) -> list[JudgeLike]:
-    """The judges that texts as `--judge` takes them stand for, in order.
-
-    Args:
-        given: The texts.
-        api_base: Where models are reached.
-        cache_dir: Where models' replies are kept; None keeps none.
+    """Return the judges that values of `--judge` describe, in order; arguments as for `named_judges`.
 
     Raises:
-        ArgumentError: A text stands for no judge; it is named.
-        FileError: A file named in one cannot be read, or has faults.
+        ArgumentError: A value describes no judge.
+        FileError: A file named in a value cannot be read or has errors.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.judges import named_judges
 
-    return named_judges(given, api_base=api_base, cache_dir=cache_dir)
+    return named_judges(
+        given, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+    )
+
+
+def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
+    """Return the arguments of `CriterionGrader` that values of `--aggregation` set.
+
+    Raises:
+        ArgumentError: A value names no level, or a method that its level does not have.
+    """
+    # Late, since `--help` should not wait for it.
+    from autorubric.aggregation import AGGREGATORS
+
+    known: dict[str, Collection[str]] = {level: AGGREGATORS[level] for level in _LEVELS}
+    found: dict[str, Any] = {}
+    for text in given or ():
+        level, _, method = text.rpartition("=")
+        methods = known.get(level or "binary")
+        if methods is None:
+            raise ArgumentError(
+                f"--aggregation {text!r}: {level!r} is not one of the levels: {', '.join(known)}"
+            )
+        if method not in methods:
+            others = [f"{one}={method}" for one in known if method in known[one]]
+            hint = f"; did you mean {' or '.join(others)}?" if others and not level else ""
+            raise ArgumentError(
+                f"--aggregation {text!r}: {method!r} is not one of the methods for {level or 'binary'} "
+                f"criteria: {', '.join(methods)}{hint}"
+            )
+        found["aggregation" if level in ("", "binary") else f"{level}_aggregation"] = method
+    return found

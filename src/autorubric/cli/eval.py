@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import autorubric
-from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
+from autorubric.cli._judges import (
+    Aggregation,
+    ApiBase,
+    CacheDir,
+    HowFailuresCount,
+    JudgeNames,
+    OnFailure,
+    Samples,
+    Temperature,
+    parse_aggregation,
+    parse_judges,
+)
 from autorubric.cli._output import (
     Exit,
     FailUnder,
@@ -73,6 +84,9 @@ def evaluate(  # noqa: PLR0913
     no_progress: NoProgress = False,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
+    temperature: Temperature = None,
+    samples: Samples = None,
+    aggregation: Aggregation = None,
     on_failure: HowFailuresCount = OnFailure.conservative,
     fail_under: FailUnder = None,
     max_lost: MaxLost = None,
@@ -97,8 +111,12 @@ def evaluate(  # noqa: PLR0913
     by the user or at --max-calls or --max-cost.
     """
     items = _opened(dataset, rubric)
-    judges = parse_judges(judge, api_base=api_base, cache_dir=cache_dir)
-    grader = autorubric.CriterionGrader(judges=judges, on_failure=on_failure.value)
+    judges = parse_judges(
+        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+    )
+    grader = autorubric.CriterionGrader(
+        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
+    )
     if shard and name is None:
         name = dataset.stem
     if dry_run:

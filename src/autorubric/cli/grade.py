@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
-from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
+from autorubric.cli._judges import (
+    Aggregation,
+    ApiBase,
+    CacheDir,
+    HowFailuresCount,
+    JudgeNames,
+    OnFailure,
+    Samples,
+    Temperature,
+    parse_aggregation,
+    parse_judges,
+)
 from autorubric.cli._output import (
     Exit,
     FailUnder,
@@ -75,6 +86,9 @@ def grade(  # noqa: PLR0913
     item_id: ItemId = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
+    temperature: Temperature = None,
+    samples: Samples = None,
+    aggregation: Aggregation = None,
     on_failure: HowFailuresCount = OnFailure.conservative,
     fail_under: FailUnder = None,
     max_lost: MaxLost = None,
@@ -101,8 +115,12 @@ def grade(  # noqa: PLR0913
     """
     submission = _text(text, file)
     criteria = autorubric.Rubric.from_file(rubric)
-    judges = parse_judges(judge, api_base=api_base, cache_dir=cache_dir)
-    grader = autorubric.CriterionGrader(judges=judges, on_failure=on_failure.value)
+    judges = parse_judges(
+        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+    )
+    grader = autorubric.CriterionGrader(
+        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
+    )
     report = _graded(criteria, grader, submission, query=query, reference=reference, item_id=item_id)
     if as_json:
         print_json(report_json(report))

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
-from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
+from autorubric.cli._judges import (
+    Aggregation,
+    ApiBase,
+    CacheDir,
+    HowFailuresCount,
+    JudgeNames,
+    OnFailure,
+    Samples,
+    Temperature,
+    parse_aggregation,
+    parse_judges,
+)
 from autorubric.cli._output import Exit, JsonFlag, guarded, max_lost_option, notice, print_json
 from autorubric.cli._pass_options import are_too_many
 from autorubric.cli._run_options import DatasetFile, RubricFile
@@ -64,6 +75,9 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     limit: Limit = None,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
+    temperature: Temperature = None,
+    samples: Samples = None,
+    aggregation: Aggregation = None,
     on_failure: HowFailuresCount = OnFailure.conservative,
     fail_over: FailOver = None,
     max_lost: MaxLostVerdicts = None,
@@ -93,8 +107,12 @@ def redteam(  # noqa: PLR0913 - one parameter an option
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
     items = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
-    judges = parse_judges(judge, api_base=api_base, cache_dir=cache_dir)
-    grader = autorubric.CriterionGrader(judges=judges, on_failure=on_failure.value)
+    judges = parse_judges(
+        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+    )
+    grader = autorubric.CriterionGrader(
+        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
+    )
     report = _run(items, grader, chosen, limit)
     if as_json:
         print_json(report.to_dict())

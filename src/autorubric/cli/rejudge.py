@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 import autorubric
-from autorubric.cli._judges import ApiBase, CacheDir, HowFailuresCount, JudgeNames, OnFailure, parse_judges
+from autorubric.cli._judges import (
+    Aggregation,
+    ApiBase,
+    CacheDir,
+    HowFailuresCount,
+    JudgeNames,
+    OnFailure,
+    Samples,
+    Temperature,
+    parse_aggregation,
+    parse_judges,
+)
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._run_options import MaxCalls, MaxCost, NoProgress
 from autorubric.cli._runs import made_name, report_stop, run_resumable
@@ -38,6 +49,9 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     no_progress: NoProgress = False,
     api_base: ApiBase = None,
     cache_dir: CacheDir = None,
+    temperature: Temperature = None,
+    samples: Samples = None,
+    aggregation: Aggregation = None,
     on_failure: HowFailuresCount = OnFailure.conservative,
     seed: Seed = 0,
     as_json: JsonFlag = False,
@@ -58,8 +72,12 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     user or at --max-calls or --max-cost.
     """
     before = autorubric.EvalResult.from_experiment(run)
-    judges = parse_judges(judge, api_base=api_base, cache_dir=cache_dir)
-    grader = autorubric.CriterionGrader(judges=judges, on_failure=on_failure.value)
+    judges = parse_judges(
+        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+    )
+    grader = autorubric.CriterionGrader(
+        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
+    )
     chosen = name or made_name(f"{before.experiment_name}-rejudged")
     how_to_go_on = f"the same command with --name {shlex.quote(chosen)}"
     after = run_resumable(

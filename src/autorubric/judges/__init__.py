@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from autorubric.judges._function import FunctionJudge
     from autorubric.judges._lexical import LexicalJudge
     from autorubric.judges._model import ModelJudge, asked_of
-    from autorubric.judges._named import named_judges
+    from autorubric.judges._named import builtin_judge, named_judges, names_model, split_name
     from autorubric.judges._recorded import RecordedJudge
     from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
     from autorubric.judges._supervised import SupervisedJudge
@@ -54,12 +54,15 @@ __all__ = [
     "ask_judge",
     "ask_judge_many",
     "asked_of",
+    "builtin_judge",
     "demand_text",
     "failure_of",
     "is_blank",
     "named_judges",
+    "names_model",
     "seat_judges",
     "shared_error",
+    "split_name",
 ]
 
 _HOMES = {
@@ -87,9 +90,12 @@ _HOMES = {
     "ask_judge_many": "_failures",
     "failure_of": "_failures",
     "asked_of": "_model",
+    "builtin_judge": "_named",
     "demand_text": "_fitting",
     "is_blank": "_base",
     "named_judges": "_named",
+    "names_model": "_named",
+    "split_name": "_named",
     "seat_judges": "_specs",
     "shared_error": "_base",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import Any, Final
 
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError, FileError
+from autorubric.judges._base import Judge
 from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._recorded import RecordedJudge
-from autorubric.judges._specs import JudgeLike
+from autorubric.judges._specs import JudgeLike, JudgeSpec
 from autorubric.judges._supervised import SupervisedJudge
 from autorubric.llm import LLMConfig
 
 _OWN: Final = ("lexical", "supervised", "recorded")
+_NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
 
 
 def named_judges(
@@ -23,64 +26,122 @@ def named_judges(
     *,
     api_base: str | None = None,
     cache_dir: Path | None = None,
+    temperature: float | None = None,
+    samples: int | None = None,
     option: str = "--judge",
 ) -> list[JudgeLike]:
-    """The judges that texts stand for, in order.
+    """Return the judges that texts describe, in order.
 
     Args:
-        given: The texts: a model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`.
-        api_base: Where models are reached.
-        cache_dir: Where models' replies are kept; None keeps none.
+        given: The texts: a model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
+            optionally after `name=`, the judge's name in votes and reports.
+        api_base: Address of the models' API.
+        cache_dir: Folder of the models' reply cache; None for no cache.
+        temperature: Sampling temperature of the models, 0 to 2; None for the provider's.
+        samples: Votes that each model casts per criterion, at least 1; None for 1.
         option: Where the texts were given, for errors.
 
     Raises:
-        ArgumentError: A text stands for no judge; it is named.
-        FileError: A file named in one cannot be read, or has faults.
+        ArgumentError: A text describes no judge, two judges have one name, or there is no model for
+            `temperature` or `samples` to apply to.
+        FileError: A file named in a text cannot be read or has errors.
     """
-    return [_judge(text, api_base, cache_dir, option) for text in given]
+    settings: dict[str, Any] = {"api_base": api_base, "temperature": temperature}
+    if cache_dir is not None:
+        settings |= {"cache_enabled": True, "cache_dir": cache_dir}
+    judges = [_judge(text, settings, samples, option) for text in given]
+    demand_models([names_model(split_name(text)[1]) for text in given], samples, temperature)
+    repeated = [text for position, text in enumerate(given) if text in given[:position]]
+    if repeated:
+        raise ArgumentError(
+            f"{option} {repeated[0]!r} is given twice; give each a name: {option} a={repeated[0]} "
+            f"{option} b={repeated[0]}"
+        )
+    return judges
 
 
-def _judge(text: str, api_base: str | None, cache_dir: Path | None, option: str) -> JudgeLike:
-    kind, colon, rest = text.partition(":")
+def split_name(text: str) -> tuple[str | None, str]:
+    """Return the name before `=` in a text, None where there is none, and the text after it."""
+    found = _NAMED.fullmatch(text)
+    return (found[1].strip(), found[2]) if found else (None, text)
+
+
+def demand_models(are_models: Sequence[bool], samples: int | None, temperature: float | None) -> None:
+    """Check that there is a model for the options that only apply to models.
+
+    Raises:
+        ArgumentError: There is none.
+    """
+    given = [
+        name for name, value in (("--samples", samples), ("--temperature", temperature)) if value is not None
+    ]
+    if given and not any(are_models):
+        raise ArgumentError(f"{given[0]} applies to models, and no judge is a model; leave it out")
+
+
+def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str) -> JudgeLike:
+    name, who = split_name(text)
     try:
-        if text == "lexical":
-            return LexicalJudge()
-        if kind == "supervised" and rest:
-            return SupervisedJudge.fit(RubricDataset.from_file(rest))
-        if kind == "recorded" and rest:
-            path, rater = _split_rater(rest)
-            return RecordedJudge.from_csv(path, rater)
-        if kind in _OWN:
-            raise ArgumentError("give lexical, supervised:TRAIN or recorded:CSV#RATER")
-        if not colon:
-            _refuse_slip(text)
-        return _model(text, api_base, cache_dir)
+        if names_model(who):
+            model = LLMConfig(model=who, **settings)
+            return model if name is None and samples is None else JudgeSpec(model, name, samples=samples or 1)
+        judge = builtin_judge(who)
     except FileError:
         raise
     # The models' specs are pydantic's, whose errors are plain ValueErrors.
     except ValueError as error:
         raise ArgumentError(f"{option} {text!r}: {_first_fault(error)}") from None
+    return judge if name is None else JudgeSpec(judge, name)
 
 
-def _split_rater(rest: str) -> tuple[str, str | None]:
+def names_model(text: str) -> bool:
+    """Return whether a text names a model, and not one of the built-in judges.
+
+    Raises:
+        ArgumentError: It is nearly the name of a built-in judge, or lacks its file.
+    """
+    kind, colon, rest = text.partition(":")
+    if text == "lexical" or (kind in ("supervised", "recorded") and rest):
+        return False
+    if kind in _OWN:
+        raise ArgumentError("give lexical, supervised:TRAIN or recorded:CSV#RATER")
+    if not colon:
+        _refuse_slip(text)
+    return True
+
+
+def builtin_judge(text: str, folder: Path = Path()) -> Judge:
+    """Return the built-in judge that a text describes.
+
+    Args:
+        text: `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`.
+        folder: The folder that relative paths start from.
+
+    Raises:
+        ArgumentError: The table of votes does not have the rater, or has several and none is named.
+        FileError: The file cannot be read or has errors.
+    """
+    kind, _, rest = text.partition(":")
+    if kind == "lexical":
+        return LexicalJudge()
+    if kind == "supervised":
+        return SupervisedJudge.fit(RubricDataset.from_file(folder / rest))
+    path, rater = _split_rater(rest, folder)
+    return RecordedJudge.from_csv(path, rater)
+
+
+def _split_rater(rest: str, folder: Path) -> tuple[Path, str | None]:
     path, mark, rater = rest.rpartition("#")
-    if not mark or Path(rest).exists():
-        return rest, None
-    return path, rater or None
+    if not mark or (folder / rest).exists():
+        return folder / rest, None
+    return folder / path, rater or None
 
 
 def _refuse_slip(text: str) -> None:
-    """Refuses a name that is nearly one of our own: no provider has such a model."""
+    """Refuse a name that is nearly one of our own: no provider has such a model."""
     near = get_close_matches(text.lower(), _OWN, n=1, cutoff=0.8)
     if near:
-        raise ArgumentError(f"no model is called so; did you mean {near[0]!r}?")
-
-
-def _model(name: str, api_base: str | None, cache_dir: Path | None) -> JudgeLike:
-    settings: dict[str, Any] = {"model": name, "api_base": api_base}
-    if cache_dir is not None:
-        settings |= {"cache_enabled": True, "cache_dir": cache_dir}
-    return LLMConfig(**settings)
+        raise ArgumentError(f"there is no model {text!r}; did you mean {near[0]!r}?")
 
 
 def _first_fault(error: ValueError) -> str:
