@@ -106,15 +106,19 @@ def test_agents_are_told_of_commands_that_there_are(page: str) -> None:
     assert told <= {command.split()[0] for command in COMMANDS if command}
 
 
+def _api_pages() -> str:
+    pages = sorted((ROOT / "docs" / "reference" / "api").glob("*.md"))
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+
 def test_reference_lists_the_metrics() -> None:
-    """The API page has every public name of `autorubric.metrics`, each once, and no other of it."""
-    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-    assert sorted(_METRIC.findall(page)) == sorted(metrics.__all__)
+    """The API pages list every public name of `autorubric.metrics` once, and no other name of it."""
+    assert sorted(_METRIC.findall(_api_pages())) == sorted(metrics.__all__)
 
 
 def test_reference_lists_every_public_name() -> None:
-    """The API page has all that `autorubric` exports, nothing twice, and nothing that is not there."""
-    entries = _ENTRY.findall((ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8"))
+    """The API pages list every name that `autorubric` exports once, and only names that exist."""
+    entries = _ENTRY.findall(_api_pages())
     assert len(entries) == len(set(entries))
     listed = {entry.rpartition(".")[2] for entry in entries} | set(vars(autorubric.errors))
     assert set(autorubric.__all__) <= listed
