@@ -211,10 +211,10 @@ def test_metrics_without_labels_exit_with_two(cli: Cli, tmp_path: Path) -> None:
 
 def test_a_dry_run_sends_and_writes_nothing(cli: Cli, dataset: str) -> None:
     """What it would take, as a table or one object; there is no run folder afterwards."""
-    call = ("eval", dataset, "--judge", "gpt-4.1-mini", "--judge", "lexical", "--dry-run")
+    call = ("eval", dataset, "--judge", "gpt-6-luna", "--judge", "lexical", "--dry-run")
     shown = cli(*call)
     assert shown.code == 0
-    assert "Estimate for 4 items" in shown.out and "gpt-4.1-mini" in shown.out
+    assert "Estimate for 4 items" in shown.out and "gpt-6-luna" in shown.out
     found = cli(*call, "--json").json
     assert found["calls"] == found["judges"][0]["calls"] == found["judges"][1]["votes"]
     assert found["cost"] > 0

@@ -27,7 +27,7 @@ def test_names_become_judges_in_order(cli: Cli, dataset: str, votes: str) -> Non
 
 def test_a_cache_folder_turns_the_cache_on() -> None:
     """With a folder for it, replies of models are kept there."""
-    (model,) = parse_judges(["gpt-4.1-mini"], cache_dir=Path("kept"))
+    (model,) = parse_judges(["gpt-6-luna"], cache_dir=Path("kept"))
     assert isinstance(model, LLMConfig)
     assert model.cache_enabled and model.cache_dir == Path("kept")
 
@@ -80,9 +80,9 @@ def test_a_missing_file_is_a_file_error(cli: Cli, given: str) -> None:
 
 def test_a_judge_is_named_before_an_equals_sign(cli: Cli, votes: str) -> None:
     """`name=model` names the judge; a file name with an equals sign is not taken apart."""
-    strict, other, plain = parse_judges(["strict=gpt-4.1-mini", f"people=recorded:{votes}#right", "lexical"])
+    strict, other, plain = parse_judges(["strict=gpt-6-luna", f"people=recorded:{votes}#right", "lexical"])
     assert isinstance(strict, JudgeSpec) and isinstance(strict.llm_config, LLMConfig)
-    assert (strict.judge_id, strict.llm_config.model) == ("strict", "gpt-4.1-mini")
+    assert (strict.judge_id, strict.llm_config.model) == ("strict", "gpt-6-luna")
     assert isinstance(other, JudgeSpec) and other.judge_id == "people"
     assert isinstance(plain, LexicalJudge)
     Path("a=b.csv").write_bytes(Path(votes).read_bytes())
@@ -92,7 +92,7 @@ def test_a_judge_is_named_before_an_equals_sign(cli: Cli, votes: str) -> None:
 
 def test_temperature_and_samples_apply_to_models() -> None:
     """Models get the temperature and the samples; judges that are not models keep their one vote."""
-    model, lexical = parse_judges(["gpt-4.1-mini", "lexical"], temperature=0.7, samples=3)
+    model, lexical = parse_judges(["gpt-6-luna", "lexical"], temperature=0.7, samples=3)
     assert isinstance(model, JudgeSpec) and isinstance(model.llm_config, LLMConfig)
     assert (model.samples, model.llm_config.temperature) == (3, 0.7)
     assert isinstance(lexical, LexicalJudge)

@@ -25,7 +25,7 @@ def named_evaluator(prompt: Prompt) -> Any:
 @pytest.mark.parametrize(
     "evaluator",
     [
-        "gpt-4.1-mini",
+        "gpt-6-luna",
         LLMConfig(model="m", temperature=0.5, api_key="sk-1"),
         LLMConfig(model="m", extra_headers={"X-Team": "sk-1"}),
         LLMConfig(model="m", extra_params={"access_token": "sk-1", "top_k": 5}),

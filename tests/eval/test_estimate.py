@@ -96,17 +96,17 @@ def test_a_judge_of_ones_own_is_not_guessed_at() -> None:
 
 def test_prices_come_from_the_list_or_are_missing_with_a_reason() -> None:
     """A listed model, one that nobody knows, and a server of one's own, whatever its model is called."""
-    models = [model(model="gpt-4.1-mini", **UNPRICED), model(**UNPRICED)]
-    own = model(model="gpt-4.1", api_base="http://127.0.0.1:9/v1", **UNPRICED)
+    models = [model(model="gpt-6-luna", **UNPRICED), model(**UNPRICED)]
+    own = model(model="openai/gpt-6-luna", api_base="http://127.0.0.1:9/v1", **UNPRICED)
     listed, unlisted, here = of(*models, own).judges
-    expected = ((listed.prompt_tokens or 0) * 0.4 + (listed.completion_tokens or 0) * 1.6) / 1e6
+    expected = ((listed.prompt_tokens or 0) * 0.1 + (listed.completion_tokens or 0) * 0.5) / 1e6
     assert listed.cost == pytest.approx(expected)
     assert (unlisted.cost, here.cost) == (None, None)
     assert "price list" in unlisted.reason
     assert "127.0.0.1" in here.reason
 
 
-@pytest.mark.parametrize("name", ["gpt-4.1", "openai/none-such"])
+@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-5-5", "openai/none-such"])
 @pytest.mark.parametrize("api_base", [None, "http://127.0.0.1:9/v1"])
 def test_a_price_of_ones_own_comes_before_the_list(name: str, api_base: str | None) -> None:
     """Of a listed model, of one that nobody knows, and on a server of one's own."""

@@ -134,7 +134,9 @@ def test_a_model_that_may_reason_is_not_limited(
     assert all("max_tokens" not in one["body"] for one in openai_server.log())
 
 
-@pytest.mark.parametrize(("model", "limited"), [("openai/gpt-4.1-mini", True), ("openai/o3-mini", False)])
+@pytest.mark.parametrize(
+    ("model", "limited"), [("mistral/mistral-large-latest", True), ("openai/gpt-6-luna", False)]
+)
 def test_litellm_limits_the_models_that_do_not_reason(
     openai_server: OpenAIServer, model: str, limited: bool
 ) -> None:

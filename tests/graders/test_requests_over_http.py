@@ -106,7 +106,7 @@ def test_a_first_request_that_fails_holds_up_nobody(openai_server: OpenAIServer)
 
 def test_the_marked_start_is_the_same_for_all_criteria(openai_server: OpenAIServer) -> None:
     """Claude is told where the shared start ends, and it is one start, byte for byte."""
-    config = LLMConfig(model="anthropic/claude-sonnet-4-5", api_base=openai_server.url, api_key="sk-ant-test")
+    config = LLMConfig(model="anthropic/claude-sonnet-5-5", api_base=openai_server.url, api_key="sk-ant-test")
     grade(CriterionGrader(llm_config=config, warm_prefix=True))
     bodies = [json.loads(json.dumps(request["body"])) for request in openai_server.log()]
     assert len(bodies) >= 5
@@ -173,7 +173,7 @@ def demand_small(grader: CriterionGrader, task: GradingTask) -> None:
 
 def test_demo_requests_are_small() -> None:
     """Those of the demonstration itself, beyond its texts, requirements and options."""
-    grader = CriterionGrader(llm_config="gpt-4.1-mini")
+    grader = CriterionGrader(llm_config="gpt-6-luna")
     for task in demo_tasks():
         demand_small(grader, task)
 
@@ -214,7 +214,7 @@ SIZED: dict[str, Callable[..., BaseCriterion]] = {
 @pytest.mark.parametrize("kind", SIZED)
 def test_requests_of_every_kind_are_small_on_the_demo_texts(kind: str) -> None:
     """However many parts a criterion has, what is said of them is said once."""
-    grader = CriterionGrader(llm_config="gpt-4.1-mini")
+    grader = CriterionGrader(llm_config="gpt-6-luna")
     rubric = Rubric([SIZED[kind](requirement="How well is the customer served?")], guidelines="Be strict.")
     for task in demo_tasks()[::9]:
         text = task.submission.text or ""
@@ -227,7 +227,7 @@ def test_requests_of_every_kind_are_small_on_the_demo_texts(kind: str) -> None:
 
 def test_demo_criteria_of_an_item_share_their_start() -> None:
     """Everything before a criterion's own block is the same, byte for byte, for all criteria of an item."""
-    grader = CriterionGrader(judges=[JudgeSpec("gpt-4.1-mini", samples=2), "gpt-4.1"])
+    grader = CriterionGrader(judges=[JudgeSpec("gpt-6-luna", samples=2), "anthropic/claude-sonnet-5-5"])
     for task in demo_tasks():
         starts = set()
         for calls in grader.requests(task):

@@ -328,7 +328,7 @@ def test_no_score():
 
 _MODELS = """
 def test_own():
-    assert_rubric(GOOD, RUBRIC, 0.0, grader=CriterionGrader(llm_config="gpt-4.1-mini"))
+    assert_rubric(GOOD, RUBRIC, 0.0, grader=CriterionGrader(llm_config="gpt-6-luna"))
 
 def test_fixture(rubric_grader):
     report = Rubric(RUBRIC).grade_sync(GOOD, rubric_grader)
@@ -344,10 +344,10 @@ def test_models_are_not_asked_without_leave(run: Run, pytester: pytest.Pytester)
     run(_MODELS).assert_outcomes(skipped=1, passed=2)
     assert _figures(_cases(pytester)["test_default"])["rubric_judge"] == "lexical"
     run(_MODELS, "--rubric-judge", "lexical").assert_outcomes(skipped=1, passed=2)
-    pytester.makeini("[pytest]\nrubric_judge = openai/gpt-4.1-mini\n")
+    pytester.makeini("[pytest]\nrubric_judge = openai/gpt-6-luna\n")
     ended = run(_MODELS, "-rs")
     ended.assert_outcomes(skipped=3)
-    ended.stdout.fnmatch_lines(["*it asks openai/gpt-4.1-mini, which may cost money; give --rubric-judge*"])
+    ended.stdout.fnmatch_lines(["*it asks openai/gpt-6-luna, which may cost money; give --rubric-judge*"])
 
 
 def test_the_command_line_gives_leave(
@@ -355,7 +355,7 @@ def test_the_command_line_gives_leave(
 ) -> None:
     """With --rubric-judge the named model is asked, and replies are kept where a folder is named."""
     body = _MODELS.replace(
-        'llm_config="gpt-4.1-mini"',
+        'llm_config="gpt-6-luna"',
         f'llm_config=LLMConfig(model="openai/own", api_base="{openai_server.api_base}")',
     )
     options = ("--rubric-judge", "openai/named", "--rubric-api-base", openai_server.api_base)
@@ -433,7 +433,7 @@ def test_lost():
     assert_rubric(GOOD, RUBRIC, 0.5, grader=by(broken))
 
 def test_paid():
-    assert_rubric(GOOD, RUBRIC, 0.5, grader=CriterionGrader(llm_config="gpt-4.1-mini"))
+    assert_rubric(GOOD, RUBRIC, 0.5, grader=CriterionGrader(llm_config="gpt-6-luna"))
 """
     )
     plugins = ("-p", "autorubric.integrations._pytest", "-p", "xdist.plugin", "--strict-markers")

@@ -200,11 +200,11 @@ async def test_tokens_that_were_not_counted_have_no_price() -> None:
 @in_loop
 async def test_a_listed_price_counts_a_reply_without_a_cost() -> None:
     """Ten tokens sent and two received, by litellm's list."""
-    asked, _ = client(lambda _: model_reply(GOOD, cost=None), model="gpt-4.1-mini", **UNPRICED)
+    asked, _ = client(lambda _: model_reply(GOOD, cost=None), model="gpt-6-luna", **UNPRICED)
     budget = SpendingLimit(max_cost=1.0)
     with spending_within(budget):
         await asked.ask(QUESTION, read=lambda payload: payload)
-    assert budget.cost == pytest.approx((10 * 0.4 + 2 * 1.6) / 1e6)
+    assert budget.cost == pytest.approx((10 * 0.1 + 2 * 0.5) / 1e6)
 
 
 def test_a_server_of_ones_own_has_the_price_that_its_config_gives(openai_server: OpenAIServer) -> None:
@@ -217,7 +217,7 @@ def test_a_server_of_ones_own_has_the_price_that_its_config_gives(openai_server:
 
     for transport in ("openai_compatible", "litellm"):
         config = LLMConfig(
-            model="openai/gpt-4.1",
+            model="openai/gpt-6-luna",
             api_base=openai_server.api_base,
             api_key="k",
             transport=transport,

@@ -46,7 +46,7 @@ def config_for(server: OpenAIServer, model: str, **more: Any) -> LLMConfig:
 
 def test_shared_prefixes_are_marked_for_the_providers_that_want_it(openai_server: OpenAIServer) -> None:
     """Claude's prompts carry `cache_control` after the shared characters; nothing else changes."""
-    send(config_for(openai_server, "anthropic/claude-sonnet-4-5"))
+    send(config_for(openai_server, "anthropic/claude-sonnet-5-5"))
     body = openai_server.log()[0]["body"]
     mark = {"cache_control": {"type": "ephemeral"}}
     assert body["system"] == [
@@ -59,7 +59,7 @@ def test_shared_prefixes_are_marked_for_the_providers_that_want_it(openai_server
 
 
 @pytest.mark.parametrize(
-    ("model", "more"), [("anthropic/claude-sonnet-4-5", {"prompt_caching": False}), ("openai/m", {})]
+    ("model", "more"), [("anthropic/claude-sonnet-5-5", {"prompt_caching": False}), ("openai/m", {})]
 )
 def test_other_prompts_are_not_marked(openai_server: OpenAIServer, model: str, more: dict[str, Any]) -> None:
     """No marks where they are switched off or not wanted."""
@@ -69,7 +69,7 @@ def test_other_prompts_are_not_marked(openai_server: OpenAIServer, model: str, m
 
 def test_usage_and_cost_are_counted(openai_server: OpenAIServer) -> None:
     """Tokens of the provider's prefix cache are told apart, and a model of known price has a cost."""
-    reply = send(config_for(openai_server, "anthropic/claude-sonnet-4-5"))
+    reply = send(config_for(openai_server, "anthropic/claude-sonnet-5-5"))
     assert reply.text == "A plain reply."
     assert reply.usage is not None
     assert (reply.usage.cache_creation_input_tokens, reply.usage.cache_read_input_tokens) == (7, 3)
@@ -84,7 +84,7 @@ def test_a_model_of_unknown_price_has_no_cost(openai_server: OpenAIServer) -> No
 
 def test_parameters_that_the_provider_does_not_take_are_dropped_and_told(openai_server: OpenAIServer) -> None:
     """What Anthropic has no word for is left out, and the reply says so; the rest arrives."""
-    config = config_for(openai_server, "anthropic/claude-sonnet-4-5", seed=3, temperature=0.5, max_tokens=99)
+    config = config_for(openai_server, "anthropic/claude-haiku-4-5", seed=3, temperature=0.5, max_tokens=99)
     reply = send(config)
     assert reply.dropped_params == ("seed",)
     body = openai_server.log()[0]["body"]
@@ -94,7 +94,7 @@ def test_parameters_that_the_provider_does_not_take_are_dropped_and_told(openai_
 
 def test_values_that_a_model_does_not_take_are_dropped_and_told(openai_server: OpenAIServer) -> None:
     """A reasoning model that takes no temperature is asked without it, from then on too."""
-    config = config_for(openai_server, "openai/o3-mini", temperature=0.5)
+    config = config_for(openai_server, "openai/gpt-6-luna", temperature=0.5)
     transport = LiteLLMTransport(config)
     request = ModelRequest(model=config.model, messages=PROMPT, params=config.request_params())
 
@@ -109,7 +109,7 @@ def test_values_that_a_model_does_not_take_are_dropped_and_told(openai_server: O
 def test_thinking_becomes_the_providers_own(openai_server: OpenAIServer) -> None:
     """A budget goes to Anthropic as its own parameter."""
     config = config_for(
-        openai_server, "anthropic/claude-sonnet-4-5", thinking={"budget_tokens": 2000}, max_tokens=4000
+        openai_server, "anthropic/claude-haiku-4-5", thinking={"budget_tokens": 2000}, max_tokens=4000
     )
     send(config)
     assert openai_server.log()[0]["body"]["thinking"] == {"type": "enabled", "budget_tokens": 2000}
@@ -156,7 +156,7 @@ def test_a_stolen_version_is_not_imported(tmp_path: Path) -> None:
         "from autorubric.errors import MissingDependencyError\n"
         "from autorubric.llm import generate\n"
         "try:\n"
-        "    asyncio.run(generate('', 'hi', 'gpt-4.1-mini'))\n"
+        "    asyncio.run(generate('', 'hi', 'gpt-6-luna'))\n"
         "except MissingDependencyError as error:\n"
         "    assert 'steals credentials' in str(error), error\n"
         "    assert 'litellm' not in sys.modules\n"
@@ -199,7 +199,7 @@ def test_nothing_heavy_is_imported_and_no_socket_opened() -> None:
         "def refuse(*_): raise AssertionError('a socket was opened')\n"
         "socket.socket.connect = refuse\n"
         "from autorubric.llm import LLMClient, LLMConfig\n"
-        "LLMClient('gpt-4.1-mini')\n"
+        "LLMClient('gpt-6-luna')\n"
         "LLMClient(LLMConfig(model='ollama/x', api_base='http://localhost:1'))\n"
         "heavy = ('litellm', 'aiohttp', 'openai', 'httpx', 'numpy')\n"
         "print([name for name in heavy if name in sys.modules])\n"
@@ -246,7 +246,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open
 
 
 @needs_proc
-@pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-4-5", "hosted_vllm/m"])
+@pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-5-5", "hosted_vllm/m"])
 @pytest.mark.parametrize("close", [True, False])
 def test_an_event_loop_leaves_no_socket_open(openai_server: OpenAIServer, model: str, close: bool) -> None:
     """Forty loops, one after another, need no more sockets than one, closed clients or not."""
@@ -267,7 +267,7 @@ def test_an_event_loop_leaves_no_socket_open(openai_server: OpenAIServer, model:
 
 @needs_proc
 @pytest.mark.parametrize("is_plain", [False, True])
-@pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize("model", ["openai/m", "anthropic/claude-sonnet-5-5"])
 def test_closing_closes_what_nobody_waits_for(
     openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, model: str, is_plain: bool
 ) -> None:

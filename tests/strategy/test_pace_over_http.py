@@ -98,12 +98,12 @@ async def test_a_cache_keeps_no_reply_that_could_not_be_read(
 async def test_what_models_take_is_counted_in_dollars(openai_server: OpenAIServer) -> None:
     """With a model whose price is known a run sends nothing that has no room, and says what it took."""
     openai_server.script(passing(False), repeat="last")
-    judge = model(openai_server, "gpt-4o-mini", transport="litellm")
+    judge = model(openai_server, "gpt-6-luna", transport="litellm")
     strategy = Strategy(QualitativeCriteria("Good?", judge), None, 5, 2)
     result = await strategy.run(lambda prompt: "text", "p", max_cost=1e-9)
-    assert (result.iterations, result.max_cost_reached, asked(openai_server, "gpt-4o-mini")) == (1, True, 0)
+    assert (result.iterations, result.max_cost_reached, asked(openai_server, "gpt-6-luna")) == (1, True, 0)
     result = await strategy.run(lambda prompt: "text", "p", max_cost=1.0)
-    assert (result.iterations, result.stopped, asked(openai_server, "gpt-4o-mini")) == (5, None, 10)
+    assert (result.iterations, result.stopped, asked(openai_server, "gpt-6-luna")) == (5, None, 10)
     assert result.spent is not None and 1e-9 < result.spent < 0.01
     assert result.spending is not None
     assert result.spending.calls == 10

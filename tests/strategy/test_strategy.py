@@ -227,7 +227,7 @@ async def test_what_generates_nothing_is_refused(generate: Any) -> None:
     with pytest.raises(ArgumentError, match="generate"):
         await Strategy().run(generate, "p")
     with pytest.raises(ArgumentError, match="a model takes a text"):
-        await Strategy().run("gpt-4.1-mini", {"task": 1})
+        await Strategy().run("gpt-6-luna", {"task": 1})
     with pytest.raises(ArgumentError, match="reevaluate is -1"):
         await Strategy().run(lambda p: p, "p", reevaluate=-1)
 

@@ -210,8 +210,8 @@ SPEC: dict[str, Any] = {
     "audit_path": "audit.jsonl",
     "providers": {
         "local_fm": {"model": "ollama/llama3.2", "api_base": "http://localhost:11434/v1"},
-        "gpt4": {"model": "gpt-4.1", "fast": True, "cache_enabled": True},
-        "claude": "anthropic/claude-sonnet-4-5",
+        "gpt4": {"model": "anthropic/claude-sonnet-5-5", "fast": True, "cache_enabled": True},
+        "claude": "anthropic/claude-sonnet-5-5",
         "custom:scan": {"model": "hosted_vllm/scan", "specialised": True, "local": True},
     },
 }

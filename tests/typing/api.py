@@ -89,9 +89,11 @@ def rubrics() -> ar.Rubric:
 def models() -> ar.LLMConfig:
     """Models as data."""
     thinking = ar.ThinkingConfig(level=ar.ThinkingLevel.LOW)
-    config = ar.LLMConfig(model="gpt-4.1-mini", temperature=0.0, thinking=thinking, fallbacks=("gpt-4.1",))
+    config = ar.LLMConfig(
+        model="gpt-6-luna", temperature=0.0, thinking=thinking, fallbacks=("anthropic/claude-sonnet-5-5",)
+    )
     assert_type(config.model, str)
-    assert_type(ar.LLM("gpt-4.1-mini", temperature=1.0), ar.LLMConfig)
+    assert_type(ar.LLM("gpt-6-luna", temperature=1.0), ar.LLMConfig)
     return config
 
 
@@ -102,7 +104,7 @@ async def clients() -> None:
         assert_type(
             await client.generate("Be brief.", "Hello.", ar.CannotAssessConfig), ar.CannotAssessConfig
         )
-    assert_type(await ar.generate("Be brief.", "Hello.", "gpt-4.1-mini"), str)
+    assert_type(await ar.generate("Be brief.", "Hello.", "gpt-6-luna"), str)
 
 
 class Coin:
@@ -128,25 +130,25 @@ def graders(train: ar.RubricDataset) -> ar.CriterionGrader:
     penalties: ar.PenaltyType = "OUTPUT_ONLY"
     penalty = ar.LengthPenalty(free_budget=100, max_cap=200, penalty_type=penalties)
     assert_type(ar.compute_length_penalty("A text.", penalty), float)
-    assert_type(ar.CriterionGrader(llm_config="gpt-4.1-mini"), ar.CriterionGrader)
+    assert_type(ar.CriterionGrader(llm_config="gpt-6-luna"), ar.CriterionGrader)
     return ar.CriterionGrader(
         judges=[
             coin,
             *recorded,
             supervised,
             ar.LexicalJudge(),
-            "gpt-4.1-mini",
+            "gpt-6-luna",
             models(),
             lambda request: "MET",
             ar.JudgeSpec(models(), "mini", weight=2.0, samples=3),
-            ar.Critic("gpt-4.1", criteria()[2]),
+            ar.Critic("anthropic/claude-sonnet-5-5", criteria()[2]),
         ],
         aggregation="weighted",
         training_data=train,
         few_shot_config=ar.FewShotConfig(n_examples=2),
         length_penalty=penalty,
         cannot_assess_config=ar.CannotAssessConfig(strategy=ar.CannotAssessStrategy.SKIP),
-        escalation=ar.EscalationConfig(judges=["gpt-4.1"], threshold=0.8),
+        escalation=ar.EscalationConfig(judges=["anthropic/claude-sonnet-5-5"], threshold=0.8),
     )
 
 
@@ -208,7 +210,9 @@ async def runs(dataset: ar.RubricDataset, grader: ar.Grader) -> ar.EvalResult:
     assert_type((result.n_verdicts_lost, result.n_verdicts_assumed), tuple[int, int])
     assert_type(result.partly_scored_items, int)
     assert_type(result.verdicts.missing_share, float | None)
-    point = ar.replay_escalation(result, ar.EscalationConfig(judges=["gpt-4.1"], threshold=0.8))
+    point = ar.replay_escalation(
+        result, ar.EscalationConfig(judges=["anthropic/claude-sonnet-5-5"], threshold=0.8)
+    )
     assert_type(point, ar.EscalationPoint)
     curve = ar.calibrate_escalation(result, dataset)
     assert_type(curve, ar.EscalationCurve)
@@ -370,7 +374,7 @@ async def attacks(dataset: ar.RubricDataset, grader: ar.Grader) -> None:
 
 async def strategies(grader: ar.Grader) -> None:
     """The best of several candidates."""
-    verify = ar.QualitativeCriteria("Is it right?", "gpt-4.1-mini", num_samples=3)
+    verify = ar.QualitativeCriteria("Is it right?", "gpt-6-luna", num_samples=3)
     cost = ar.QuantitativeCriteria("How long is it?", models())
     assert_type(await verify.evaluate("A text."), ar.SampledEvaluation[bool])
     assert_type(await cost.evaluate("A text."), ar.SampledEvaluation[float])
@@ -380,7 +384,7 @@ async def strategies(grader: ar.Grader) -> None:
         return await verify.verify(candidate, context) and await threshold.verify(candidate, context)
 
     for step in (ar.Strategy(verify, cost), ar.Strategy(threshold, threshold), ar.Strategy(cost=len)):
-        assert_type(step.run_sync(ar.LLM("gpt-4.1-mini"), "Write."), ar.StrategyResult)
+        assert_type(step.run_sync(ar.LLM("gpt-6-luna"), "Write."), ar.StrategyResult)
     strategy = ar.Strategy(verify=both, cost=cost, num_candidates=2)
     result = await strategy.run(lambda prompt: "A text.", "Write.", max_calls=10, max_cost=1.0)
     assert_type(await strategy.run(iter(["A text."]), "Write."), ar.StrategyResult)
@@ -410,7 +414,7 @@ async def passes() -> None:
 async def tools() -> None:
     """Critiques for agents."""
     request = ar.CritiqueRequest(content="A text.", criteria=["clarity"])
-    table = ar.ProviderTable(providers=(ar.Provider("gpt-4.1-mini", fast=True, name="mini"),))
+    table = ar.ProviderTable(providers=(ar.Provider("gpt-6-luna", fast=True, name="mini"),))
     assert_type(await ar.critique_evaluate(request, providers=table), ar.CritiqueResponse)
     assert_type(ar.critique_evaluate_sync({"content": "A text.", "criteria": "clarity"}), ar.CritiqueResponse)
     called = await call_tool("grade", {"text": "A text.", "rubric": "rubric.yaml"}, providers=table)

@@ -202,6 +202,6 @@ def _closing(result: EvalResult, model: str | None) -> TextBlock:
         f"  autorubric metrics {folder} --per-judge --bootstrap",
     ]
     if model is None:
-        steps.append("  autorubric demo --model gpt-4.1-mini")
+        steps.append("  autorubric demo --model gpt-6-luna")
     steps.append('  autorubric grade "Your text" --rubric your-rubric.yaml --judge lexical')
     return TextBlock(title="What now", text="\n".join(steps))

@@ -106,7 +106,7 @@ def critique(  # noqa: PLR0913
 
     \b
     Example:
-      autorubric critique drafts.jsonl --out-dir out --judge gpt-4.1-mini \\
+      autorubric critique drafts.jsonl --out-dir out --judge gpt-6-luna \\
           --fail-on reject
 
     Records of drafts that are no longer in DRAFTS stay in the file and are not counted.

@@ -68,7 +68,7 @@ def demo(
     \b
     Examples:
       autorubric demo
-      autorubric demo --model gpt-4.1-mini
+      autorubric demo --model gpt-6-luna
 
     Exit codes: 0 done, 2 faulty command line or folder, 3 could not be judged, 130 stopped.
     """

@@ -104,7 +104,7 @@ def evaluate(  # noqa: PLR0913
 
     \b
     Example:
-      autorubric eval essays.json --judge gpt-4.1-mini --judge lexical --name one
+      autorubric eval essays.json --judge gpt-6-luna --judge lexical --name one
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, more
     verdicts were lost or assumed than --max-lost, or a judge failed repeatedly with one error; 130 stopped,

@@ -108,7 +108,7 @@ def grade(  # noqa: PLR0913
     Examples:
       autorubric grade "Paris it is." --rubric rubric.yaml --judge lexical
       autorubric grade --file answer.txt --rubric rubric.yaml \\
-          --judge gpt-4.1-mini --judge lexical --fail-under 0.7
+          --judge gpt-6-luna --judge lexical --fail-under 0.7
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, or more
     verdicts lost or assumed than --max-lost, 130 stopped.

@@ -154,7 +154,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     Examples:
       autorubric judges audit experiments/essays-1
       autorubric judges audit experiments/essays-1 --only bias \\
-          --family gpt-4.1-mini=openai --family gpt-4o=openai
+          --family gpt-6-luna=openai --family anthropic/claude-sonnet-5-5=anthropic
       autorubric judges audit experiments/essays-1 --item essay-7 --threshold 0.6
 
     Exit codes: 0 done, 2 faulty command line, file or run folder.
@@ -208,7 +208,7 @@ def _families(given: list[str]) -> dict[str, str]:
     for one in given:
         name, equals, kin = one.rpartition("=")
         if not (name and equals and kin):
-            raise ArgumentError(f"--family {one!r}; give NAME=FAMILY, as gpt-4.1-mini=openai")
+            raise ArgumentError(f"--family {one!r}; give NAME=FAMILY, as gpt-6-luna=openai")
         families[name] = kin
     return families
 

@@ -95,7 +95,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
 
     \b
     Examples:
-      autorubric redteam essays.json --judge gpt-4.1-mini --limit 20
+      autorubric redteam essays.json --judge gpt-6-luna --limit 20
       autorubric redteam essays.json --rubric rubric.yaml --judge lexical \\
           --attacks roles,override-plain --fail-over 0.05
 

@@ -133,7 +133,7 @@ def refine(  # noqa: PLR0913
     \b
     Example:
       autorubric refine out/critiques_v1.jsonl --drafts drafts.jsonl \\
-          --out-dir out --judge gpt-4.1-mini --fail-under 80
+          --out-dir out --judge gpt-6-luna --fail-under 80
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 a critique failed or a draft
     could not be refined for an error, with --fail-under more of them than --max-lost, 130 stopped, by a

@@ -66,7 +66,7 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
 
     \b
     Example:
-      autorubric rejudge experiments/essays-1 --judge gpt-4.1 --name by-gpt-4.1
+      autorubric rejudge experiments/essays-1 --judge anthropic/claude-sonnet-5-5 --name by-claude
 
     Exit codes: 0 done, 2 faulty command line, file or run folder, 3 could not be judged, 130 stopped, by the
     user or at --max-calls or --max-cost.

@@ -170,7 +170,7 @@ def _weights(given: list[str]) -> dict[str, float]:
         try:
             weights[judge] = float(weight)
         except ValueError:
-            raise ArgumentError(f"--weight {one!r}; give JUDGE=W, as gpt-4.1-mini=2") from None
+            raise ArgumentError(f"--weight {one!r}; give JUDGE=W, as gpt-6-luna=2") from None
     return weights
 
 

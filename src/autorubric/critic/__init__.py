@@ -3,7 +3,7 @@
 A criterion says what an evaluation looks like; a `Critic` puts it to an evaluator and gives back the
 evaluation, an instance of the criterion's own schema:
 
-    critic = Critic(evaluator="gpt-4.1-mini", criterion=LikertCriterion(name="helpfulness", scale=[...]))
+    critic = Critic(evaluator="gpt-6-luna", criterion=LikertCriterion(name="helpfulness", scale=[...]))
     evaluation = critic(output="The answer is 42.", input="What is six times seven?")
     evaluation.rating, evaluation.explanation
 

@@ -149,7 +149,7 @@ class Critic:
 
     @property
     def judge_id(self) -> str:
-        """`<evaluator>/<criterion>`, as `gpt-4.1-mini/helpfulness`; a nameless criterion is left out.
+        """`<evaluator>/<criterion>`, as `gpt-6-luna/helpfulness`; a nameless criterion is left out.
 
         The evaluator goes by the name of the model, the judge, the function or the class. The name does not
         hang on who else sits in a panel, so that another critic there renames no stored vote.

@@ -1,8 +1,8 @@
 """The critique pass: drafts from JSON lines, each put to a teacher, and those to revise refined.
 
-    stats = generate_critiques("drafts.jsonl", "out", teacher="gpt-4.1-mini")
+    stats = generate_critiques("drafts.jsonl", "out", teacher="gpt-6-luna")
     stats["verdict_distribution"]
-    refine("out/critiques_v1.jsonl", "drafts.jsonl", "out", teacher="gpt-4.1-mini")
+    refine("out/critiques_v1.jsonl", "drafts.jsonl", "out", teacher="gpt-6-luna")
 
 A draft is `{"id", "prompt", "output", "contract"}`; the contract is what a program found when it checked the
 output. Records are appended as they come, so that a pass that was stopped, however it was, goes on with

@@ -81,7 +81,7 @@ class EvalRunner:
         if not hasattr(grader, "check_rubrics"):
             raise ArgumentError(
                 f"grader={shortened(grader)} cannot grade; give a grader, such as "
-                "CriterionGrader(judges=['gpt-4.1-mini'])"
+                "CriterionGrader(judges=['gpt-6-luna'])"
             )
         if not dataset.items:
             raise ArgumentError("the dataset has no items; add some before evaluating")

@@ -93,8 +93,8 @@ class LLMConfig(Spec):
     """Which model is asked, how, and within which limits. Data only: connections open at first use.
 
     Attributes:
-        model: Model name, with the provider's prefix where it needs one: `gpt-4.1-mini`,
-            `anthropic/claude-sonnet-4-5`, `hosted_vllm/Qwen/Qwen3-8B`.
+        model: Model name, with the provider's prefix where it needs one: `gpt-6-luna`,
+            `anthropic/claude-sonnet-5-5`, `hosted_vllm/Qwen/Qwen3-8B`.
         temperature: Sampling temperature, 0 to 2; None leaves it to the provider, as for all None here.
         max_tokens: Most tokens in a reply, reasoning included. None: where the reply's schema bounds its
             length and the model is not known to reason, a limit is derived from the schema; a reply that is
@@ -378,7 +378,7 @@ class LLMConfig(Spec):
 def _model_name(model: str) -> str:
     name = model.strip()
     if not name or _CONTROL.search(name) or " " in name:
-        raise ValueError(f"{model!r} is no model name; give one as 'gpt-4.1-mini' or 'ollama/llama3.2'")
+        raise ValueError(f"{model!r} is no model name; give one as 'gpt-6-luna' or 'ollama/llama3.2'")
     return name
 
 

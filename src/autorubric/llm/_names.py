@@ -29,7 +29,7 @@ _OPENAI_HOST: Final = "api.openai.com"
 
 
 def prefix_of(model: str) -> str:
-    """The provider's prefix of a model name, as `openai` of `openai/gpt-4.1`; empty where there is none."""
+    """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`), empty without one."""
     prefix, slash, _ = model.partition("/")
     return prefix if slash else ""
 

@@ -88,7 +88,7 @@ def read_spec(kind: type[S], path: str | Path) -> S:
     document = parse_structured(read_text(path), "yaml", source=str(path))
     faults = document.faults()
     if not isinstance(document.data, dict):
-        faults.add((), "must be a mapping of parameters, as 'model: gpt-4.1-mini'")
+        faults.add((), "must be a mapping of parameters, as 'model: gpt-6-luna'")
         faults.raise_as(FileError)
     try:
         return kind.model_validate(document.data)

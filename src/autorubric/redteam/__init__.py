@@ -1,6 +1,6 @@
 """Prompt injections against a judge: a set of attacks, and how often they turn its verdicts.
 
-    report = await red_team(dataset, CriterionGrader(judges=["gpt-4.1-mini"]), limit=20)
+    report = await red_team(dataset, CriterionGrader(judges=["gpt-6-luna"]), limit=20)
     print(report.summary())
     report.overall.rate, report.overall.noise, report.by_criterion["capital"].rate
 

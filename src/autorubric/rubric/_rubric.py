@@ -327,7 +327,7 @@ class Rubric(Sequence[BaseCriterion]):
         if not hasattr(grader, "grade"):
             raise ArgumentError(
                 f"grader={shortened(grader)} cannot grade; give a grader, such as "
-                "CriterionGrader(judges=['gpt-4.1-mini'])"
+                "CriterionGrader(judges=['gpt-6-luna'])"
             )
         return await grader.grade(
             to_grade, self, query=query, reference_submission=reference_submission, item_id=item_id

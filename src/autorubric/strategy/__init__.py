@@ -1,9 +1,10 @@
 """Sampled criteria in plain words, and the best of several candidates.
 
-    readable = QualitativeCriteria("The code is readable.", LLM("gpt-4.1-mini"), num_samples=5, min_pass=3)
-    simple = QuantitativeCriteria("How complex is the code? (0 = simple, 10 = complex)", LLM("gpt-4.1-mini"))
+    readable = QualitativeCriteria("The code is readable.", LLM("gpt-6-luna"), num_samples=5, min_pass=3)
+    simple = QuantitativeCriteria("How complex is the code? (0 = simple, 10 = complex)", LLM("gpt-6-luna"))
     strategy = Strategy(verify=readable, cost=simple)
-    result = await strategy.run(LLM("gpt-4.1"), "Write a function that parses a CSV file.", reevaluate=5)
+    writer = LLM("anthropic/claude-sonnet-5-5")
+    result = await strategy.run(writer, "Write a function that parses a CSV file.", reevaluate=5)
     result.winner, result.cost, result.reevaluated_cost
 
 A criterion with a sampled judge: samples are votes, cast as a grader casts them, with its retries, limits,
