@@ -43,6 +43,12 @@ for _name in ("before", "after"):
     _run(_name, demo_dataset().subset(range(8)))
 demo_dataset().rubric.to_file("reweighted.yaml")
 """,
+    "docs/how-to/providers.md": _ESSAYS
+    + """
+from pathlib import Path
+_essays.rubric.to_file("rubric.yaml")
+Path("replies.csv").write_text("submission\\nParis is the capital of France.\\n", encoding="utf-8")
+""",
     "docs/how-to/red-team.md": _ESSAYS + "_essays.to_file('essays.json')\n",
     "docs/how-to/report.md": _ESSAYS + _RUN + "for _n in (1, 2):\n    _run(f'essays-{_n}', _essays)\n",
     # The array's other jobs, and the number by which Slurm tells a job which one it is.

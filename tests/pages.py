@@ -31,7 +31,10 @@ _QUOTED = re.compile(r'"[^"$`]*"|\'[^\']*\'|#.*')
 # It reads the standard input of a process, which no runner puts another in the place of.
 _SERVER = "autorubric mcp "
 # Examples name models as users do; here the offline judge answers in their place.
-_MODEL = re.compile(r"(?<=--judge )gpt-[\w.-]+")
+_PREFIXES = (
+    "anthropic|azure|bedrock|gemini|groq|hosted_vllm|llama_cpp|lm_studio|mistral|ollama|openrouter|sglang"
+)
+_MODEL = re.compile(rf"(?<=--judge )(?:gpt-|(?:{_PREFIXES})/)\S+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

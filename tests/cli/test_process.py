@@ -160,7 +160,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(tmp_path: Path, dataset: str, openai_s
     """Stopped in the middle, `eval` ends with 130 and says how to go on; and so it goes on."""
     openai_server.script({"do": "answer", "seconds": 600}, contains=None, repeat="last", model="slow")
     call = ["eval", dataset, "--judge", "hosted_vllm/m1", "--judge", "hosted_vllm/slow"]
-    call += ["--api-base", openai_server.api_base, "--name", "cut"]
+    call += ["--api-base", openai_server.api_base, "--name", "cut", "--no-preflight"]
     command = [sys.executable, "-c", MAIN, *call]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, encoding="utf-8"

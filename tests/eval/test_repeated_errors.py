@@ -81,7 +81,7 @@ def test_a_wrong_port_stops_a_run_at_once(tmp_path: Path) -> None:
     assert time.monotonic() - began < 3.0
     assert result.stopped == "same_error"
     assert "cannot connect to" in result.notices[-1]
-    assert "check api_base and that the server runs" in result.notices[-1]
+    assert "check api_base and that the server is running" in result.notices[-1]
 
 
 def test_what_was_answered_stays_and_only_the_rest_is_asked_later(

@@ -209,7 +209,7 @@ def test_only_openai_gets_its_key_unasked(base: str, gets_it: bool, monkeypatch:
     """`OPENAI_API_KEY` goes to OpenAI's own address over TLS and nowhere else."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     assert is_openai_itself(base) is gets_it
-    assert (_key_of(LLMConfig(model="m", api_base=base)) == "sk-env") is gets_it
+    assert (_key_of(LLMConfig(model="m", api_base=base))[0] == "sk-env") is gets_it
 
 
 def test_a_given_header_takes_the_place_of_ours() -> None:

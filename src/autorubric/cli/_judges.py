@@ -35,6 +35,16 @@ ApiBase = Annotated[
         show_default=False,
     ),
 ]
+ApiKeyEnv = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key-env",
+        metavar="NAME",
+        help="Environment variable that holds the models' key.  [default: the provider's; with --api-base, "
+        "AUTORUBRIC_API_KEY]",
+        show_default=False,
+    ),
+]
 CacheDir = Annotated[
     Path | None,
     typer.Option(
@@ -106,6 +116,7 @@ def parse_judges(
     given: Sequence[str],
     *,
     api_base: str | None = None,
+    api_key_env: str | None = None,
     cache_dir: Path | None = None,
     temperature: float | None = None,
     samples: int | None = None,
@@ -120,7 +131,12 @@ def parse_judges(
     from autorubric.judges import named_judges
 
     return named_judges(
-        given, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+        given,
+        api_base=api_base,
+        api_key_env=api_key_env,
+        cache_dir=cache_dir,
+        temperature=temperature,
+        samples=samples,
     )
 
 

@@ -46,6 +46,10 @@ RubricFile = Annotated[
         show_default=False,
     ),
 ]
+NoPreflight = Annotated[
+    bool,
+    typer.Option("--no-preflight", help="Do not send one request to each model before the others."),
+]
 RunName = Annotated[
     str | None,
     typer.Option(

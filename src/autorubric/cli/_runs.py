@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from itertools import chain, count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import autorubric
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalConfig, EvalResult
     from autorubric.eval._config import StopReason
+    from autorubric.eval._preflight import JudgeCheck
     from autorubric.graders import Grader
     from autorubric.values import VerdictCounts
 
@@ -23,6 +26,7 @@ def run_resumable(
     *,
     how_to_go_on: str,
     shard: tuple[int, int] | None = None,
+    preflight: bool = False,
     **options: Any,
 ) -> EvalResult:
     """The run's result; where the user stops it, the command ends and says how to go on.
@@ -32,6 +36,7 @@ def run_resumable(
         grader: By whom.
         how_to_go_on: What to give on the command line to go on with the run.
         shard: Which part of the dataset, and of how many; None for all of it.
+        preflight: Whether one request to each model is sent before the others.
         options: As for `EvalConfig`, with a name.
 
     Raises:
@@ -40,15 +45,25 @@ def run_resumable(
     dataset, config = sharded(dataset, autorubric.EvalConfig(**options), shard)
     folder = config.experiments_dir / str(config.experiment_name)
     with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
-        return autorubric.EvalRunner(dataset, grader, config).run_sync()
+        runner = autorubric.EvalRunner(
+            dataset, grader, config, preflight=_report_check if preflight else None
+        )
+        return runner.run_sync()
+
+
+def _report_check(check: JudgeCheck) -> None:
+    """Print that a judge answered its first request."""
+    cost = "cost unknown" if check.cost is None else f"${check.cost:.4f}"
+    seconds = "" if check.seconds is None else f", {check.seconds:.1f} s"
+    notice(f"judge {check.judge_id}: asking one question first … ok{seconds}, {cost}")
 
 
 def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
     """Print why a run was stopped and how it is resumed; return the exit code for it."""
     if reason == "same_error":
-        notice(f"Stopped, since a judge fails over and over; to resume, give {how_to_go_on}.")
+        notice(f"Stopped because of the error above. Fix it, then run {how_to_go_on} to resume.")
         return Exit.UNJUDGED
-    notice(f"Stopped at --{reason.replace('_', '-')}; to resume, give {how_to_go_on}.")
+    notice(f"Stopped at --{reason.replace('_', '-')}. To resume, run {how_to_go_on}.")
     return Exit.STOPPED
 
 
@@ -64,10 +79,17 @@ def sharded(
     return shard_of(dataset, config, *shard)
 
 
-def made_name(stem: str) -> str:
-    """A run's name: what a file is called, without what no folder may be called, and the time."""
+def made_name(stem: str, folder: Path) -> str:
+    """Return a new run's name, made from a file's name and the time.
+
+    Args:
+        stem: The file's name without its suffix; characters that a folder's name cannot have are replaced.
+        folder: The folder of the runs; no run in it has the returned name.
+    """
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
-    return f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    made = f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    names = chain([made], (f"{made}-{number}" for number in count(2)))
+    return next(name for name in names if not (folder / name).exists())
 
 
 def run_counts(result: EvalResult) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import typer
 
 import autorubric
 from autorubric.cli._demo_blocks import demo_blocks, label_score
-from autorubric.cli._judges import ApiBase, parse_judges
+from autorubric.cli._judges import ApiBase, ApiKeyEnv, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, print_json
 from autorubric.cli._run_options import RunsDir
 from autorubric.cli._runs import mean_score, run_resumable
@@ -52,6 +52,7 @@ Seed = Annotated[
 def demo(
     model: Model = None,
     api_base: ApiBase = None,
+    api_key_env: ApiKeyEnv = None,
     runs_dir: RunsDir = Path("experiments"),
     seed: Seed = 0,
     as_json: JsonFlag = False,
@@ -77,7 +78,7 @@ def demo(
     )  # late, since it loads pydantic, and `--help` need not wait for it
 
     train, test = demo_dataset().split_train_test(_TRAIN, seed=seed)
-    grader = autorubric.CriterionGrader(judges=_judges(train, model, api_base), seed=seed)
+    grader = autorubric.CriterionGrader(judges=_judges(train, model, api_base, api_key_env), seed=seed)
     # A rerun takes what is stored; what a newer version of a judge would answer differently is asked again.
     result = run_resumable(
         test,
@@ -100,9 +101,11 @@ def demo(
     return exit_code(mean_score(result), None, unjudged=result.failed_items)
 
 
-def _judges(train: RubricDataset, model: str | None, api_base: str | None) -> list[JudgeLike]:
+def _judges(
+    train: RubricDataset, model: str | None, api_base: str | None, api_key_env: str | None
+) -> list[JudgeLike]:
     if model is not None:
-        return parse_judges([model], api_base=api_base)
+        return parse_judges([model], api_base=api_base, api_key_env=api_key_env)
     return [autorubric.LexicalJudge(), autorubric.SupervisedJudge.fit(train)]
 
 

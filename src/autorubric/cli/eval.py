@@ -12,6 +12,7 @@ import autorubric
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
+    ApiKeyEnv,
     CacheDir,
     HowFailuresCount,
     JudgeNames,
@@ -40,6 +41,7 @@ from autorubric.cli._run_options import (
     MaxCalls,
     MaxCost,
     Mismatch,
+    NoPreflight,
     NoProgress,
     OnMismatch,
     RubricFile,
@@ -81,8 +83,10 @@ def evaluate(  # noqa: PLR0913
     shard: ShardOf = None,
     executor: ExecutorName = "local",
     dry_run: DryRun = False,
+    no_preflight: NoPreflight = False,
     no_progress: NoProgress = False,
     api_base: ApiBase = None,
+    api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
     temperature: Temperature = None,
     samples: Samples = None,
@@ -112,7 +116,12 @@ def evaluate(  # noqa: PLR0913
     """
     items = _opened(dataset, rubric)
     judges = parse_judges(
-        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+        judge,
+        api_base=api_base,
+        api_key_env=api_key_env,
+        cache_dir=cache_dir,
+        temperature=temperature,
+        samples=samples,
     )
     grader = autorubric.CriterionGrader(
         judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
@@ -121,13 +130,14 @@ def evaluate(  # noqa: PLR0913
         name = dataset.stem
     if dry_run:
         return _tell_estimate(items, grader, name, runs_dir, shard, as_json=as_json)
-    chosen = name or made_name(dataset.stem)
+    chosen = name or made_name(dataset.stem, runs_dir)
     how_to_go_on = f"the same command with --name {shlex.quote(chosen)}"
     result = run_resumable(
         items,
         grader,
         how_to_go_on=how_to_go_on,
         fail_fast=fail_fast,
+        preflight=not no_preflight,
         show_progress=not no_progress,
         experiment_name=chosen,
         experiments_dir=runs_dir,

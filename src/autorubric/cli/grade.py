@@ -11,6 +11,7 @@ import autorubric
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
+    ApiKeyEnv,
     CacheDir,
     HowFailuresCount,
     JudgeNames,
@@ -85,6 +86,7 @@ def grade(  # noqa: PLR0913
     reference: Reference = None,
     item_id: ItemId = None,
     api_base: ApiBase = None,
+    api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
     temperature: Temperature = None,
     samples: Samples = None,
@@ -116,7 +118,12 @@ def grade(  # noqa: PLR0913
     submission = _text(text, file)
     criteria = autorubric.Rubric.from_file(rubric)
     judges = parse_judges(
-        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+        judge,
+        api_base=api_base,
+        api_key_env=api_key_env,
+        cache_dir=cache_dir,
+        temperature=temperature,
+        samples=samples,
     )
     grader = autorubric.CriterionGrader(
         judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)

@@ -154,7 +154,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     Examples:
       autorubric judges audit experiments/essays-1
       autorubric judges audit experiments/essays-1 --only bias \\
-          --family gpt-6-luna=openai --family anthropic/claude-sonnet-5-5=anthropic
+          --family gpt-6-luna=openai --family claude=anthropic
       autorubric judges audit experiments/essays-1 --item essay-7 --threshold 0.6
 
     Exit codes: 0 done, 2 faulty command line, file or run folder.

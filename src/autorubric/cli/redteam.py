@@ -10,6 +10,7 @@ import autorubric
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
+    ApiKeyEnv,
     CacheDir,
     HowFailuresCount,
     JudgeNames,
@@ -74,6 +75,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     attacks: Attacks = None,
     limit: Limit = None,
     api_base: ApiBase = None,
+    api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
     temperature: Temperature = None,
     samples: Samples = None,
@@ -108,7 +110,12 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
     items = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
     judges = parse_judges(
-        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+        judge,
+        api_base=api_base,
+        api_key_env=api_key_env,
+        cache_dir=cache_dir,
+        temperature=temperature,
+        samples=samples,
     )
     grader = autorubric.CriterionGrader(
         judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)

@@ -11,7 +11,7 @@ import typer
 
 import autorubric
 from autorubric._blocks import Block, ScalarBlock, TableBlock
-from autorubric.cli._judges import ApiBase, CacheDir, parse_judges
+from autorubric.cli._judges import ApiBase, ApiKeyEnv, CacheDir, parse_judges
 from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, print_json, stoppable
 from autorubric.cli._pass_options import (
     HOW_TO_GO_ON,
@@ -111,6 +111,7 @@ def refine(  # noqa: PLR0913
     fail_under: SuccessFailUnder = None,
     max_lost: MaxLostDrafts = None,
     api_base: ApiBase = None,
+    api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -140,7 +141,7 @@ def refine(  # noqa: PLR0913
     limit too.
     """
     demand_resume(resume, retry_errors)
-    teacher = parse_judges([judge], api_base=api_base, cache_dir=cache_dir)[0]
+    teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]
     with stoppable(out_dir, done="refined", how_to_go_on=HOW_TO_GO_ON):
         stats = autorubric.refine(
             critiques,

@@ -11,6 +11,7 @@ import autorubric
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
+    ApiKeyEnv,
     CacheDir,
     HowFailuresCount,
     JudgeNames,
@@ -21,7 +22,7 @@ from autorubric.cli._judges import (
     parse_judges,
 )
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
-from autorubric.cli._run_options import MaxCalls, MaxCost, NoProgress
+from autorubric.cli._run_options import MaxCalls, MaxCost, NoPreflight, NoProgress
 from autorubric.cli._runs import made_name, report_stop, run_resumable
 from autorubric.cli._tables import print_blocks
 from autorubric.cli.judges import Seed
@@ -46,8 +47,10 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     name: NewName = None,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
+    no_preflight: NoPreflight = False,
     no_progress: NoProgress = False,
     api_base: ApiBase = None,
+    api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
     temperature: Temperature = None,
     samples: Samples = None,
@@ -66,24 +69,30 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
 
     \b
     Example:
-      autorubric rejudge experiments/essays-1 --judge anthropic/claude-sonnet-5-5 --name by-claude
+      autorubric rejudge experiments/essays-1 --judge gpt-6-luna --name by-luna
 
     Exit codes: 0 done, 2 faulty command line, file or run folder, 3 could not be judged, 130 stopped, by the
     user or at --max-calls or --max-cost.
     """
     before = autorubric.EvalResult.from_experiment(run)
     judges = parse_judges(
-        judge, api_base=api_base, cache_dir=cache_dir, temperature=temperature, samples=samples
+        judge,
+        api_base=api_base,
+        api_key_env=api_key_env,
+        cache_dir=cache_dir,
+        temperature=temperature,
+        samples=samples,
     )
     grader = autorubric.CriterionGrader(
         judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
     )
-    chosen = name or made_name(f"{before.experiment_name}-rejudged")
+    chosen = name or made_name(f"{before.experiment_name}-rejudged", run.parent)
     how_to_go_on = f"the same command with --name {shlex.quote(chosen)}"
     after = run_resumable(
         before.dataset,
         grader,
         how_to_go_on=how_to_go_on,
+        preflight=not no_preflight,
         show_progress=not no_progress,
         experiment_name=chosen,
         experiments_dir=run.parent,

@@ -22,6 +22,7 @@ from autorubric.eval._executor import Executor, executor_of
 from autorubric.eval._items import EvalTimingStats, GradedItem
 from autorubric.eval._lines import StoredItem
 from autorubric.eval._open import OpenRun, open_run
+from autorubric.eval._preflight import Preflight, checked
 from autorubric.eval._progress import Progress
 from autorubric.eval._result import EvalResult
 from autorubric.eval._results import StoredResults
@@ -69,13 +70,22 @@ class EvalRunner:
         dataset: What is graded.
         grader: By whom.
         config: Options of the run.
+        preflight: Called for each model that answers one request before the others are sent; a run whose
+            model does not answer it raises a `JudgeError`. None for no preflight.
 
     Raises:
         ArgumentError: The dataset is not one or is empty, or an item has no rubric; the grader is not one, or
             names criteria that no rubric has.
     """
 
-    def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig | None = None) -> None:
+    def __init__(
+        self,
+        dataset: RubricDataset,
+        grader: Grader,
+        config: EvalConfig | None = None,
+        *,
+        preflight: Preflight | None = None,
+    ) -> None:
         if not isinstance(dataset, RubricDataset):
             raise ArgumentError(f"dataset={shortened(dataset)} is not a dataset; give a RubricDataset")
         if not hasattr(grader, "check_rubrics"):
@@ -91,6 +101,7 @@ class EvalRunner:
         self.dataset = dataset
         self.grader = grader
         self.config = config or EvalConfig()
+        self._preflight = preflight
         # A shard may lack what other items of its dataset bring; whoever cut it has looked at the whole.
         if self.config.shard is None:
             grader.check_rubrics(dataset.rubrics())
@@ -152,7 +163,10 @@ class EvalRunner:
         count = len(opened.dataset)
         with Progress(count, show=self.config.show_progress, style=self.config.progress_style) as progress:
             writer = RunWriter(opened, progress, stop=None if budget is None else budget.stop)
-            for items in (writer.work(), writer.second_chances()):
+            first = writer.work()
+            if self._preflight is not None:
+                first = await checked(first, self.grader, writer, self._preflight)
+            for items in (first, writer.second_chances()):
                 work = takewhile(lambda _: budget is None or not budget.is_over, items)
                 async with aclosing(executor.graded(work, self.grader, writer)) as finished:
                     async for done in finished:

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autorubric._events import Listener
-from autorubric.graders._casting import PrefixGate, batches_of, find_checks, known_votes, skipped_votes
+from autorubric.graders._casting import (
+    PrefixGate,
+    batches_of,
+    cast_all,
+    find_checks,
+    known_votes,
+    skipped_votes,
+)
 from autorubric.graders._planning import JudgeCall, Planner, VoteKey
 from autorubric.graders._stages import Stages
 from autorubric.reporting import GradingPolicy, GradingTask, Votes
@@ -60,6 +67,23 @@ class Judging(Planner):
         calls = self.plan(task)
         known = self._known(calls, stored)
         return batches_of([call for call in calls if call.key not in known], self.per_request)
+
+    async def first_votes(
+        self, task: GradingTask, stored: Votes, listener: Listener | None
+    ) -> dict[str, list[JudgeVote]]:
+        """The votes of one request to each model, as `CriterionGrader.first_votes` says."""
+        escalated_to = self.policy.escalation.judges if self.policy.escalation is not None else ()
+        first: dict[str, list[JudgeCall]] = {}
+        for batch in self.requests(task, stored):
+            seat = batch[0].seat
+            if seat.config is not None and seat.judge_id not in escalated_to:
+                first.setdefault(seat.judge_id, batch)
+        calls = [call for batch in first.values() for call in batch]
+        cast = await cast_all(calls, per_request=self.per_request, listener=listener, raises=False)
+        votes: dict[str, list[JudgeVote]] = {}
+        for call in calls:
+            votes.setdefault(call.request.criterion.name or "", []).append(cast[call.key])
+        return votes
 
     def _known(self, calls: Sequence[JudgeCall], stored: Votes) -> dict[VoteKey, JudgeVote]:
         # Where a failure raises, a stored one is worth another try.

@@ -168,6 +168,26 @@ class CriterionGrader(Grader):
         """
         return await self._judging.votes(task, stored or {}, listener)
 
+    async def first_votes(
+        self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
+    ) -> dict[str, list[JudgeVote]]:
+        """Send one request to each model that has a vote to cast on the task.
+
+        Models that a cascade escalates to are left out.
+
+        Args:
+            task: The submission and its rubric.
+            stored: Votes that are not cast again, by criterion name.
+            listener: Called with each vote as it arrives.
+
+        Returns:
+            The votes cast, failed ones included, by criterion name.
+
+        Raises:
+            BudgetError: The run's limit is reached.
+        """
+        return await self._judging.first_votes(task, stored or {}, listener)
+
     @property
     def models(self) -> tuple[LLMConfig, ...]:
         """The models in the panel."""

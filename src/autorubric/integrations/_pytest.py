@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from autorubric.integrations._pytest_runs import Panel
 
 _MARKER = "rubric(min_score, max_lost=0.05, repeats=1, min_pass_rate=1.0): grades texts with assert_rubric"
+_SETTINGS = (
+    ("api_base", "URL", "address of the models"),
+    ("api_key_env", "NAME", "environment variable that holds the models' key"),
+    ("cache_dir", "DIR", "folder that keeps the models' replies"),
+)
 _PANEL: pytest.StashKey[Panel] = pytest.StashKey()
 
 
@@ -37,18 +42,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--rubric-judge",
         action="append",
         metavar="J",
-        help="who grades, and leave to ask models: a model's name, lexical, supervised:TRAIN, "
-        "recorded:CSV#RATER; repeat it for a panel (ini: rubric_judge, which gives no leave)",
+        help="judge to grade with, and permission to call models: a model's name, lexical, supervised:TRAIN "
+        "or recorded:CSV#RATER; repeat it for a panel (ini: rubric_judge, without the permission)",
     )
-    group.addoption(
-        "--rubric-api-base", metavar="URL", help="where models are reached (ini: rubric_api_base)"
-    )
-    group.addoption(
-        "--rubric-cache-dir", metavar="DIR", help="folder that keeps models' replies (ini: rubric_cache_dir)"
-    )
-    parser.addini("rubric_judge", "who grades, one judge a line", type="linelist", default=["lexical"])
-    parser.addini("rubric_api_base", "where models are reached", default="")
-    parser.addini("rubric_cache_dir", "folder that keeps models' replies", default="")
+    for name, metavar, text in _SETTINGS:
+        option = f"rubric_{name}"
+        group.addoption(f"--{option.replace('_', '-')}", metavar=metavar, help=f"{text} (ini: {option})")
+        parser.addini(option, text, default="")
+    parser.addini("rubric_judge", "judges to grade with, one per line", type="linelist", default=["lexical"])
 
 
 def pytest_configure(config: pytest.Config) -> None:

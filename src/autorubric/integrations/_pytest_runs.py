@@ -60,11 +60,18 @@ def panel_of(config: pytest.Config) -> Panel:
     """
     given: list[str] | None = config.getoption("--rubric-judge")
     named = config.getini("rubric_judge") if given is None else given
-    cache_dir = config.getoption("--rubric-cache-dir") or config.getini("rubric_cache_dir")
+    settings = {
+        name: config.getoption(f"--rubric-{name.replace('_', '-')}")
+        or config.getini(f"rubric_{name}")
+        or None
+        for name in ("api_base", "api_key_env", "cache_dir")
+    }
+    cache_dir = settings["cache_dir"]
     try:
         judges = named_judges(
             named,
-            api_base=config.getoption("--rubric-api-base") or config.getini("rubric_api_base") or None,
+            api_base=settings["api_base"],
+            api_key_env=settings["api_key_env"],
             cache_dir=Path(config.rootpath, cache_dir) if cache_dir else None,
             option="rubric_judge" if given is None else "--rubric-judge",
         )

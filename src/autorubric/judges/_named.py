@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ from autorubric.judges._lexical import LexicalJudge
 from autorubric.judges._recorded import RecordedJudge
 from autorubric.judges._specs import JudgeLike, JudgeSpec
 from autorubric.judges._supervised import SupervisedJudge
-from autorubric.llm import LLMConfig
+from autorubric.llm import LLMConfig, prefix_of
 
 _OWN: Final = ("lexical", "supervised", "recorded")
 _NAMED: Final = re.compile(r"([\w.@+ -]+)=(.+)", re.DOTALL)
@@ -25,6 +25,7 @@ def named_judges(
     given: Sequence[str],
     *,
     api_base: str | None = None,
+    api_key_env: str | None = None,
     cache_dir: Path | None = None,
     temperature: float | None = None,
     samples: int | None = None,
@@ -36,21 +37,30 @@ def named_judges(
         given: The texts: a model's name, `lexical`, `supervised:TRAIN` or `recorded:CSV#RATER`, each
             optionally after `name=`, the judge's name in votes and reports.
         api_base: Address of the models' API.
+        api_key_env: Name of the environment variable that holds the models' key; None for the usual one.
         cache_dir: Folder of the models' reply cache; None for no cache.
         temperature: Sampling temperature of the models, 0 to 2; None for the provider's.
         samples: Votes that each model casts per criterion, at least 1; None for 1.
         option: Where the texts were given, for errors.
 
     Raises:
-        ArgumentError: A text describes no judge, two judges have one name, or there is no model for
-            `temperature` or `samples` to apply to.
+        ArgumentError: A text describes no judge, two judges have one name, there is no model for
+            `temperature`, `samples` or `api_key_env` to apply to, or models of several providers would get
+            the key of one.
         FileError: A file named in a text cannot be read or has errors.
     """
-    settings: dict[str, Any] = {"api_base": api_base, "temperature": temperature}
+    settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, "temperature": temperature}
     if cache_dir is not None:
         settings |= {"cache_enabled": True, "cache_dir": cache_dir}
     judges = [_judge(text, settings, samples, option) for text in given]
-    demand_models([names_model(split_name(text)[1]) for text in given], samples, temperature)
+    models = [who for _, who in map(split_name, given) if names_model(who)]
+    demand_models(models, samples=samples, temperature=temperature, api_key_env=api_key_env)
+    providers = {prefix_of(model) or "openai" for model in models}
+    if api_key_env is not None and api_base is None and len(providers) > 1:
+        raise ArgumentError(
+            f"--api-key-env {api_key_env}: the models have several providers ({', '.join(models)}), and "
+            "a key is sent to one provider only; set api_key_env for each judge in a run file"
+        )
     repeated = [text for position, text in enumerate(given) if text in given[:position]]
     if repeated:
         raise ArgumentError(
@@ -66,17 +76,20 @@ def split_name(text: str) -> tuple[str | None, str]:
     return (found[1].strip(), found[2]) if found else (None, text)
 
 
-def demand_models(are_models: Sequence[bool], samples: int | None, temperature: float | None) -> None:
+def demand_models(models: Collection[str], **options: object) -> None:
     """Check that there is a model for the options that only apply to models.
 
+    Args:
+        models: The models' names.
+        **options: The options' values by name; None for an option that is not given.
+
     Raises:
-        ArgumentError: There is none.
+        ArgumentError: An option is given and there is no model.
     """
-    given = [
-        name for name, value in (("--samples", samples), ("--temperature", temperature)) if value is not None
-    ]
-    if given and not any(are_models):
-        raise ArgumentError(f"{given[0]} applies to models, and no judge is a model; leave it out")
+    given = [name for name, value in options.items() if value is not None]
+    if given and not models:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ArgumentError(f"{option} applies to models, and no judge is a model; leave it out")
 
 
 def _judge(text: str, settings: dict[str, Any], samples: int | None, option: str) -> JudgeLike:

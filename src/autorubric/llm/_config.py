@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from enum import StrEnum
@@ -22,6 +23,7 @@ from pydantic import (
 )
 
 from autorubric.criteria import REASON_LENGTH
+from autorubric.errors import ArgumentError
 from autorubric.llm._names import prefix_of
 from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
@@ -35,11 +37,12 @@ TruncatePolicy = Literal["end", "middle"]
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RESERVED_PARAMS: Final = frozenset(
     {
         *("model", "messages", "response_format", "stream", "n", "num_retries", "headers"),
         *("temperature", "max_tokens", "top_p", "seed", "timeout", "max_retries"),
-        *("api_key", "api_base", "base_url", "fallbacks", "extra_headers"),
+        *("api_key", "api_key_env", "api_base", "base_url", "fallbacks", "extra_headers"),
         *("input_cost_per_token", "output_cost_per_token"),
     }
 )
@@ -116,8 +119,10 @@ class LLMConfig(Spec):
         cache_enabled: Keep replies that were read, and answer equal requests from them.
         cache_dir: Folder of the reply cache.
         cache_ttl: Seconds for which a kept reply serves; None: for ever.
-        api_key: The provider's key. Never shown, written or cached; None: where `litellm` is used, the
-            provider's environment variable; otherwise none, but for OpenAI's own address.
+        api_key: The provider's key. Never shown, written or cached. None: the key in `api_key_env`; without
+            it, `litellm` uses the provider's environment variable, and the direct transport uses
+            `OPENAI_API_KEY` for OpenAI's own address and `AUTORUBRIC_API_KEY` for every other one.
+        api_key_env: Name of the environment variable that holds the key; read when the model is first used.
         api_base: Address of the API, as `http://localhost:8000/v1`.
         transport: `litellm`, `openai_compatible` (direct; needs `api_base`), or `auto`: the direct one when
             `api_base` is set and the model's prefix is an OpenAI-compatible one or absent.
@@ -153,6 +158,7 @@ class LLMConfig(Spec):
     cache_dir: Path = Path(".autorubric_cache")
     cache_ttl: float | None = Field(default=None, gt=0)
     api_key: SecretStr | None = Field(default=None, exclude=True, repr=False)
+    api_key_env: str | None = None
     api_base: str | None = None
     transport: TransportName = "auto"
     fallbacks: tuple[
@@ -210,6 +216,14 @@ class LLMConfig(Spec):
         if _CONTROL.search(text) or not text.isascii():
             raise ValueError("the key has line breaks, control or non-ASCII characters; give it alone")
         return SecretStr(text)
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _check_variable(cls, name: str | None) -> str | None:
+        # A key given by mistake must not be shown in the error.
+        if name is not None and not _VARIABLE.fullmatch(name):
+            raise ValueError("api_key_env must be the name of an environment variable, such as MY_API_KEY")
+        return name
 
     @field_validator("api_base")
     @classmethod
@@ -274,6 +288,8 @@ class LLMConfig(Spec):
             )
         if self.transport == "openai_compatible" and self.api_base is None:
             raise ValueError("transport 'openai_compatible' needs api_base, as 'https://api.openai.com/v1'")
+        if self.api_key is not None and self.api_key_env is not None:
+            raise ValueError("api_key and api_key_env are both given; give one of them")
         if (self.input_cost_per_token is None) != (self.output_cost_per_token is None):
             raise ValueError(
                 f"input_cost_per_token is {self.input_cost_per_token} and output_cost_per_token "
@@ -321,10 +337,11 @@ class LLMConfig(Spec):
     def to_dict(self) -> dict[str, Json]:
         """Every parameter as JSON: what a run's manifest says of the model.
 
-        The key is left out. In the place of the values of headers, and of parameters that hold a secret,
-        stand digests (`sha256:1a2b3c4d`), so that changed ones are noticed.
+        The key and the name of its variable are left out. The values of headers, and of parameters that hold
+        a secret, are replaced by digests (`sha256:1a2b3c4d`), so that changes are noticed.
         """
         said = self.model_dump(mode="json")
+        del said["api_key_env"]
         said["fallbacks"] = [one if isinstance(one, str) else one.to_dict() for one in self.fallbacks]
         said["extra_params"] |= {name: digest_of(value) for name, value in self.secret_params().items()}
         if self.extra_headers:
@@ -356,9 +373,33 @@ class LLMConfig(Spec):
         """The extra headers, with the values of those that hold a secret left empty."""
         return {name: "" if is_secret_name(name) else value for name, value in self.headers().items()}
 
+    def key(self) -> str | None:
+        """Return the key in `api_key` or in the environment variable `api_key_env`; None without either.
+
+        Raises:
+            ArgumentError: The environment variable is not set.
+        """
+        if self.api_key is not None:
+            return self.api_key.get_secret_value()
+        if self.api_key_env is None:
+            return None
+        key = os.environ.get(self.api_key_env, "").strip()
+        if not key:
+            raise ArgumentError(
+                f"{self.model}: the environment variable {self.api_key_env}, named by api_key_env, is not set"
+            )
+        if _CONTROL.search(key) or not key.isascii():
+            raise ArgumentError(
+                f"{self.model}: the key in {self.api_key_env} has control or non-ASCII characters"
+            )
+        return key
+
     def secrets(self) -> tuple[str, ...]:
         """Every secret in the config, for masking it in texts."""
-        key = (self.api_key.get_secret_value(),) if self.api_key else ()
+        held = self.api_key.get_secret_value() if self.api_key else None
+        if held is None and self.api_key_env is not None:
+            held = os.environ.get(self.api_key_env, "").strip()
+        key = (held,) if held else ()
         return (*key, *self.headers().values(), *texts_in(self.secret_params()))
 
     def fallback_configs(self) -> tuple[LLMConfig, ...]:
@@ -370,7 +411,13 @@ class LLMConfig(Spec):
         # Another model has another price.
         update |= {"input_cost_per_token": None, "output_cost_per_token": None}
         if prefix_of(model) != prefix_of(self.model):
-            update |= {"api_base": None, "api_key": None, "extra_headers": {}, "transport": "auto"}
+            update |= {
+                "api_base": None,
+                "api_key": None,
+                "api_key_env": None,
+                "extra_headers": {},
+                "transport": "auto",
+            }
             update["extra_params"] = self._public_params(self.extra_params)
         return self.model_copy(update=update)
 

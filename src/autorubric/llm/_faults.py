@@ -47,6 +47,7 @@ _QUOTA: Final = re.compile(r"insufficient_quota|exceeded your current quota|bill
 _FILTER: Final = re.compile(r"content_filter|content_policy|content management policy", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]+")
 _LONGEST: Final = 400
+_CHECK_KEY: Final = "the key is missing or refused; check api_key or the provider's environment variable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class Failure:
         text: What the provider says, whole and as it says it.
         retry_after: Seconds to wait, where the provider says so.
         had_schema: Whether the request asked for a JSON schema.
+        key: Which key was sent, for errors about keys; empty if it is not known.
     """
 
     model: str
@@ -66,6 +68,7 @@ class Failure:
     text: str
     retry_after: float | None = None
     had_schema: bool = False
+    key: str = ""
 
 
 def failed(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
@@ -121,9 +124,9 @@ def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
     if status == 429 and _QUOTA.search(text):
         return RequestRefusedError, "the account's quota is used up; add credit or ask another model"
     by_status: dict[int, tuple[type[ProviderError], str]] = {
-        401: (AuthenticationError, "the key is missing or refused; check api_key or the provider's variable"),
+        401: (AuthenticationError, failure.key or _CHECK_KEY),
         402: (RequestRefusedError, "the account's credit is used up; add credit or ask another model"),
-        403: (AuthenticationError, "the key may not use this model; check its rights"),
+        403: (AuthenticationError, failure.key or "the key may not use this model; check its rights"),
         404: (ModelNotFoundError, "no such model or endpoint; check model and api_base"),
         405: (ModelNotFoundError, "the address takes no posts; check api_base"),
         408: (ProviderTimeoutError, "the provider gave up waiting"),
@@ -151,7 +154,7 @@ def _refused(failure: Failure) -> tuple[type[ProviderError], str]:
     if failure.had_schema and _SCHEMA.search(text):
         return SchemaRefusedError, "the provider does not take the response format"
     if says_key_is_wrong(text):
-        return AuthenticationError, "the key is missing or refused; check api_key or the provider's variable"
+        return AuthenticationError, failure.key or _CHECK_KEY
     if _NO_MODEL.search(text):
         return ModelNotFoundError, "no such model or endpoint; check model and api_base"
     return RequestRefusedError, "the provider rejects the request"

@@ -147,7 +147,7 @@ class LiteLLMTransport:
         name, provider = self._name_and_provider(litellm)
         self._supported = _supported_params(litellm, name)
         self._reasons = _reasons(litellm, name)
-        key = config.api_key.get_secret_value() if config.api_key else None
+        key = config.key()
         is_foreign = config.api_base is not None and not is_openai_itself(config.api_base)
         self._provider = provider
         if key is None and config.api_base is None and not (config.secret_params() or config.headers()):
@@ -242,7 +242,7 @@ class LiteLLMTransport:
         is_connection = isinstance(error, litellm.APIConnectionError)
         if never_connected(error):
             raise unreachable(self._config.model, f"cannot connect to the provider: {text}", self._mask)
-        if self._config.api_key is None and not _headers_of(error) and says_key_is_missing(text):
+        if self._config.key() is None and not _headers_of(error) and says_key_is_missing(text):
             name = (self._fixed or {}).get("model", self._config.model)
             self._fail(AuthenticationError, key_advice(litellm, name, self._provider))
         is_filter = isinstance(error, litellm.ContentPolicyViolationError)

@@ -84,7 +84,10 @@ def key_advice(litellm: Any, model: str, provider: str) -> str:
     secret = [name for name in names if _SECRET.search(name) or name.startswith("AWS_")]
     shown = secret or names or (f"{re.sub(r'[^A-Z0-9]', '_', provider.upper())}_API_KEY",)
     both = " and " if shown[0].startswith("AWS_") else " or "
-    return f"no key for {provider}; set {both.join(shown)} in the environment, or api_key in the LLMConfig"
+    return (
+        f"no key for {provider}; set {both.join(shown)} in the environment, or use --api-key-env NAME "
+        "(api_key_env in an LLMConfig)"
+    )
 
 
 def says_key_is_missing(text: str) -> bool:

@@ -39,6 +39,8 @@ from autorubric.values import Json
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
+DIRECT_KEY: Final = "AUTORUBRIC_API_KEY"
+"""Environment variable with the key for addresses given as `api_base`, other than OpenAI's own."""
 _LARGEST_ERROR: Final = 1 << 16
 _SHOWN: Final = 200
 _NO_JSON: Final = object()
@@ -61,7 +63,7 @@ class OpenAITransport:
             raise ArgumentError(f"{config.model}: the direct transport needs api_base; got None")
         self._config = config
         self._url = completions_url(config.api_base, config.model)
-        self._key = _key_of(config)
+        self._key, self._key_note = _key_of(config)
         self._mask = Mask((*config.secrets(), self._key or ""))
         self._secret_params = config.secret_params()
         self._pools = Kept[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
@@ -125,7 +127,8 @@ class OpenAITransport:
             case aiohttp.InvalidURL() | UnicodeError():
                 return self._failed(RequestRefusedError, f"{url} is no address to post to: {error}")
             case aiohttp.ClientConnectorError():
-                why = f"cannot connect to {url}; check api_base and that the server runs: {error}"
+                reason = getattr(error.os_error, "strerror", None) or error.os_error
+                why = f"cannot connect to {url}: {reason}; check api_base and that the server is running"
                 return unreachable(self._config.model, why, self._mask)
             case _:
                 said = f"{type(error).__name__}: {error}"
@@ -156,6 +159,7 @@ class OpenAITransport:
             text=text,
             retry_after=retry_after,
             had_schema=request.schema is not None,
+            key=self._key_note,
         )
         if is_filtered(failure):
             return refusal_of(failure, self._mask)
@@ -218,12 +222,21 @@ def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
     return headers | {name.lower(): value for name, value in config.headers().items()}
 
 
-def _key_of(config: LLMConfig) -> str | None:
-    if config.api_key is not None:
-        return config.api_key.get_secret_value()
-    if config.api_base is not None and is_openai_itself(config.api_base):
-        return os.environ.get("OPENAI_API_KEY", "").strip() or None
-    return None
+def _key_of(config: LLMConfig) -> tuple[str | None, str]:
+    """Return the key for the config's address, None for no key, and what an error says of it."""
+    address = config.api_base or ""
+    key = config.key()
+    if key is not None:
+        origin = f"from the environment variable {config.api_key_env}" if config.api_key_env else "in api_key"
+        return key, f"the key {origin} was sent to {address} and refused"
+    variable = "OPENAI_API_KEY" if is_openai_itself(address) else DIRECT_KEY
+    key = os.environ.get(variable, "").strip()
+    if key:
+        return key, f"the key from the environment variable {variable} was sent to {address} and refused"
+    why = f"because {variable} is not set"
+    if variable == DIRECT_KEY and os.environ.get("OPENAI_API_KEY"):
+        why += " (OPENAI_API_KEY is only sent to api.openai.com)"
+    return None, f"no key was sent to {address}, {why}; use --api-key-env NAME (api_key_env in an LLMConfig)"
 
 
 async def _read_bounded(response: ClientResponse) -> bytes:

@@ -251,6 +251,8 @@ def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) 
 
 
 def _first_errors(failed: Sequence[EnsembleCriterionReport]) -> str:
+    if len(failed) > 1 and len({report.error for report in failed}) == 1:
+        return failed[0].error or ""
     told = "; ".join(f"{report.name}: {report.error}" for report in failed[:3])
     return told + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
 

@@ -1,0 +1,84 @@
+"""The preflight of a run: one request to each model before all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from autorubric.errors import JudgeError
+from autorubric.eval._executor import ItemWork
+
+if TYPE_CHECKING:
+    from autorubric._events import Listener
+    from autorubric.graders import Grader
+    from autorubric.types import JudgeVote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeCheck:
+    """A first request to a judge that was answered.
+
+    Attributes:
+        judge_id: The judge.
+        seconds: Seconds until the answer; None if they were not measured.
+        cost: US dollars; None if the price is not known.
+    """
+
+    judge_id: str
+    seconds: float | None
+    cost: float | None
+
+
+Preflight = Callable[[JudgeCheck], None]
+"""Called for each judge that answered."""
+
+
+async def checked(
+    work: Iterator[ItemWork],
+    grader: Grader,
+    listener: Listener,
+    report: Preflight,
+) -> Iterator[ItemWork]:
+    """Send one request to each model for the first item, and return the items with its votes stored.
+
+    Args:
+        work: The items to grade.
+        grader: The grader.
+        listener: Called with each vote.
+        report: Called for each judge that answered.
+
+    Raises:
+        JudgeError: A judge gave no readable answer.
+    """
+    first = next(work, None)
+    if first is None or not hasattr(grader, "first_votes"):
+        return work if first is None else chain([first], work)
+    cast = await grader.first_votes(first.task, stored=first.stored, listener=listener)
+    by_judge: dict[str, list[JudgeVote]] = {}
+    for vote in chain.from_iterable(cast.values()):
+        by_judge.setdefault(vote.judge_id, []).append(vote)
+    for judge_id, votes in by_judge.items():
+        report(_check_of(judge_id, votes))
+    stored = {name: list(votes) for name, votes in first.stored.items()}
+    for name, votes in cast.items():
+        stored[name] = [*stored.get(name, ()), *votes]
+    return chain([replace(first, stored=stored)], work)
+
+
+def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
+    errors = [vote.error for vote in votes if vote.error]
+    if errors and len(errors) == len(votes):
+        # The class of the error says less than its text.
+        text = errors[0].partition(": ")[2] or errors[0]
+        raise JudgeError(
+            f"judge {judge_id!r} did not answer its first question, and nothing else was asked: {text}"
+        )
+    costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
+    seconds = [vote.latency_seconds for vote in votes if vote.latency_seconds is not None]
+    return JudgeCheck(
+        judge_id=judge_id,
+        seconds=max(seconds, default=None),
+        cost=sum(costs) if len(costs) == len(votes) else None,
+    )

@@ -1,0 +1,167 @@
+"""Which key goes to which address, and what a wrong key, port or model says."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from autorubric import CriterionGrader, LLMConfig
+from autorubric.cli._judges import parse_judges
+from autorubric.errors import ArgumentError
+from tests.cli.conftest import Cli
+from tests.servers.fixtures import OpenAIServer
+
+_KEY = "sk-for-this-server-0123456789"
+_OTHER = "sk-for-openai-itself-0123456789"
+_REFUSED = {"do": "status", "status": 401, "message": "Invalid API key"}
+
+
+def _call(dataset: str, server: OpenAIServer, *more: str) -> tuple[str, ...]:
+    return ("eval", dataset, "--judge", "openai/m", "--api-base", server.api_base, "--name", "one", *more)
+
+
+def _keys(server: OpenAIServer) -> set[str | None]:
+    return {one["headers"].get("Authorization") for one in server.log()}
+
+
+@pytest.mark.parametrize(
+    ("variable", "more"), [("MY_KEY", ("--api-key-env", "MY_KEY")), ("AUTORUBRIC_API_KEY", ())]
+)
+def test_the_key_in_a_variable_is_sent(
+    cli: Cli,
+    dataset: str,
+    openai_server: OpenAIServer,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    more: tuple[str, ...],
+) -> None:
+    """Both the named variable and the one for the direct transport."""
+    monkeypatch.setenv(variable, _KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", _OTHER)
+    done = cli(*_call(dataset, openai_server, *more))
+    assert done.code == 0
+    assert _keys(openai_server) == {f"Bearer {_KEY}"}
+    assert _KEY not in done.out + done.err
+
+
+def test_a_missing_key_says_what_was_sent_where(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One request, one message: no key was sent, why, and which option to use."""
+    monkeypatch.delenv("AUTORUBRIC_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", _OTHER)
+    openai_server.script(_REFUSED, repeat="last")
+    refused = cli(*_call(dataset, openai_server))
+    assert refused.code == 3
+    assert refused.err.count("Error: ") == 1 and len(refused.err.splitlines()) == 1
+    for part in (
+        f"no key was sent to {openai_server.api_base}",
+        "AUTORUBRIC_API_KEY is not set",
+        "--api-key-env",
+    ):
+        assert part in refused.err
+    assert "OPENAI_API_KEY is only sent to api.openai.com" in refused.err
+    assert [one["headers"].get("Authorization") for one in openai_server.log()] == [None]
+
+
+def test_a_refused_key_says_where_it_came_from(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The variable is named, the key is not shown."""
+    monkeypatch.setenv("MY_KEY", _KEY)
+    openai_server.script(_REFUSED, repeat="last")
+    refused = cli(*_call(dataset, openai_server, "--api-key-env", "MY_KEY"))
+    assert refused.code == 3
+    assert f"the key from the environment variable MY_KEY was sent to {openai_server.api_base}" in refused.err
+    assert _KEY not in refused.err
+    assert len(openai_server.log()) == 1
+
+
+def test_a_wrong_model_costs_one_request(cli: Cli, dataset: str, openai_server: OpenAIServer) -> None:
+    """The server's words are in the message, and nothing else is asked."""
+    openai_server.script(
+        {"do": "status", "status": 404, "message": "The model does not exist"}, repeat="last"
+    )
+    missing = cli(*_call(dataset, openai_server))
+    assert missing.code == 3
+    assert "no such model or endpoint" in missing.err and "The model does not exist" in missing.err
+    assert len(openai_server.log()) == 1
+
+
+def test_a_wrong_port_is_reported_at_once(cli: Cli, dataset: str) -> None:
+    """No retries: the message names the address and comes long before a retry would."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        base = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+    begun = time.monotonic()
+    refused = cli("eval", dataset, "--judge", "openai/m", "--api-base", base, "--name", "one")
+    assert refused.code == 3
+    assert f"cannot connect to {base}" in refused.err
+    assert len(refused.err.splitlines()) == 1
+    assert time.monotonic() - begun < 60
+
+
+def test_the_first_question_is_reported_and_not_asked_twice(
+    cli: Cli, dataset: str, openai_server: OpenAIServer
+) -> None:
+    """The preflight's answer is one of the votes, so a run has as many requests with it as without."""
+    checked = cli(*_call(dataset, openai_server))
+    assert checked.code == 0
+    assert "judge openai/m: asking one question first … ok" in checked.err
+    with_it = len(openai_server.log())
+    openai_server.reset()
+    plain = cli(
+        "eval", dataset, "--judge", "openai/m", "--api-base", openai_server.api_base, "--no-preflight"
+    )
+    assert plain.code == 0
+    assert "asking one question first" not in plain.err
+    assert len(openai_server.log()) == with_it
+
+
+def test_a_run_that_failed_its_preflight_is_resumed(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the right key under the same name, every item is graded."""
+    openai_server.script(_REFUSED, repeat="last")
+    assert cli(*_call(dataset, openai_server)).code == 3
+    openai_server.reset()
+    monkeypatch.setenv("MY_KEY", _KEY)
+    done = cli(*_call(dataset, openai_server, "--api-key-env", "MY_KEY", "--json"))
+    assert done.code == 0
+    assert done.json["failed_items"] == 0
+
+
+def test_an_unset_variable_is_an_error_before_anything_is_sent(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named."""
+    monkeypatch.delenv("MY_KEY", raising=False)
+    unset = cli(*_call(dataset, openai_server, "--api-key-env", "MY_KEY"))
+    assert unset.code == 2
+    assert "the environment variable MY_KEY, named by api_key_env, is not set" in unset.err
+    assert openai_server.log() == []
+
+
+def test_one_key_is_not_for_two_providers() -> None:
+    """Without an address, models of several providers would all get the key."""
+    with pytest.raises(ArgumentError, match="a key is sent to one provider only"):
+        parse_judges(["gpt-6-luna", "anthropic/claude-sonnet-5-5"], api_key_env="MY_KEY")
+    judges = parse_judges(["gpt-6-luna", "openai/other"], api_key_env="MY_KEY")
+    assert [judge.api_key_env for judge in judges if isinstance(judge, LLMConfig)] == ["MY_KEY", "MY_KEY"]
+
+
+def test_a_fallback_of_another_provider_does_not_get_the_key() -> None:
+    """Neither the key nor the name of its variable."""
+    config = LLMConfig(model="openai/a", api_key_env="MY_KEY", fallbacks=("openai/b", "anthropic/c"))
+    assert [one.api_key_env for one in config.fallback_configs()] == ["MY_KEY", None]
+
+
+def test_the_variable_is_neither_secret_nor_in_a_manifest() -> None:
+    """Another variable voids no vote; a key given in its place is refused without being shown."""
+    config = LLMConfig(model="m", api_key_env="MY_KEY")
+    described = [CriterionGrader(judges=[one]).describe() for one in (config, LLMConfig(model="m"))]
+    assert described[0] == described[1]
+    with pytest.raises(ValueError, match="must be the name of an environment variable") as caught:
+        LLMConfig(model="m", api_key_env="sk-1234-secret")
+    assert "input_value" not in str(caught.value) or "sk-1234-secret" not in str(caught.value)
