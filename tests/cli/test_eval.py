@@ -96,9 +96,12 @@ def test_a_run_without_a_name_gets_one(cli: Cli, dataset: str) -> None:
 @pytest.mark.parametrize(
     ("stem", "begins"), [("my texts (1)", "my-texts-1-"), ("...", "run-"), ("ä", "run-")]
 )
-def test_made_names_are_plain(stem: str, begins: str) -> None:
-    """Whatever a file is called, the name is one that a folder may have."""
-    assert made_name(stem).startswith(begins)
+def test_made_names_are_plain(stem: str, begins: str, tmp_path: Path) -> None:
+    """Whatever a file is called, a folder may have the name, and no run has it yet."""
+    made = made_name(stem, tmp_path)
+    assert made.startswith(begins)
+    (tmp_path / made).mkdir()
+    assert made_name(stem, tmp_path) != made
 
 
 def test_a_changed_dataset_is_refused_and_may_be_judged_anew(cli: Cli, dataset: str, tmp_path: Path) -> None:

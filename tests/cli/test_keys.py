@@ -138,8 +138,8 @@ def test_an_unset_variable_is_an_error_before_anything_is_sent(
     """It is named."""
     monkeypatch.delenv("MY_KEY", raising=False)
     unset = cli(*_call(dataset, openai_server, "--api-key-env", "MY_KEY"))
-    assert unset.code == 2
-    assert "the environment variable MY_KEY, named by api_key_env, is not set" in unset.err
+    assert unset.code == 3
+    assert "the variable MY_KEY, named by api_key_env, is not set" in unset.err
     assert openai_server.log() == []
 
 

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from autorubric.criteria import REASON_LENGTH
-from autorubric.errors import ArgumentError
+from autorubric.errors import AuthenticationError
 from autorubric.llm._names import prefix_of
 from autorubric.llm._secrets import digest_of, holds_secret, is_digest, is_secret_name, texts_in
 from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
@@ -377,7 +377,7 @@ class LLMConfig(Spec):
         """Return the key in `api_key` or in the environment variable `api_key_env`; None without either.
 
         Raises:
-            ArgumentError: The environment variable is not set.
+            AuthenticationError: The environment variable is not set, or holds no key.
         """
         if self.api_key is not None:
             return self.api_key.get_secret_value()
@@ -385,12 +385,14 @@ class LLMConfig(Spec):
             return None
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
-            raise ArgumentError(
-                f"{self.model}: the environment variable {self.api_key_env}, named by api_key_env, is not set"
+            raise AuthenticationError(
+                f"{self.model}: the variable {self.api_key_env}, named by api_key_env, is not set",
+                model=self.model,
             )
         if _CONTROL.search(key) or not key.isascii():
-            raise ArgumentError(
-                f"{self.model}: the key in {self.api_key_env} has control or non-ASCII characters"
+            raise AuthenticationError(
+                f"{self.model}: the key in {self.api_key_env} has control or non-ASCII characters",
+                model=self.model,
             )
         return key
 

@@ -63,8 +63,8 @@ class OpenAITransport:
             raise ArgumentError(f"{config.model}: the direct transport needs api_base; got None")
         self._config = config
         self._url = completions_url(config.api_base, config.model)
-        self._key, self._key_note = _key_of(config)
-        self._mask = Mask((*config.secrets(), self._key or ""))
+        self._key_note = ""
+        self._mask = Mask(config.secrets())
         self._secret_params = config.secret_params()
         self._pools = Kept[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
 
@@ -95,7 +95,10 @@ class OpenAITransport:
     async def _opened(self, pool: _Pool) -> _Session:
         # A session knows its loop, and would keep the entry of a closed one alive.
         self._pools.forget(lambda loop: loop.is_closed())
-        keeper = _kept_session(self._config, self._key)
+        # Late, so that a grader can be made and costs estimated without a key.
+        key, self._key_note = _key_of(self._config)
+        self._mask = Mask((*self._config.secrets(), key or ""))
+        keeper = _kept_session(self._config, key)
         deadlines = Deadlines(self._config.timeout)
         pool.session = _Session(http=await anext(keeper), keeper=keeper, deadlines=deadlines)
         return pool.session
