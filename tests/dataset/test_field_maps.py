@@ -158,13 +158,18 @@ def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"submission": "respons"}, "no column 'respons' for submission; did you mean 'response'"),
-        ({"submission": "response", "reference": "golf"}, "'golf' for reference; did you mean 'gold'"),
+        ({"submission": "respons"}, "column 'respons' for submission not found. Did you mean 'response'"),
+        (
+            {"submission": "response", "reference": "golf"},
+            "'golf' for reference not found. Did.*'gold'",
+        ),
         ({"truth": {"cleer": "label_clear"}}, "'cleer', which is no criterion.*did you mean 'clear'"),
-        ({"truth": {"clear": "label_cleer"}}, "'label_cleer' for truth.clear; did you mean 'label_clear'"),
+        (
+            {"truth": {"clear": "label_cleer"}},
+            "'label_cleer' for truth.clear.*'label_clear'",
+        ),
         ({"truth": "lable_"}, "no column begins with 'lable_'"),
-        ({"metadata": ["nosuch"]}, "no column 'nosuch'"),
-        ({"prompt": "question"}, "no column 'submission'"),
+        ({"metadata": ["nosuch"]}, "column 'nosuch' for meta.nosuch not found"),
     ],
 )
 def test_columns_that_are_not_there(fields: dict[str, Any], message: str) -> None:

@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
+from autorubric.cli._datasets import (
+    IdColumn,
+    MetaColumns,
+    PromptColumn,
+    ReferenceColumn,
+    SubmissionColumn,
+    TruthColumns,
+    field_map,
+    opened,
+)
 from autorubric.cli._output import Exit, guarded, notice
 from autorubric.cli.labels import WhereOption, marks_in
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from autorubric.dataset import FieldMap
     from autorubric.eval._disputed import Mark
 
 ItemsFile = Annotated[
@@ -45,10 +56,16 @@ Seed = Annotated[
 
 
 @guarded
-def annotate(
+def annotate(  # noqa: PLR0913
     source: ItemsFile,
     out: PageFile,
     rubric: ItemsRubric = None,
+    submission: SubmissionColumn = None,
+    prompt: PromptColumn = None,
+    reference: ReferenceColumn = None,
+    item_id: IdColumn = None,
+    truth: TruthColumns = None,
+    meta: MetaColumns = None,
     title: Title = None,
     seed: Seed = 0,
     where: WhereOption = None,
@@ -72,24 +89,27 @@ def annotate(
     # Late, since the page's template takes as long to load as everything else that `--help` needs.
     from autorubric.report import write_annotation_page
 
-    items = _items(source, rubric, marks_in(where))
+    fields = field_map(submission, prompt, reference, item_id, truth, meta)
+    items = _items(source, rubric, marks_in(where), fields)
     write_annotation_page(items, out, seed=seed, title=title)
     notice(f"Wrote {out} with {len(items)} items. Open it in a browser; it needs no network.")
     return Exit.DONE
 
 
-def _items(source: Path, rubric: Path | None, where: Sequence[Mark]) -> autorubric.RubricDataset:
+def _items(
+    source: Path, rubric: Path | None, where: Sequence[Mark], fields: FieldMap
+) -> autorubric.RubricDataset:
     """The items of a dataset file, or those of a run that bear a mark."""
     if not source.is_dir():
         if where:
             raise ArgumentError(f"--where chooses items of a run; {source} is not the folder of one")
-        return autorubric.RubricDataset.from_file(source, rubric=rubric)
+        return opened(source, rubric, fields)
     if not where:
         raise ArgumentError(
             f"{source} is a folder; of a run choose items with --where, such as --where wrong"
         )
-    if rubric is not None:
-        raise ArgumentError("--rubric goes with a dataset file; a run has its rubric")
+    if rubric is not None or fields:
+        raise ArgumentError("--rubric and columns belong to a dataset file; a run has its own")
     found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
     if not len(found):
         raise ArgumentError(f"no item of {source} is marked {' or '.join(where)}; there is nothing to label")

@@ -9,6 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import autorubric
+from autorubric.cli._datasets import (
+    IdColumn,
+    MetaColumns,
+    PromptColumn,
+    ReferenceColumn,
+    SubmissionColumn,
+    TruthColumns,
+    field_map,
+    opened,
+)
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
@@ -74,6 +84,12 @@ def evaluate(  # noqa: PLR0913
     dataset: DatasetFile,
     judge: JudgeNames,
     rubric: RubricFile = None,
+    submission: SubmissionColumn = None,
+    prompt: PromptColumn = None,
+    reference: ReferenceColumn = None,
+    item_id: IdColumn = None,
+    truth: TruthColumns = None,
+    meta: MetaColumns = None,
     name: RunName = None,
     runs_dir: RunsDir = Path("experiments"),
     on_mismatch: Mismatch = OnMismatch.refuse,
@@ -114,7 +130,8 @@ def evaluate(  # noqa: PLR0913
     verdicts were lost or assumed than --max-lost, or a judge failed repeatedly with one error; 130 stopped,
     by the user or at --max-calls or --max-cost.
     """
-    items = _opened(dataset, rubric)
+    fields = field_map(submission, prompt, reference, item_id, truth, meta)
+    items = opened(dataset, rubric, fields, stream=True)
     judges = parse_judges(
         judge,
         api_base=api_base,
@@ -161,13 +178,6 @@ def evaluate(  # noqa: PLR0913
     return exit_code(
         mean, fail_under, unjudged=result.failed_items, verdicts=result.verdicts, max_lost=max_lost
     )
-
-
-def _opened(path: Path, rubric: Path | None) -> RubricDataset:
-    """The dataset in a file; one that can be read row by row stays there."""
-    if path.suffix.lower() in (".jsonl", ".parquet"):
-        return autorubric.RubricDataset.stream(path, rubric=rubric)
-    return autorubric.RubricDataset.from_file(path, rubric=rubric)
 
 
 def _tell_estimate(

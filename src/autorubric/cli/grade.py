@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 import autorubric
+from autorubric.cli._datasets import IdColumn, PromptColumn, SubmissionColumn, field_map, opened
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
@@ -37,10 +39,13 @@ from autorubric.cli._texts import read_input
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from autorubric.dataset import DataItem, RubricDataset
     from autorubric.graders import Grader
     from autorubric.rubric import Rubric
     from autorubric.types import EnsembleEvaluationReport
 
+_TABLES: Final = (".csv", ".parquet", ".jsonl")
+"""Files whose rows are items; others hold one text."""
 
 RubricFile = Annotated[
     Path, typer.Option("--rubric", metavar="R", help="The rubric: a YAML, JSON or TOML file.")
@@ -54,7 +59,8 @@ TextFile = Annotated[
     typer.Option(
         "--file",
         metavar="F",
-        help="Read the text from this file; - is standard input.",
+        help="Read the text from this file; - is standard input. A CSV, Parquet or JSONL file is a table: "
+        "its only row is graded, or the one that --item-id names.",
         show_default=False,
     ),
 ]
@@ -63,14 +69,19 @@ Query = Annotated[
 ]
 Reference = Annotated[
     str | None,
-    typer.Option("--reference", metavar="TEXT", help="A good answer to compare with.", show_default=False),
+    typer.Option(
+        "--reference",
+        metavar="TEXT",
+        help="A good answer to compare with; for a table, its column.",
+        show_default=False,
+    ),
 ]
 ItemId = Annotated[
     str | None,
     typer.Option(
         "--item-id",
         metavar="ID",
-        help="The text's id, by which recorded votes are found.",
+        help="The text's id, by which recorded votes and rows of a table are found.",
         show_default=False,
     ),
 ]
@@ -85,6 +96,9 @@ def grade(  # noqa: PLR0913
     query: Query = None,
     reference: Reference = None,
     item_id: ItemId = None,
+    submission: SubmissionColumn = None,
+    prompt: PromptColumn = None,
+    id_column: IdColumn = None,
     api_base: ApiBase = None,
     api_key_env: ApiKeyEnv = None,
     cache_dir: CacheDir = None,
@@ -115,8 +129,17 @@ def grade(  # noqa: PLR0913
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, or more
     verdicts lost or assumed than --max-lost, 130 stopped.
     """
-    submission = _text(text, file)
     criteria = autorubric.Rubric.from_file(rubric)
+    fields = field_map(submission, prompt, reference, id_column)
+    if file is not None and text is None and file.suffix.lower() in _TABLES:
+        given = _row(opened(file, rubric, fields), file, item_id)
+        item_id = given.id
+    else:
+        if submission or prompt or id_column:
+            raise ArgumentError("--submission, --prompt and --id name columns; give a table with --file")
+        given = autorubric.DataItem(
+            submission=_text(text, file), prompt=query, reference_submission=reference
+        )
     judges = parse_judges(
         judge,
         api_base=api_base,
@@ -128,7 +151,7 @@ def grade(  # noqa: PLR0913
     grader = autorubric.CriterionGrader(
         judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
     )
-    report = _graded(criteria, grader, submission, query=query, reference=reference, item_id=item_id)
+    report = _graded(criteria, grader, given, item_id)
     if as_json:
         print_json(report_json(report))
     else:
@@ -146,22 +169,35 @@ def _text(text: str | None, file: Path | None) -> str:
     return read_input(file)
 
 
-def _graded(
-    rubric: Rubric,
-    grader: Grader,
-    text: str,
-    *,
-    query: str | None,
-    reference: str | None,
-    item_id: str | None,
-) -> EnsembleEvaluationReport:
+def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
+    """Return the row of a table that has the id, or its only row.
+
+    Raises:
+        ArgumentError: No row has the id, or there are several rows and no id is given.
+    """
+    if item_id is None and len(dataset) != 1:
+        raise ArgumentError(
+            f"{file} has {len(dataset)} rows, and grade takes one text. Grade all with: autorubric eval "
+            f"{shlex.quote(str(file))} --rubric R --judge J; or choose one with --item-id ID"
+        )
+    for position in range(len(dataset)):
+        if item_id is None or dataset.item_id(position) == item_id:
+            return dataset[position]
+    raise ArgumentError(f"{file} has no row with the id {item_id!r}")
+
+
+def _graded(rubric: Rubric, grader: Grader, given: DataItem, item_id: str | None) -> EnsembleEvaluationReport:
     # Late, since `--help` should not wait for it.
     import asyncio
 
     async def work() -> EnsembleEvaluationReport:
         try:
             return await rubric.grade(
-                text, grader, query=query, reference_submission=reference, item_id=item_id
+                given.submission,
+                grader,
+                query=given.prompt,
+                reference_submission=given.reference_submission,
+                item_id=item_id,
             )
         finally:
             await grader.aclose()

@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import autorubric
+from autorubric.cli._datasets import (
+    IdColumn,
+    MetaColumns,
+    PromptColumn,
+    ReferenceColumn,
+    SubmissionColumn,
+    TruthColumns,
+    field_map,
+    opened,
+)
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
@@ -72,6 +82,12 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     dataset: DatasetFile,
     judge: JudgeNames,
     rubric: RubricFile = None,
+    submission: SubmissionColumn = None,
+    prompt: PromptColumn = None,
+    reference: ReferenceColumn = None,
+    item_id: IdColumn = None,
+    truth: TruthColumns = None,
+    meta: MetaColumns = None,
     attacks: Attacks = None,
     limit: Limit = None,
     api_base: ApiBase = None,
@@ -108,7 +124,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     from autorubric.redteam import builtin_attacks, choose_attacks
 
     chosen = builtin_attacks() if attacks is None else choose_attacks(_split(attacks))
-    items = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
+    items = opened(dataset, rubric, field_map(submission, prompt, reference, item_id, truth, meta))
     judges = parse_judges(
         judge,
         api_base=api_base,

@@ -8,6 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import autorubric
+from autorubric.cli._datasets import (
+    IdColumn,
+    MetaColumns,
+    PromptColumn,
+    ReferenceColumn,
+    SubmissionColumn,
+    TruthColumns,
+    field_map,
+    opened,
+)
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.errors import FileError
 
@@ -35,8 +45,17 @@ DatasetRubric = Annotated[
 
 
 @guarded
-def validate(
-    file: CheckedFile, kind: Kind = None, rubric: DatasetRubric = None, as_json: JsonFlag = False
+def validate(  # noqa: PLR0913
+    file: CheckedFile,
+    kind: Kind = None,
+    rubric: DatasetRubric = None,
+    submission: SubmissionColumn = None,
+    prompt: PromptColumn = None,
+    reference: ReferenceColumn = None,
+    item_id: IdColumn = None,
+    truth: TruthColumns = None,
+    meta: MetaColumns = None,
+    as_json: JsonFlag = False,
 ) -> Exit:
     """Check a rubric or dataset file, and report all its faults with their lines.
 
@@ -63,7 +82,7 @@ def validate(
             read = autorubric.Rubric.from_file(file)
             criteria, warnings = len(read), _name_warnings([read])
         else:
-            dataset = autorubric.RubricDataset.from_file(file, rubric=rubric)
+            dataset = opened(file, rubric, field_map(submission, prompt, reference, item_id, truth, meta))
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _name_warnings(dataset.rubrics())
             _check_texts(file, dataset)

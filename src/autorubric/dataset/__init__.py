@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from autorubric.dataset._labels import DISPUTED, MergedLabels, merge_labels
     from autorubric.dataset._ratings import LongRow, label_of, read_long_table
     from autorubric.dataset._split import DatasetSplit
-    from autorubric.dataset._stream import line_of
+    from autorubric.dataset._stream import can_stream, line_of
     from autorubric.dataset._truth import TruthRule, truth_answer, truth_number
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "MergedLabels",
     "RubricDataset",
     "TruthRule",
+    "can_stream",
     "from_healthbench",
     "from_paperbench",
     "from_promptfoo",
@@ -50,6 +51,7 @@ _HOMES = {
     "MergedLabels": "_labels",
     "RubricDataset": "_dataset",
     "TruthRule": "_truth",
+    "can_stream": "_stream",
     "from_healthbench": "_importers",
     "from_paperbench": "_importers",
     "from_promptfoo": "_importers",

@@ -8,6 +8,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,6 +18,8 @@ from autorubric.errors import DatasetError
 # One field may hold a whole submission; the library's own bound of 128 KiB is a setting of the process.
 _FIELD_LIMIT: Final = 2**31 - 1
 _LONGEST_HEAD: Final = 100_000
+_DELIMITERS: Final = ",;\t|"
+_SNIFFED_ROWS: Final = 10
 _QUOTED: Final = re.compile(r'"[^"]*"')
 _limit_lock = threading.Lock()
 
@@ -43,8 +46,8 @@ class CsvTable(NamedTuple):
 def read_csv(path: str | Path) -> CsvTable:
     """The rows of a CSV file whose first line names the columns.
 
-    Columns are separated by commas or, where the head has none outside quotes, by semicolons or tabs, as
-    spreadsheets of many languages write them.
+    Columns are separated by commas, semicolons, tabs or vertical bars: by the one that divides the first
+    rows into equally many cells, the most of them; commas if none does.
 
     Raises:
         DatasetError: The file cannot be read, columns repeat, or rows are longer or shorter than the head.
@@ -83,9 +86,22 @@ def _table(text: str, faults: Faults) -> CsvTable:
 
 
 def _delimiter(text: str) -> str:
-    """What separates the columns of the head: a comma or, in a head without any, a semicolon or a tab."""
+    """Return the character that separates the columns, as `read_csv` says."""
     head = _QUOTED.sub("", text[:_LONGEST_HEAD]).split("\n", 1)[0]
-    return "," if "," in head else max(";\t", key=head.count) if re.search("[;\t]", head) else ","
+    found = [one for one in _DELIMITERS if one in head]
+    if len(found) < 2:
+        return found[0] if found else ","
+    return max(found, key=lambda one: _even_width(text, one))
+
+
+def _even_width(text: str, delimiter: str) -> int:
+    """Return the cells of the first rows; 0 if they differ in number."""
+    reader = csv.reader(io.StringIO(text[:_LONGEST_HEAD], newline=""), delimiter=delimiter)
+    try:
+        widths = {len(cells) for cells in islice(reader, _SNIFFED_ROWS) if cells}
+    except csv.Error:
+        return 0
+    return widths.pop() if len(widths) == 1 else 0
 
 
 def demand_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) -> None:

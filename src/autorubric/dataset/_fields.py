@@ -1,9 +1,10 @@
-"""Tables of other people's making: which of their columns is which field of an item."""
+"""Column mapping: which column of a table is which field of an item."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypedDict
 
 from autorubric._files import Faults, FilePath, nearest_key, shortened
 from autorubric.dataset._item import DataItem
@@ -19,17 +20,47 @@ META = "meta."
 _PLAIN = ("id", "submission", "description", "prompt", "reference")
 
 
+_LIKELY: Final[Mapping[str, Sequence[str]]] = {
+    "submission": (
+        *("response", "output", "completion", "reply", "generation", "prediction", "model_output"),
+        *("model_response", "generated_text", "candidate", "answer", "text", "summary", "essay", "message"),
+        *("content", "body"),
+    ),
+    "prompt": ("question", "input", "query", "instruction", "task", "user_input", "user_message"),
+    "reference": (
+        *("reference_answer", "expected", "expected_output", "ideal", "gold", "golden_answer", "target"),
+    ),
+    "id": ("item_id", "example_id", "sample_id", "row_id", "doc_id", "uid", "uuid"),
+}
+"""Names of columns that are recognised, most likely first; a column named as its field comes before them."""
+_LIKELY_ENDS: Final[Mapping[str, Collection[str]]] = {
+    "submission": ("reply", "response", "output", "completion", "answer", "generation", "submission"),
+    "prompt": ("question", "query", "instruction", "prompt", "input"),
+}
+"""Last words of names that are recognised if one column alone has them, such as `bot_reply`."""
+_LABEL_NAMES: Final = (
+    "{}",
+    "truth_{}",
+    "label_{}",
+    "human_{}",
+    "gold_{}",
+    "{}_truth",
+    "{}_label",
+    "{}_human",
+)
+
+
 class FieldMap(TypedDict, total=False):
-    """Columns of a table of your own, by what they hold; what is not named is looked for under its own name.
+    """Which column of a table holds what. A field that is not named is looked for under its usual names.
 
     Attributes:
-        id: The column of the items' ids.
-        submission: That of what is graded.
-        description: That of a word for people.
-        prompt: That of what the submissions answer.
-        reference: That of model answers.
-        truth: Columns of labels by criterion, or what stands before a criterion's name in their names.
-        metadata: Columns that are kept as metadata, the others left out; by default all others are kept.
+        id: The items' ids.
+        submission: The texts to grade.
+        description: A short description of each item, for people.
+        prompt: What the submissions answer.
+        reference: Reference answers.
+        truth: Columns of labels by criterion, or the prefix that comes before a criterion's name in them.
+        metadata: Columns kept as metadata, the others left out; by default all others are kept.
     """
 
     id: str
@@ -86,7 +117,9 @@ def renaming(
     for name, column in wanted:
         if column not in columns:
             word = "reference" if name == "reference_submission" else name
-            faults.add((), f"there is no column {column!r} for {word}; {nearest_key(column, columns)}")
+            near = difflib.get_close_matches(column, columns, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            faults.add((), f"column {column!r} for {word} not found.{hint} Columns: {', '.join(columns)}")
     taken, used = {name for name, _ in wanted}, {column for _, column in wanted}
     rest = [column for column in columns if column not in used]
     wanted += [(column, column) for column in rest if _is_own(column, own) and column not in taken]
@@ -98,6 +131,113 @@ def renaming(
             if (not _is_own(column, own) or column in taken) and META + column not in found
         ]
     return Renaming(tuple((name, column) for name, column in wanted if column in columns))
+
+
+def completed(
+    fields: FieldMap,
+    columns: Sequence[str],
+    own: Collection[str],
+    rubric: Rubric | None,
+    values: Callable[[str], Iterable[Any]] | None = None,
+) -> FieldMap | None:
+    """Return the mapping with the columns of likely names for fields that it does not name.
+
+    Args:
+        fields: The mapping given.
+        columns: The table's columns.
+        own: The columns of the dataset format, without labels and metadata.
+        rubric: The dataset's rubric, whose criteria labels belong to.
+        values: Returns the cells of a column; a likely column is the ids only if no cell repeats or is empty.
+
+    Returns:
+        The mapping; None if the table has the columns of the dataset format and no mapping was given.
+    """
+    _check(fields)
+    unknown = [column for column in columns if not _is_own(column, own)]
+    if not fields and not unknown:
+        return None
+    found: FieldMap = {**fields}
+    free = {_plain_name(column): column for column in reversed(unknown) if column not in _named_in(fields)}
+    for field, names in _LIKELY.items():
+        of_format = "reference_submission" if field == "reference" else field
+        if field in fields or of_format in columns or f"{of_format}_json" in columns:
+            continue
+        names = ("reference", *names) if field == "reference" else names
+        column = next((free[name] for name in names if name in free), None) or _by_end(field, free)
+        if column is None or (field == "id" and not _are_ids(column, values)):
+            continue
+        found[field] = column  # type: ignore[literal-required]
+        free = {name: other for name, other in free.items() if other != column}
+    truth = fields.get("truth", {})
+    if not isinstance(truth, str) and rubric is not None:
+        labels = _likely_labels(free, [name for name in rubric.names if TRUTH + name not in columns])
+        if labels or truth:
+            found["truth"] = {**labels, **truth}
+    return found
+
+
+def missing_submission(columns: Sequence[str]) -> str:
+    """Return the error of a table without a column for the submission."""
+    near = difflib.get_close_matches("submission", columns, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return (
+        f"column 'submission' not found.{hint} Columns: {', '.join(columns) or 'none'}. "
+        'Use --submission NAME (submission="NAME" in Python).'
+    )
+
+
+def _named_in(fields: FieldMap) -> set[str]:
+    truth = fields.get("truth", {})
+    labels = list(truth.values()) if isinstance(truth, Mapping) else []
+    return {str(fields[field]) for field in _PLAIN if field in fields} | {  # type: ignore[literal-required]
+        *labels,
+        *fields.get("metadata", ()),
+    }
+
+
+def _plain_name(column: str) -> str:
+    return column.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _by_end(field: str, free: Mapping[str, str]) -> str | None:
+    ends = _LIKELY_ENDS.get(field, ())
+    found = [column for name, column in free.items() if name.rpartition("_")[2] in ends]
+    return found[0] if len(found) == 1 else None
+
+
+def _are_ids(column: str, values: Callable[[str], Iterable[Any]] | None) -> bool:
+    if values is None:
+        return False
+    cells = [str(value) for value in values(column) if value not in (None, "")]
+    total = sum(1 for _ in values(column))
+    return len(set(cells)) == total
+
+
+def _likely_labels(free: Mapping[str, str], criteria: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for name in criteria:
+        candidates = (form.format(_plain_name(name)) for form in _LABEL_NAMES)
+        column = next((free[one] for one in candidates if one in free), None)
+        if column is not None:
+            found[name] = column
+    return found
+
+
+def described(fields: FieldMap, columns: Sequence[str]) -> str:
+    """Return a mapping in one line: `submission=reply, id=ticket; metadata: channel`."""
+    pairs = [f"{field}={fields[field]}" for field in _PLAIN if field in fields]  # type: ignore[literal-required]
+    truth = fields.get("truth", {})
+    if isinstance(truth, str):
+        pairs.append(f"truth={truth}*")
+    else:
+        pairs += [f"truth {name}={column}" for name, column in truth.items()]
+    used = _named_in(fields)
+    plain = {*_PLAIN, "reference_submission"}
+    kept = fields.get(
+        "metadata",
+        [column for column in columns if column not in used | plain and not _is_own(column, plain)],
+    )
+    return ", ".join(pairs) + (f"; metadata: {', '.join(kept)}" if kept else "")
 
 
 def _check(fields: FieldMap) -> None:
@@ -143,6 +283,22 @@ def _truth_columns(
 
 def _is_own(column: str, own: Collection[str]) -> bool:
     return column in own or column.startswith((TRUTH, META))
+
+
+def completed_for_rows(
+    rows: Sequence[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None
+) -> FieldMap | None:
+    """Return the mapping for rows that are mappings, as `completed` does for a table.
+
+    A key that is nearly one of the format's own is left to the reader, which reports it.
+    """
+    mappings = [row for _, row in rows if isinstance(row, Mapping)]
+    keys = list(dict.fromkeys(str(key) for row in mappings for key in row))
+    own = list(DataItem.model_fields)
+    missing = [name for name in own if name not in keys]
+    if not fields and any(difflib.get_close_matches(key, missing, n=1, cutoff=0.85) for key in keys):
+        return None
+    return completed(fields, keys, own, rubric, lambda key: [row.get(key) for row in mappings])
 
 
 def mapped_rows(

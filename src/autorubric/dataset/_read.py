@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from autorubric._files import Faults, FilePath, format_fault, nearest_key, shortened
+from autorubric.dataset._fields import FieldMap
 from autorubric.dataset._item import DataItem, as_json
 from autorubric.dataset._truth import TruthRule, label_faults
 from autorubric.errors import DatasetError, FileError
@@ -38,6 +39,8 @@ class Contents(NamedTuple):
     metadata: dict[str, Json]
     items: Sequence[DataItem]
     truth_rule: TruthRule | None = None
+    fields: FieldMap | None = None
+    columns: Sequence[str] = ()
 
 
 class _Placed(NamedTuple):

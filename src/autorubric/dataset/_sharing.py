@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, get_args
 
 from autorubric._files import Faults
+from autorubric.dataset._fields import FieldMap, described
 from autorubric.dataset._item import DataItem, canonical_sha256, seen_by_judges
 from autorubric.dataset._lazy import LazyItems
 from autorubric.dataset._read import Contents, DatasetReader
@@ -51,6 +52,7 @@ class SharingItems:
         self.metadata = contents.metadata
         self._items = contents.items
         self._truth_rule = contents.truth_rule
+        self._fields, self._columns = contents.fields, contents.columns
         self._ids: set[str] | None = None
 
     @classmethod
@@ -69,6 +71,18 @@ class SharingItems:
             self._items,
             self._truth_rule,
         )
+
+    @property
+    def field_map(self) -> FieldMap | None:
+        """Which column held what in the table that the dataset was read from.
+
+        None if it was not read from a table, or from one in the dataset format.
+        """
+        return self._fields
+
+    def columns_line(self) -> str | None:
+        """Return `field_map` in one line, with the columns kept as metadata; None without one."""
+        return None if self._fields is None else described(self._fields, self._columns)
 
     @property
     def items(self) -> Sequence[DataItem]:

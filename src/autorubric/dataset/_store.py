@@ -20,7 +20,7 @@ from autorubric._files import (
     write_text_atomic,
 )
 from autorubric.dataset._csv import write_csv
-from autorubric.dataset._fields import FieldMap, mapped_rows
+from autorubric.dataset._fields import FieldMap, completed_for_rows, mapped_rows
 from autorubric.dataset._hf import hf_rows
 from autorubric.dataset._read import FORMAT, HEADER_KEYS, Contents, DatasetReader
 from autorubric.dataset._tables import contents_of_csv, contents_of_parquet, parquet_of, table_of
@@ -110,23 +110,42 @@ def _contents(
         ((*at, position), item) for position, item in enumerate(data["items"])
     )
     reader = DatasetReader(document.faults(), folder)
-    if fields:
-        placed = mapped_rows(placed, fields, rubric, reader.faults)
-    return reader.contents(header, placed, rubric=rubric)
+    rows, chosen = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
+    return reader.contents(header, rows, rubric=rubric)._replace(fields=chosen)
+
+
+def _chosen_rows(
+    placed: list[tuple[FilePath, Json]],
+    fields: FieldMap | None,
+    rubric: Rubric | None,
+    faults: Faults,
+    *,
+    guess: bool,
+) -> tuple[Iterable[tuple[FilePath, Json]], FieldMap | None]:
+    """Return the rows as items, and the mapping by which they became so; None for rows of the format.
+
+    Args:
+        placed: The rows and their places.
+        fields: The mapping given.
+        rubric: The dataset's rubric.
+        faults: Gets the errors.
+        guess: Whether keys of likely names are looked for; not in a file with a header of the format.
+    """
+    chosen = completed_for_rows(placed, fields or {}, rubric) if fields or guess else None
+    return (placed, None) if chosen is None else (mapped_rows(placed, chosen, rubric, faults), chosen)
 
 
 def _contents_of_lines(
     document: Document, folder: Path, rubric: Rubric | None, fields: FieldMap | None = None
 ) -> Contents:
-    rows = list(enumerate(document.data))
+    lines = list(enumerate(document.data))
     header: Json = {}
-    if isinstance(rows[0][1], Mapping) and "format" in rows[0][1]:
-        header = rows.pop(0)[1]
-    placed: Iterable[tuple[FilePath, Json]] = (((line,), item) for line, item in rows)
+    if isinstance(lines[0][1], Mapping) and "format" in lines[0][1]:
+        header = lines.pop(0)[1]
+    placed: Iterable[tuple[FilePath, Json]] = (((line,), item) for line, item in lines)
     reader = DatasetReader(document.faults(), folder)
-    if fields:
-        placed = mapped_rows(placed, fields, rubric, reader.faults)
-    return reader.contents(header, placed, header_at=(0,), rubric=rubric)
+    rows, chosen = _chosen_rows(list(placed), fields, rubric, reader.faults, guess=not header)
+    return reader.contents(header, rows, header_at=(0,), rubric=rubric)._replace(fields=chosen)
 
 
 def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:

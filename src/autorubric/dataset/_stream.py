@@ -12,10 +12,18 @@ from typing import Any, Final
 
 from autorubric._files import Faults, FilePath, SyntaxFault, format_of, parse_json, parse_line, reading
 from autorubric.dataset._earlier import EarlierCopy
+from autorubric.dataset._fields import completed
 from autorubric.dataset._item import DataItem
 from autorubric.dataset._lazy import KnownLine, LazyItems, LineRows, ReadRow, Rows, line_starts
 from autorubric.dataset._read import Contents, DatasetReader, check_labels
-from autorubric.dataset._tables import TableReader, no_parquet, open_parquet, parquet_columns, reading_parquet
+from autorubric.dataset._tables import (
+    TABLE_COLUMNS,
+    TableReader,
+    no_parquet,
+    open_parquet,
+    parquet_columns,
+    reading_parquet,
+)
 from autorubric.errors import DatasetError, Fault
 from autorubric.rubric import Rubric
 from autorubric.values import Json
@@ -83,6 +91,25 @@ class StreamedItems(LazyItems):
             return None
         with self._path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def can_stream(path: Path) -> bool:
+    """Return whether a file can be read row by row: JSON lines in the dataset format, or Parquet.
+
+    JSON lines whose first row has other keys are not in the format: the keys of all rows are needed to
+    choose among them.
+    """
+    form = SUFFIXES.get(path.suffix.lower())
+    if form != "jsonl":
+        return form is not None
+    try:
+        with path.open("rb") as file:
+            first = _parsed(file.readline())
+    except (OSError, SyntaxFault):
+        # Reported when the file is read.
+        return True
+    known = {"format", *DataItem.model_fields}
+    return not isinstance(first, Mapping) or "format" in first or set(first) <= known
 
 
 def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
@@ -203,7 +230,10 @@ def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
     file = open_parquet(path)
     faults = Faults(str(path))
     tables = TableReader(faults, rubric, texts=True)
-    tables.check_columns(parquet_columns(file, faults))
+    columns = parquet_columns(file, faults)
+    chosen = completed({}, columns, TABLE_COLUMNS, rubric)
+    named = tables.renaming(chosen, columns) if chosen is not None else None
+    tables.check_columns(columns if named is None else named.columns)
     count = file.metadata.num_rows
     if count < 0:
         raise no_parquet(path, f"it tells of {count} rows")
@@ -212,10 +242,11 @@ def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
     def read(row: dict[str, Any], position: int, faults: Faults) -> DataItem | None:
         tables.faults = reader.faults = faults
         at = rows.place(position)
-        return _item(reader, tables.item(row, at), position, at, rubric)
+        return _item(reader, tables.item(row if named is None else named.row(row), at), position, at, rubric)
 
     shared = DatasetReader(Faults(str(path))).shared({}, rubric=rubric)
-    return shared._replace(items=StreamedItems(path, rows, read, lambda: True))
+    items = StreamedItems(path, rows, read, lambda: True)
+    return shared._replace(items=items, fields=chosen, columns=columns)
 
 
 class CopiedItems(LazyItems):

@@ -23,8 +23,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from autorubric._files import Faults, FilePath, SyntaxFault, load_pyarrow, nearest_key, parse_json
 from autorubric.criteria import BaseCriterion
-from autorubric.dataset._csv import demand_columns, read_csv
-from autorubric.dataset._fields import META, TRUTH, FieldMap, renaming
+from autorubric.dataset._csv import read_csv
+from autorubric.dataset._fields import (
+    META,
+    TRUTH,
+    FieldMap,
+    Renaming,
+    completed,
+    missing_submission,
+    renaming,
+)
 from autorubric.dataset._item import DataItem
 from autorubric.dataset._read import Contents, DatasetReader
 from autorubric.dataset._truth import by_name
@@ -37,10 +45,11 @@ if TYPE_CHECKING:
 
 _FIXED: Final = ("id", "submission", "description", "prompt", "reference_submission")
 _TWIN: Final = "_json"
-_COLUMNS: Final = (
+TABLE_COLUMNS: Final = (
     *("id", "submission", "submission_json", "description", "prompt", "prompt_json"),
     *("reference_submission", "reference_submission_json"),
 )
+"""The columns of the dataset format, without labels and metadata."""
 
 
 def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
@@ -146,31 +155,47 @@ class TableReader:
         Args:
             columns: Its columns.
             rows: Its rows; each has all columns.
-            fields: Which column is which, where they are not named as the house names them.
+            fields: Which column is which; columns of likely names are found without it.
 
         Raises:
-            DatasetError: There are faults; all are reported.
+            DatasetError: There are errors; all are reported.
         """
-        if fields:
-            named = renaming(fields, columns, _COLUMNS, self._rubric, self.faults)
-            self.faults.raise_as(DatasetError)
-            columns, rows = named.columns, map(named.row, rows)
+        given, rows = columns, list(rows)
+        cells = rows
+        chosen = completed(
+            fields or {}, columns, TABLE_COLUMNS, self._rubric, lambda name: [row[name] for row in cells]
+        )
+        if chosen is not None:
+            named = self.renaming(chosen, columns)
+            columns, rows = named.columns, [named.row(row) for row in rows]
         self.check_columns(columns)
         places: Iterable[FilePath] = (("rows", position) for position in itertools.count())
         placed = ((place, self.item(cells, place)) for place, cells in zip(places, rows, strict=False))
-        return DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
+        contents = DatasetReader(self.faults).contents({}, placed, rubric=self._rubric)
+        return contents._replace(fields=chosen, columns=given)
+
+    def renaming(self, fields: FieldMap, columns: Sequence[str]) -> Renaming:
+        """Return how the table's columns become those of the dataset format.
+
+        Raises:
+            DatasetError: Columns are missing; all are reported.
+        """
+        named = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
+        if "submission" not in fields and "submission" not in named.columns:
+            self.faults.add((), missing_submission(columns))
+        self.faults.raise_as(DatasetError)
+        return named
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raises the faults of a table's columns, if there are any."""
-        demand_columns(columns, ("submission",), self.faults)
-        known = list(_COLUMNS)
-        if self._rubric is not None:
-            known += [f"{TRUTH}{name}" for name in self._rubric.names]
+        if "submission" not in columns:
+            self.faults.add((), missing_submission(columns))
         for column in columns:
-            free = column.startswith(META) or (column.startswith(TRUTH) and self._rubric is None)
-            if not free and column not in known:
-                hint = f"{nearest_key(column, known)}; what is your own goes to {META}<key>"
-                self.faults.add((), f"unknown column {column!r}; {hint}")
+            name = column.removeprefix(TRUTH)
+            names = self._rubric.names if self._rubric is not None else (name,)
+            if column.startswith(TRUTH) and name not in names:
+                hint = nearest_key(name, names)
+                self.faults.add((), f"column {column!r}: the rubric has no criterion {name!r}; {hint}")
         # Every row would repeat these.
         self.faults.raise_as(DatasetError)
 
@@ -248,7 +273,7 @@ def table_of(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
     """The table of a dataset; with `texts`, every cell is a text as files hold it."""
     rows = [_row(item, item_id, contents, texts) for item, item_id in zip(contents.items, ids, strict=True)]
     used = dict.fromkeys(column for row in rows for column in row)
-    twins = [column for column in _COLUMNS if column in _FIXED or column in used]
+    twins = [column for column in TABLE_COLUMNS if column in _FIXED or column in used]
     names = contents.rubric.names if contents.rubric is not None else ()
     in_order = [column for name in names if (column := f"{TRUTH}{name}") in used]
     truth = dict.fromkeys([*in_order, *(column for column in used if column.startswith(TRUTH))])

@@ -1,0 +1,108 @@
+"""Options that say which column of a dataset is which, and the dataset opened by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import autorubric
+from autorubric.cli._output import notice
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.dataset import FieldMap, RubricDataset
+
+
+def _column(option: str, what: str) -> typer.models.OptionInfo:
+    found: typer.models.OptionInfo = typer.Option(
+        option, metavar="COL", help=f"Column of {what}.", show_default=False
+    )
+    return found
+
+
+SubmissionColumn = Annotated[str | None, _column("--submission", "the texts to grade")]
+PromptColumn = Annotated[str | None, _column("--prompt", "what the texts answer")]
+ReferenceColumn = Annotated[str | None, _column("--reference", "reference answers")]
+IdColumn = Annotated[str | None, _column("--id", "the ids, each once")]
+TruthColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--truth",
+        metavar="CRITERION=COL",
+        help="Column of a criterion's labels; repeat it.",
+        show_default=False,
+    ),
+]
+MetaColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--meta",
+        metavar="COL",
+        help="Column kept as metadata; repeat it.  [default: every column that is not named]",
+        show_default=False,
+    ),
+]
+
+
+def field_map(
+    submission: str | None = None,
+    prompt: str | None = None,
+    reference: str | None = None,
+    item_id: str | None = None,
+    truth: Sequence[str] | None = None,
+    meta: Sequence[str] | None = None,
+) -> FieldMap:
+    """Return the column mapping that the options give.
+
+    Raises:
+        ArgumentError: A value of `--truth` is not CRITERION=COL.
+    """
+    found: FieldMap = {}
+    if submission is not None:
+        found["submission"] = submission
+    if prompt is not None:
+        found["prompt"] = prompt
+    if reference is not None:
+        found["reference"] = reference
+    if item_id is not None:
+        found["id"] = item_id
+    labels = {}
+    for text in truth or ():
+        criterion, equals, column = text.rpartition("=")
+        if not (criterion and equals and column):
+            raise ArgumentError(f"--truth {text!r}: give CRITERION=COL, such as --truth polite=human_polite")
+        labels[criterion] = column
+    if labels:
+        found["truth"] = labels
+    if meta:
+        found["metadata"] = list(meta)
+    return found
+
+
+def opened(path: Path, rubric: Path | None, fields: FieldMap, *, stream: bool = False) -> RubricDataset:
+    """Return the dataset in a file, and print which columns were chosen.
+
+    Args:
+        path: The file.
+        rubric: A rubric file; None for the dataset's rubric.
+        fields: The column mapping given.
+        stream: Whether a file that can be read row by row is.
+    """
+    if stream and not fields and _can_stream(path):
+        dataset = autorubric.RubricDataset.stream(path, rubric=rubric)
+    else:
+        dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
+    chosen = dataset.columns_line()
+    if chosen is not None:
+        notice(f"columns: {chosen}")
+    return dataset
+
+
+def _can_stream(path: Path) -> bool:
+    # Late, since `--help` should not wait for it.
+    from autorubric.dataset import can_stream
+
+    return can_stream(path)

@@ -1,0 +1,130 @@
+"""Tables with columns of any name: which are recognised, and what becomes of the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from autorubric import DatasetError, Rubric, RubricDataset
+
+RUBRIC = Rubric(
+    [{"name": "polite", "requirement": "It is polite."}, {"name": "Is clear", "requirement": "Clear."}]
+)
+
+
+def _csv(folder: Path, text: str) -> RubricDataset:
+    path = folder / "rows.csv"
+    path.write_text(text, encoding="utf-8")
+    return RubricDataset.from_file(path, rubric=RUBRIC)
+
+
+@pytest.mark.parametrize(
+    "name", ["submission", "text", "response", "output", "answer", "completion", "Model Output"]
+)
+def test_likely_names_of_the_submission(name: str, tmp_path: Path) -> None:
+    """Other columns are kept as metadata."""
+    dataset = _csv(tmp_path, f"channel,{name}\nmail,Hello\nchat,Hi\n")
+    assert [item.submission for item in dataset] == ["Hello", "Hi"]
+    assert [item.metadata for item in dataset] == [{"channel": "mail"}, {"channel": "chat"}]
+
+
+@pytest.mark.parametrize("name", ["question", "input", "query", "instruction"])
+def test_likely_names_of_the_prompt(name: str, tmp_path: Path) -> None:
+    """They are recognised beside the submission."""
+    dataset = _csv(tmp_path, f"{name},response\nWhere?,Here\n")
+    assert (dataset[0].prompt, dataset[0].submission) == ("Where?", "Here")
+    assert dataset.field_map == {"submission": "response", "prompt": name}
+
+
+def test_the_more_likely_of_two_columns_is_the_submission(tmp_path: Path) -> None:
+    """An answer beside a response may be the reference: it becomes neither."""
+    dataset = _csv(tmp_path, "question,answer,response\nWhere?,There,Here\n")
+    assert dataset[0].submission == "Here"
+    assert dataset[0].reference_submission is None
+    assert dataset[0].metadata == {"answer": "There"}
+
+
+def test_the_last_word_of_a_name_counts_where_it_is_the_only_one(tmp_path: Path) -> None:
+    """Two such columns are not chosen between."""
+    dataset = _csv(tmp_path, "customer_question,bot_reply\nWhere?,Here\n")
+    assert dataset.field_map == {"submission": "bot_reply", "prompt": "customer_question"}
+    with pytest.raises(DatasetError, match=r"Columns: old_reply, new_reply\. Use --submission NAME"):
+        _csv(tmp_path, "old_reply,new_reply\na,b\n")
+
+
+def test_ids_are_recognised_where_they_are_unique(tmp_path: Path) -> None:
+    """A column with a repeated cell is metadata."""
+    unique = _csv(tmp_path, "item_id,text\na,x\nb,y\n")
+    assert [unique.item_id(i) for i in range(2)] == ["a", "b"]
+    repeated = _csv(tmp_path, "item_id,text\na,x\na,y\n")
+    assert [repeated.item_id(i) for i in range(2)] == ["0", "1"]
+    assert repeated[1].metadata == {"item_id": "a"}
+
+
+@pytest.mark.parametrize("column", ["polite", "human_polite", "label_polite", "Polite_truth", "truth.polite"])
+def test_columns_named_after_a_criterion_are_labels(column: str, tmp_path: Path) -> None:
+    """With a rubric, which says what the criteria are called."""
+    dataset = _csv(tmp_path, f"text,{column}\nThanks,MET\nNo,UNMET\n")
+    assert [item.ground_truth for item in dataset] == [{"polite": "MET"}, {"polite": "UNMET"}]
+
+
+def test_a_criterion_of_several_words_is_found(tmp_path: Path) -> None:
+    """Blanks, hyphens and case do not count."""
+    dataset = _csv(tmp_path, "text,is-clear\nThanks,yes\n")
+    assert dataset[0].ground_truth == {"Is clear": "yes"}
+
+
+def test_labels_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    """They are not kept as metadata in silence."""
+    with pytest.raises(DatasetError, match="'perhaps' is no verdict"):
+        _csv(tmp_path, "text,polite\nThanks,perhaps\n")
+
+
+def test_a_named_column_comes_before_a_likely_one(tmp_path: Path) -> None:
+    """The caller's word counts, and the rest is still recognised."""
+    path = tmp_path / "rows.csv"
+    path.write_text("question,response,draft\nq,a,b\n", encoding="utf-8")
+    dataset = RubricDataset.from_file(path, rubric=RUBRIC, submission="draft")
+    assert (dataset[0].submission, dataset[0].prompt) == ("b", "q")
+    assert dataset[0].metadata == {"response": "a"}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_recognised(delimiter: str, tmp_path: Path) -> None:
+    """Also where cells hold the other delimiters."""
+    cells = ['"one, two; three"', "x"]
+    text = "\n".join(delimiter.join(row) for row in (["text", "note"], cells, cells))
+    dataset = _csv(tmp_path, text + "\n")
+    assert dataset[0].submission == "one, two; three"
+    assert dataset[0].metadata == {"note": "x"}
+
+
+def test_a_comma_in_a_head_of_semicolons(tmp_path: Path) -> None:
+    """The delimiter divides every row into equally many cells."""
+    dataset = _csv(tmp_path, "text;note, long;year\nHello, you;x;1\nBye;y, z;2\n")
+    assert dataset[0].metadata == {"note, long": "x", "year": 1}
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])
+def test_other_formats_are_recognised_too(suffix: str, tmp_path: Path) -> None:
+    """Rows of JSON and Parquet, also streamed."""
+    rows = [{"question": "q", "response": "a", "run": 1}, {"question": "q", "response": "b", "run": 2}]
+    path = tmp_path / f"rows.{suffix}"
+    if suffix == "parquet":
+        pd.DataFrame(rows).to_parquet(path)
+        streamed = RubricDataset.stream(path, rubric=RUBRIC)
+        assert [item.submission for item in streamed] == ["a", "b"]
+    else:
+        text = json.dumps(rows) if suffix == "json" else "\n".join(map(json.dumps, rows))
+        path.write_text(text, encoding="utf-8")
+    dataset = RubricDataset.from_file(path, rubric=RUBRIC)
+    assert [(item.prompt, item.submission) for item in dataset] == [("q", "a"), ("q", "b")]
+    assert dataset[1].metadata == {"run": 2}
+
+
+def test_a_table_of_the_format_has_no_field_map(tmp_path: Path) -> None:
+    """Nothing was chosen."""
+    assert _csv(tmp_path, "id,submission,truth.polite\na,x,MET\n").field_map is None
