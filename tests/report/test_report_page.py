@@ -5,13 +5,16 @@ Every test also holds the page to silence: no console error, no request, nothing
 
 from __future__ import annotations
 
+import csv
+import itertools
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.report.conftest import Browser, Reports, on_page
-from tests.report.runs import HOSTILE
+from tests.report.runs import HOSTILE, graded, long_dataset, panel
 
 VIEWS = {
     "overview": ("#/", "Look at this first"),
@@ -23,6 +26,7 @@ VIEWS = {
     "criterion": ("#/criteria/0", "Most confusing items"),
     "criterion-number": ("#/criteria/4", "Lin's concordance"),
     "judges": ("#/judges", "Bias"),
+    "setup": ("#/setup", "Combining votes"),
     "comparison": ("#/compare", "Items that moved most"),
 }
 SIZES = {
@@ -193,10 +197,10 @@ def test_the_tab_key_reaches_all_in_order(page: Any) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     seen = []
-    for _ in range(8):
+    for _ in range(9):
         page.keyboard.press("Tab")
         seen.append(page.evaluate("document.activeElement.dataset.view || document.activeElement.id"))
-    assert seen == ["overview", "items", "heat", "criteria", "judges", "compare", "search", "theme"]
+    assert seen == ["overview", "items", "heat", "criteria", "judges", "setup", "compare", "search", "theme"]
     page.focus(".skip")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"
@@ -390,18 +394,17 @@ def test_the_biases_of_judges_fit_the_width(page: Any) -> None:
 
 @on_page("#/", report="unlabelled")
 def test_undefined_figures_say_why(page: Any) -> None:
-    """Without labels agreement is a dash with its reason, never 0, and no filter is of wrong answers."""
-    tile = page.locator(".tile", has_text="Agreement with labels").inner_text()
-    assert "–" in tile
-    assert "0 %" not in tile
-    assert len(tile.split("\n")) == 3
+    """Without labels agreement has no tile and a reason, and there is no filter of wrong answers."""
+    assert "–" not in page.locator(".tiles").inner_text()
+    assert page.locator(".tile", has_text="Agreement with labels").count() == 0
+    assert "Agreement with labels (no item has a label)" in page.locator(".missing").inner_text()
     page.evaluate("location.hash = '#/items'")
     page.wait_for_selector(".filters")
     assert page.locator('[data-filter="wrong"]').count() == 0
     page.evaluate("location.hash = '#/judges'")
     page.get_by_text("There is one judge and no label").wait_for()
     page.evaluate("location.hash = '#/criteria/0'")
-    page.get_by_text("Nothing is labelled.").wait_for()
+    page.get_by_text("No labels.").wait_for()
 
 
 @on_page("#/items", report="long")
@@ -453,3 +456,73 @@ def test_an_unknown_address_is_the_overview(page: Any) -> None:
     assert page.get_by_text("Look at this first").count() == 1
     page.evaluate("location.hash = '#/item/999'")
     page.get_by_text("No such item").wait_for()
+
+
+@on_page("#/setup")
+def test_the_rubric_and_the_judges_settings_have_a_page(page: Any) -> None:
+    """It shows each criterion's answers and weight, and each judge with its samples and weight."""
+    rubric = page.locator("table", has_text="Requirement").first.inner_text()
+    assert "Offers a refund." in rubric and "cold" in rubric and "−4" in rubric
+    judges = page.locator(".settings > div").all_inner_texts()
+    assert [one.split()[0] for one in judges] == ["ann", "bob", "cyd"]
+    assert all("samples" in one and "weight" in one for one in judges)
+    assert "majority" in page.locator("main").inner_text()
+
+
+@on_page("#/items?f=wrong")
+def test_the_items_shown_are_exported_as_csv(page: Any) -> None:
+    """The button saves the filtered items with their scores and their answers on each criterion."""
+    n_shown = int(page.locator("#found").inner_text().split()[0])
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export CSV").click()
+    text = Path(download.value.path()).read_text(encoding="utf-8-sig")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert len(rows) == n_shown and rows[0]["apology"] in {"MET", "UNMET"}
+    assert float(rows[0]["score"]) <= 1 and download.value.suggested_filename == "parcels-2-items.csv"
+
+
+def test_no_text_of_an_export_begins_a_formula(browser: Browser, tmp_path: Path) -> None:
+    """A text that a spreadsheet would run has an apostrophe before it; quotes and commas stay."""
+    names = ["=1+1", " @x", 'say "a,b"']
+    dataset = long_dataset(3)
+    named = [one.model_copy(update={"id": name}) for one, name in zip(dataset.items, names, strict=True)]
+    run = graded(tmp_path, dataset.with_items(named), panel()[:1], "formulas")
+    run.to_html(tmp_path / "formulas.html")
+
+    def look(page: Any) -> None:
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Export CSV").click()
+        text = Path(download.value.path()).read_text(encoding="utf-8-sig")
+        assert [row["id"] for row in csv.DictReader(text.splitlines())] == ["'=1+1", "' @x", 'say "a,b"']
+
+    browser.look((tmp_path / "formulas.html").as_uri() + "#/items", look)
+
+
+@on_page("#/judges")
+def test_tables_of_judges_and_intervals_have_what_they_need(page: Any) -> None:
+    """A table of judges is exported, and each interval is drawn over an axis with its ends named."""
+    assert page.get_by_role("button", name="Export CSV").count() == 1
+    ticks = page.locator(".whisker").first.locator(".tick-small").all_text_contents()
+    assert ticks in (["−1", "0", "1"], ["0", "1"])
+
+
+@on_page("#/")
+def test_names_do_not_break_inside_words_and_minus_signs_are_minus_signs(page: Any) -> None:
+    """A name breaks after a separator only, and no negative number has a hyphen."""
+    page.locator("summary", has_text="Show all").click()
+    assert not re.search(r"(?<![\w.)\]-])-\.?\d", page.locator("main").inner_text())
+    page.evaluate("location.hash = '#/criteria'")
+    name = page.locator("th a", has_text="parts/greeting").locator("bdi")
+    assert name.inner_html() == "parts/<wbr>greeting"
+    page.evaluate("location.hash = '#/'")
+    assert re.fullmatch(r"Warnings \(\d+\)", page.locator("h2", has_text="Warnings").inner_text())
+
+
+@on_page("#/heat", size=(1280, 860))
+def test_heat_map_headings_do_not_touch(page: Any) -> None:
+    """There is room between any two headings."""
+    boxes = page.locator(".heat-name button").evaluate_all(
+        "all => all.map(one => { const box = one.getBoundingClientRect(); return [box.left, box.right]; })"
+    )
+    assert len(boxes) > 5
+    assert all(left[1] + 4 <= right[0] for left, right in itertools.pairwise(boxes))

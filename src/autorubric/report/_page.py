@@ -18,6 +18,7 @@ from autorubric.report._details import CHUNK, cutter_for, detail_chunks
 from autorubric.report._encode import Strings, number
 from autorubric.report._first_looks import first_looks, flag_counts
 from autorubric.report._items import Cells, cell_columns, item_columns
+from autorubric.report._setup import setup
 from autorubric.report._templates import page
 from autorubric.report._view import ReadRun, RunView
 
@@ -38,6 +39,7 @@ _SCRIPTS: Final = (
     "item.js",
     "criteria.js",
     "judges.js",
+    "setup.js",
     "compare.js",
     "app.js",
 )
@@ -97,6 +99,7 @@ def report_html(
         "cells": cell_columns(read, cells, strings),
         "compare": None if baseline is None else comparison(read, cells, ReadRun.of(baseline), strings),
         "items": items,
+        "setup": setup(read, items["rubric"]),
         "chunk": CHUNK,
     }
     cutter = cutter_for(read, max_chars)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -16,7 +16,7 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._run_protocols import GradedItem, LabelledDataset
 from autorubric.metrics._votes_table import VotesTable
 from autorubric.types import verdicts_by_judge
-from autorubric.values import TokenUsage, VerdictCounts
+from autorubric.values import Json, TokenUsage, VerdictCounts
 
 
 class ReportedDataset(LabelledDataset, Protocol):
@@ -80,6 +80,11 @@ class RunView(Protocol):
     @property
     def completed_at(self) -> datetime:
         """When it ended."""
+        ...
+
+    @property
+    def fingerprint(self) -> Mapping[str, Json]:
+        """Settings of the judges and of how votes are combined."""
         ...
 
     @property

@@ -4,6 +4,7 @@ const VIEWS = [
   ["heat", "Heat map"],
   ["criteria", "Criteria"],
   ["judges", "Judges"],
+  ["setup", "Rubric"],
   ...(compare ? [["compare", "Comparison"]] : []),
   ...(byId("critique") ? [["critique", "Critique"]] : []),
 ];
@@ -22,6 +23,7 @@ function draw() {
     item: () => itemView(parts, query),
     criteria: () => criteriaView(parts),
     judges: () => judgesView(),
+    setup: () => setupView(),
     compare: () => compareView(),
     critique: () => [],
   }[known]();

@@ -29,8 +29,17 @@ function visible(text) {
 /* A text of somebody else: in a direction of its own, so that it turns nothing round it. */
 const said = (text, tag = "bdi", cls = null) => h(tag, { class: cls, dir: "auto" }, visible(String(text)));
 
+/* A name that breaks after _ / . and before a capital, not inside a word. */
+function nameOf(text) {
+  const node = said("");
+  node.append(...visible(String(text)).split(/(?<=[_/.])|(?<=[a-z])(?=[A-Z])/).flatMap((part, at) => (at ? [document.createElement("wbr"), part] : [part])));
+  return node;
+}
+/* A sentence with minus signs before its negative numbers. */
+const withMinus = (text) => text.replace(/(?<![\w.)\]-])-(?=\.?\d)/g, "−");
+
 const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many || one + "s"}`;
-const count = (n) => n.toLocaleString("en-US");
+const count = (n) => n.toLocaleString("en-US").replace("-", "−");
 function num(value, digits = 2) {
   if (value === null || value === undefined) return "–";
   if (Number.isInteger(value) && Math.abs(value) >= 10) return count(value);
@@ -57,7 +66,7 @@ function signed(value, digits = 2) {
 }
 /* A figure with its interval; undefined, with the reason. */
 function figureText(figure, { digits = 2, plus = false, share = false } = {}) {
-  if (!defined(figure)) return h("span", { class: "none" }, "–", figure && figure.why ? [" ", h("span", { class: "why" }, figure.why)] : null);
+  if (!defined(figure)) return h("span", { class: "none" }, "–", figure && figure.why ? [" ", h("span", { class: "why" }, withMinus(figure.why))] : null);
   const told = (v) => (share ? percent(v, 0) : plus ? signed(v, digits) : num(v, digits));
   const interval = ends(figure);
   return h(

@@ -49,15 +49,18 @@ function axisAround(figures) {
 }
 /* A dot with its interval on an axis from low to high. */
 function whisker(figure, low, high, zero = null) {
-  const width = 140, height = 18, pad = 5;
+  if (!defined(figure)) return null;
+  const width = 140, height = 30, pad = 12, line = 9;
   const x = (v) => pad + ((Math.min(Math.max(v, low), high) - low) / (high - low || 1)) * (width - 2 * pad);
   const plot = s("svg", { class: "whisker", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" });
-  plot.append(s("line", { class: "grid", x1: pad, x2: width - pad, y1: height / 2, y2: height / 2 }));
-  if (zero !== null) plot.append(s("line", { class: "axis", x1: x(zero), x2: x(zero), y1: 2, y2: height - 2 }));
-  if (!defined(figure)) return plot;
+  plot.append(s("line", { class: "grid", x1: pad, x2: width - pad, y1: line, y2: line }));
+  for (const at of new Set([low, ...(zero === null ? [] : [zero]), high])) {
+    plot.append(s("line", { class: "axis", x1: x(at), x2: x(at), y1: at === zero ? 2 : line - 3, y2: line + (at === zero ? 8 : 6) }));
+    plot.append(s("text", { class: "tick-small", x: x(at), y: height - 3, "text-anchor": "middle" }, num(at, Number.isInteger(at) ? 0 : 2)));
+  }
   const interval = ends(figure);
-  if (interval) plot.append(s("line", { class: "range", x1: x(interval[0]), x2: x(interval[1]), y1: height / 2, y2: height / 2 }));
-  plot.append(s("circle", { class: "dot", cx: x(figure.v), cy: height / 2, r: 4 }));
+  if (interval) plot.append(s("line", { class: "range", x1: x(interval[0]), x2: x(interval[1]), y1: line, y2: line }));
+  plot.append(s("circle", { class: "dot", cx: x(figure.v), cy: line, r: 4 }));
   return plot;
 }
 function bar(share, label) {
@@ -101,5 +104,24 @@ function sortable({ columns, rows, caption, start = null, descending = false, op
     body.replaceChildren(...order.map((row) => h("tr", {}, columns.map((column, at) => h(at ? "td" : "th", { scope: at ? null : "row", class: column.number ? "num" : null, "data-label": column.name }, column.cell(row))))));
   }
   draw();
-  return h("div", { class: "scroll-x" }, table);
+  const rowsAsCsv = () => [columns.map((one) => one.name), ...rows.map((row) => columns.map((one) => one.key(row)))];
+  return [h("div", { class: "scroll-x" }, table), h("p", { class: "more" }, csvButton(caption, rowsAsCsv))];
+}
+/* A text that a spreadsheet would run as a formula begins with an apostrophe; numbers stay numbers. */
+function csvCell(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "string") return String(value);
+  const safe = /^[\s\p{C}\p{Z}]*[=+\-@＝＋－＠]|^[\t\r\n]/u.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+function csvButton(name, rows) {
+  const save = () => {
+    const lines = rows().map((row) => row.map(csvCell).join(","));
+    // The mark at the beginning has spreadsheets read the file as UTF-8.
+    const address = URL.createObjectURL(new Blob(["\ufeff", lines.join("\r\n"), "\r\n"], { type: "text/csv" }));
+    h("a", { href: address, download: `${run.name} ${name}.csv`.replace(/[^\p{L}\p{N}._-]+/gu, "-") }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10000);
+    say(`Exported ${plural(lines.length - 1, "row")}`);
+  };
+  return h("button", { type: "button", class: "chip csv", onclick: save }, "Export CSV");
 }

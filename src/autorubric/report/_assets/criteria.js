@@ -6,7 +6,7 @@ function criteriaView(parts) {
   const rated = labelled && rows.some((row) => row.tpr || row.tnr);
   const rates = rated ? " TPR (sensitivity): share of what is MET that judges call MET; TNR (specificity): share of what is UNMET that they call UNMET." : "";
   const columns = [
-    { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), said(row.name)) },
+    { name: "Criterion", key: (row) => row.name, cell: (row) => link(address("criteria", [row.at]), nameOf(row.name)) },
     { name: "Level", key: (row) => row.level, cell: (row) => row.level },
     { name: "Weight", key: (row) => row.weight ?? null, number: true, cell: (row) => num(row.weight, Number.isInteger(row.weight) ? 0 : 2) },
     { name: "Pass rate or mean", key: v((row) => row.mean), high: true, cell: (row) => figureText(row.mean) },
@@ -37,8 +37,8 @@ function criterionView(at) {
   return [
     h("div", { class: "title" }, h("p", { class: "steps" }, link(address("criteria"), "All criteria")), h("h1", {}, said(one.name)), one.requirement ? said(one.requirement, "p", "lead") : null, said(facts.join(" · "), "p", "soft")),
     h("div", { class: "two" }, answersGiven(one), confusionOf(one)),
-    h("div", { class: "two" }, figuresOf("Against the labels", one.labelled ? `${plural(one.n || 0, "pair")} of answer and label` : "nothing is labelled, so only what needs no labels is here", figures),
-      one.reliability ? figuresOf("Judges among themselves", null, Object.entries(one.reliability)) : h("div")),
+    h("div", { class: "two" }, figuresOf("Against the labels", one.labelled ? `${plural(one.n || 0, "pair")} of answer and label` : "no labels: only figures that need none are shown", figures),
+      one.reliability ? figuresOf("Agreement between judges", null, Object.entries(one.reliability)) : h("div")),
     one.comparisons ? comparisonsOf(one.comparisons) : null,
     confusing(one, at),
   ];
@@ -58,10 +58,10 @@ function answersGiven(one) {
       truths ? h("td", { class: "wide" }, bar(one.labelled.counts[k] / truths, ""), h("span", { class: "num" }, `${count(one.labelled.counts[k])}`)) : null)))));
 }
 function confusionOf(one) {
-  if (!one.confusion) return section("Confusion", null, h("p", { class: "none" }, one.labelled ? "There is no table: answers of this level are not from a list, or none was set against a label." : "Nothing is labelled."));
+  if (!one.confusion) return section("Confusion", null, h("p", { class: "none" }, one.labelled ? "No table: answers on this level are not from a list, or no answer has a label." : "No labels."));
   const { labels, counts: table } = one.confusion;
   const sums = table.map((row) => row.reduce((a, b) => a + b, 0));
-  return section("Confusion", "rows are labels, columns what judges decided",
+  return section("Confusion", "rows: labels, columns: decisions of the judges",
     matrix({ rows: labels, columns: labels, corner: "label ↓ judges →", caption: `Confusion matrix of ${one.name}`, value: (i, j) => (sums[i] ? table[i][j] / sums[i] : 0), tell: (i, j) => h("span", { class: i === j ? "strong" : null }, count(table[i][j])) }));
 }
 function figuresOf(title, note, figures) {

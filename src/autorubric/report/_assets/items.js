@@ -39,8 +39,17 @@ function itemsView(query) {
       columns.filter((one) => one.name).flatMap((one) => ["", "desc"].map((way) => h("option", { value: `${one.key} ${way}`, selected: by === one.key && down === Boolean(way) }, `${one.name}${way ? ", highest first" : ", lowest first"}`)))));
   return [
     h("div", { class: "title" }, h("h1", {}, "Items"), h("p", { class: "soft", id: "found" }, told(found.length, query))),
-    filters("items", query), sort,
+    h("div", { class: "filter-row" }, filters("items", query), h("span", {}, csvButton("items", () => itemRows(found)))), sort,
     found.length ? grid.host : h("p", { class: "empty" }, "No item matches."),
+  ];
+}
+/* The table as rows of values: a column each for the id, the score and the answers on all criteria. */
+function itemRows(found) {
+  const answer = (i, at) => { const cell = cellAt(i, at); return cell < 0 ? "" : word(cells.label[cell]) ?? STATUS[cells.status[cell]]; };
+  const more = [items.truth ? ["label_score", (i) => items.truth[i]] : null, ["agreement", (i) => items.agreement[i]], ...KINDS.map(([kind]) => [kind, (i) => counts[kind][i]]), ["cost", (i) => items.cost[i]], ["seconds", (i) => items.seconds[i]]].filter(Boolean);
+  return [
+    ["id", "score", ...more.map(([name]) => name), ...criteria.map((one) => one.name)],
+    ...found.map((i) => [items.id[i], items.score[i], ...more.map(([, value]) => value(i)), ...criteria.map((_, at) => answer(i, at))]),
   ];
 }
 function told(n, query) {

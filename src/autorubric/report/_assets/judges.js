@@ -63,7 +63,7 @@ function leanings(rows, notes) {
   const axes = Object.fromEntries(kinds.map(([key]) => [key, axisAround(judges.map((row) => row.biases[key]))]));
   const undefinedOnes = BIASES.filter(([key]) => !kinds.some(([one]) => one === key)).map(([key, words]) => {
     const why = judges.map((row) => row.biases[key] && row.biases[key].why).find(Boolean);
-    return `${words}: ${why || "not known"}`;
+    return `${words}: ${why || "unknown"}`;
   });
   return section("Bias", `above 0 is in favour of the ${criteria.every((one) => one.level === "ranking") ? "first candidate" : "text"}; p-values are adjusted for the number of judges and of kinds of bias (Holm); marked below 0.05`,
     kinds.length ? h("div", { class: "scroll-x" }, h("table", { class: "figures biases" }, h("caption", { class: "hidden" }, "Biases of judges"),
@@ -72,7 +72,7 @@ function leanings(rows, notes) {
         const figure = row.biases[key];
         return h("td", { "data-label": words }, h("span", { class: "with-plot" }, figureText(figure, { plus: true }), whisker(figure, ...axes[key]), figure.p !== null && figure.p !== undefined && !key.endsWith("difference") && figure.p < 0.05 ? h("span", { class: "badge badge-wrong", title: `adjusted p ${pText(figure.p)}` }, "biased") : null));
       })))))) : null,
-    undefinedOnes.length ? h("p", { class: "soft" }, `Not known — ${undefinedOnes.join("; ")}.`) : null,
+    undefinedOnes.length ? h("p", { class: "soft" }, `Not available: ${undefinedOnes.join("; ")}.`) : null,
     notes.map((one) => said(one, "p", "soft small")));
 }
 function samePlaces(found) {
@@ -87,17 +87,17 @@ function tiesText(n, answered) {
   return `Without ${plural(n, "labelled cell", "labelled cells")} on which votes tie${answered ? `; the panel's other figures count its conservative answer on ${count(answered)} of them` : ", where the panel has no answer"}.`;
 }
 function contests(pairs, stat, ties) {
-  if (data.judges.too_many) return section("Judge against judge", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared up to ${data.judges.too_many}. See autorubric judges compare.`));
+  if (data.judges.too_many) return section("Judges in pairs", null, h("p", { class: "soft" }, `There are ${count(run.judges.length)} judges; pairs are compared up to ${data.judges.too_many}. See autorubric judges compare.`));
   if (!pairs.length) return null;
   const what = stat === "mae" ? "mean error of values, less is better" : "share of right answers";
-  return section("Judge against judge", `${what}, on the cells that both answered; intervals are paired by item`,
+  return section("Judges in pairs", `${what}, on the cells that both answered; intervals are paired by item`,
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Judges compared in pairs"),
       h("thead", {}, h("tr", {}, ["First", "Second", "Of the first", "Of the second", "Difference", "", "p (Holm)", "Cells", "Coverage"].map((one) => h("th", { scope: "col" }, one)))),
       h("tbody", {}, pairs.slice(0, 100).map((one) => h("tr", {}, h("th", { scope: "row" }, said(one.a)), h("td", { "data-label": "Second" }, said(one.b)), h("td", { "data-label": "Of the first" }, num(one.of_a.v)), h("td", { "data-label": "Of the second" }, num(one.of_b.v)), h("td", { "data-label": "Difference" }, figureText(one.difference, { plus: true })), h("td", {}, whisker(one.difference, ...axisAround(pairs.map((each) => each.difference)))), h("td", { "data-label": "p (Holm)" }, pText(one.p)), h("td", { "data-label": "Cells" }, count(one.n)), h("td", { "data-label": "Coverage" }, percent(one.coverage))))))),
     ties && ties.n ? h("p", { class: "soft" }, `The panel: ${tiesText(ties.n, ties.answered)}`) : null);
 }
 function people(ceiling) {
-  return section("People against people", `${plural(ceiling.humans.length, "person", "people")}: each against the rest of them, on average`,
+  return section("Agreement between people", `${plural(ceiling.humans.length, "person", "people")}: each against the rest of them, on average`,
     h("table", { class: "pairs" }, h("caption", { class: "hidden" }, "People"), h("tbody", {},
       Object.entries(ceiling.figures).filter(([, figure]) => defined(figure)).map(([name, figure]) => h("tr", {}, h("th", { scope: "row" }, FIGURE_NAMES[name] || name.replaceAll("_", " ")), h("td", {}, figureText(figure)))),
       Object.entries(ceiling.gap).map(([who, figure]) => h("tr", {}, h("th", { scope: "row" }, "kappa of ", said(who), " − a person's"), h("td", {}, figureText(figure, { plus: true })))))));

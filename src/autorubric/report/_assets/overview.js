@@ -17,24 +17,25 @@ function tile(label, value, note) {
   return h("div", { class: "tile" }, h("dt", {}, label), h("dd", {}, value, note ? h("span", { class: "tile-note" }, note) : null));
 }
 function figureTile(label, figure, share) {
-  if (!defined(figure)) return tile(label, h("span", { class: "none" }, "–"), figure && figure.why ? figure.why : "not known");
+  if (!defined(figure)) return { missing: `${label} (${figure && figure.why ? figure.why : "unknown"})` };
   const interval = ends(figure), told = (v) => (share ? percent(v) : num(v));
   return tile(label, told(figure.v), interval ? `${told(interval[0])} to ${told(interval[1])}` : figure.why);
 }
 function headline(o) {
   const told = [
-    tile("Mean score", num(o.mean), o.mean === null ? "no item has a score" : `median ${num(o.median)}, middle half ${num(o.q25)} to ${num(o.q75)}`),
+    o.mean === null ? { missing: "Mean score (no item has a score)" } : tile("Mean score", num(o.mean), `median ${num(o.median)}, middle half from ${num(o.q25)} to ${num(o.q75)}`),
     tile("Items without a score", count(run.n_failed), run.n_partly ? `${count(run.n_partly)} of ${plural(run.n_items, "item")} partly scored` : `of ${plural(run.n_items, "item")}`),
     tile("Verdicts lost or assumed", count(run.verdicts.lost + run.verdicts.assumed),
       `${count(run.verdicts.lost)} lost, ${count(run.verdicts.assumed)} assumed of ${count(run.verdicts.asked)} asked for; ${count(run.verdicts.answered)} answered, ${count(run.verdicts.abstained)} abstained`),
-    figureTile("Agreement with labels", o.accuracy, true),
-    figureTile("Kappa, mean of criteria", o.kappa),
+    run.has_truth ? figureTile("Agreement with labels", o.accuracy, true) : { missing: "Agreement with labels (no item has a label)" },
+    run.has_truth ? figureTile("Kappa, mean of criteria", o.kappa) : null,
     o.n_binary && run.has_truth ? figureTile("Sensitivity (TPR), mean of criteria", o.tpr, true) : null,
     o.n_binary && run.has_truth ? figureTile("Specificity (TNR), mean of criteria", o.tnr, true) : null,
-    tile("Cost", money(run.cost), run.cost === null ? "cost unknown: no price for these models" : run.tokens ? `${count(run.tokens)} tokens` : null),
+    run.cost === null ? { missing: "Cost (unknown: no price for these models)" } : tile("Cost", money(run.cost), run.tokens ? `${count(run.tokens)} tokens` : null),
     tile("Time", duration(run.seconds), plural(run.n_votes, "vote")),
   ];
-  return h("dl", { class: "tiles" }, told);
+  const missing = told.filter((one) => one && one.missing).map((one) => withMinus(one.missing));
+  return [h("dl", { class: "tiles" }, told.filter((one) => one && !one.missing)), missing.length ? h("p", { class: "soft small missing" }, `Not available: ${missing.join("; ")}.`) : null];
 }
 function distribution(o) {
   if (!o.counts.length) return section("Scores", null, h("p", { class: "none" }, "No item has a score."));
@@ -42,9 +43,9 @@ function distribution(o) {
   if (o.truth_counts && o.same_edges) series.push({ counts: o.truth_counts });
   const label = `Histogram of ${plural(o.n_scored, "score")}: mean ${num(o.mean)}, median ${num(o.median)}`;
   const key = series.length > 1
-    ? h("p", { class: "legend" }, h("span", {}, h("span", { class: "key key-fill" }), "judges"), h("span", {}, h("span", { class: "key key-line" }), "labels, on what is labelled"))
+    ? h("p", { class: "legend" }, h("span", {}, h("span", { class: "key key-fill" }), "judges"), h("span", {}, h("span", { class: "key key-line" }), "labels, on the labelled criteria"))
     : null;
-  return section("Scores", `${plural(o.n_scored, "item")}; how many scored what`, histogram(o.edges, series, label), key);
+  return section("Scores", `number of items per score, ${plural(o.n_scored, "item")} in all`, histogram(o.edges, series, label), key);
 }
 const LOOK = { failed: "Failed", wrong: "Wrong", split: "Split", abstained: "Abstained", low: "Low" };
 function lookFirst() {
@@ -55,7 +56,7 @@ function lookFirst() {
         said(one.why, "span", "look-why"))));
   const more = KINDS.filter(([kind]) => data.counts[kind].items).map(([kind, , words]) => link(address("items", [], { f: kind }), `${words} (${count(data.counts[kind].items)})`));
   return section("Look at this first", null,
-    list.length ? h("ol", { class: "looks" }, list) : h("p", { class: "soft" }, "Nothing stands out."),
+    list.length ? h("ol", { class: "looks" }, list) : h("p", { class: "soft" }, "No failures, errors or split votes."),
     more.length ? h("p", { class: "more" }, "All: ", more.map((one, at) => [at ? " · " : null, one])) : null);
 }
 function criteriaGlance() {
@@ -65,7 +66,7 @@ function criteriaGlance() {
     h("div", { class: "scroll-x" }, h("table", { class: "figures" }, h("caption", { class: "hidden" }, "Criteria at a glance"),
       h("thead", {}, h("tr", {}, ["Criterion", "Mean value", labelled ? "Kappa" : null, labelled ? "" : null].filter((one) => one !== null).map((one) => h("th", { scope: "col" }, one)))),
       h("tbody", {}, shown.map((one) => h("tr", {},
-        h("th", { scope: "row" }, link(address("criteria", [one.at]), said(one.name))),
+        h("th", { scope: "row" }, link(address("criteria", [one.at]), nameOf(one.name))),
         h("td", { "data-label": "Mean value" }, figureText(one.mean)),
         labelled ? h("td", { "data-label": "Kappa" }, one.kappa ? figureText(one.kappa) : "–") : null,
         labelled ? h("td", {}, whisker(one.kappa, ...kappaAxis, 0)) : null))))),
@@ -76,5 +77,6 @@ function remarks() {
   if (run.n_dataset > run.n_items) told.unshift(`${count(run.n_items)} of the dataset's ${count(run.n_dataset)} items are in this run.`);
   if (run.n_cut) told.push(`${plural(run.n_cut, "text")} ${run.n_cut === 1 ? "is" : "are"} cut: a submission, query or reference after ${count(run.most_chars)} characters, a reason after 8,000.`);
   if (!told.length) return null;
-  return section("Mind", null, h("details", { open: told.length < 4 }, h("summary", {}, plural(told.length, "remark")), h("ul", { class: "remarks" }, told.map((one) => said(one, "li")))));
+  const list = h("ul", { class: "remarks" }, told.map((one) => said(withMinus(one), "li")));
+  return section(`Warnings (${count(told.length)})`, null, told.length < 4 ? list : h("details", {}, h("summary", {}, "Show all"), list));
 }
