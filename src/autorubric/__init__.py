@@ -322,6 +322,7 @@ if TYPE_CHECKING:
     from autorubric.rubric import (
         Rubric as Rubric,
     )
+    from autorubric.run_file import RunSetup as RunSetup, load_run as load_run
     from autorubric.scoring import (
         compute_length_penalty as compute_length_penalty,
     )
@@ -446,6 +447,7 @@ _NAMES = {
     ),
     "report": ("annotation_page", "write_annotation_page"),
     "rubric": ("Rubric",),
+    "run_file": ("RunSetup", "load_run"),
     "scoring": ("compute_length_penalty",),
     "types": (
         "CannotAssessConfig", "CannotAssessStrategy", "CriterionReport", "Decision",

@@ -14,6 +14,7 @@ from tests.cli.conftest import Cli
 GOLDEN = Path(__file__).parent / "golden"
 COMMANDS = [
     "",
+    "init",
     "grade",
     "eval",
     "merge",

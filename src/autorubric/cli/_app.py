@@ -17,6 +17,7 @@ from autorubric.cli.demo import demo
 from autorubric.cli.eval import evaluate
 from autorubric.cli.export import export
 from autorubric.cli.grade import grade
+from autorubric.cli.init import init
 from autorubric.cli.judges import judges_app
 from autorubric.cli.labels import labels_app
 from autorubric.cli.mcp import mcp
@@ -74,6 +75,7 @@ def with_example(help_text: str, *calls: str) -> str:
     return f"{help_text}\n\n\b\n{'Examples' if len(calls) > 1 else 'Example'}:\n{lines}"
 
 
+app.command("init")(init)
 app.command("grade")(grade)
 app.command("eval")(evaluate)
 app.command("merge")(merge)

@@ -82,27 +82,21 @@ def field_map(
     return found
 
 
-def opened(path: Path, rubric: Path | None, fields: FieldMap, *, stream: bool = False) -> RubricDataset:
+def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
     """Return the dataset in a file, and print which columns were chosen.
 
     Args:
         path: The file.
         rubric: A rubric file; None for the dataset's rubric.
         fields: The column mapping given.
-        stream: Whether a file that can be read row by row is.
     """
-    if stream and not fields and _can_stream(path):
-        dataset = autorubric.RubricDataset.stream(path, rubric=rubric)
-    else:
-        dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
-    chosen = dataset.columns_line()
-    if chosen is not None:
-        notice(f"columns: {chosen}")
+    dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
+    notice_columns(dataset)
     return dataset
 
 
-def _can_stream(path: Path) -> bool:
-    # Late, since `--help` should not wait for it.
-    from autorubric.dataset import can_stream
-
-    return can_stream(path)
+def notice_columns(dataset: RubricDataset) -> None:
+    """Print which columns of its table a dataset was read from, if it was read from one."""
+    chosen = dataset.columns_line()
+    if chosen is not None:
+        notice(f"columns: {chosen}")

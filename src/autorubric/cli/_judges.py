@@ -15,17 +15,19 @@ if TYPE_CHECKING:
     from autorubric.judges import JudgeLike
     from autorubric.values import Level
 
-JudgeNames = Annotated[
-    list[str],
-    typer.Option(
-        "--judge",
-        metavar="J",
-        help="A judge; repeat it for a panel. A model's name, lexical, supervised:TRAIN (trained on a "
-        "labelled dataset), or recorded:CSV#RATER (votes in a table; #RATER may be left out where there is "
-        "one rater). NAME=J names the judge in votes and reports.",
-        show_default=False,
-    ),
-]
+JUDGE = (
+    "A judge; repeat it for a panel. A model's name, lexical, supervised:TRAIN (trained on a labelled "
+    "dataset), or recorded:CSV#RATER (votes in a table; #RATER may be left out where there is one rater). "
+    "NAME=J names the judge in votes and reports."
+)
+
+
+def judge_option(help: str) -> Any:
+    """Return the option `--judge`."""
+    return typer.Option("--judge", metavar="J", help=help, show_default=False)
+
+
+JudgeNames = Annotated[list[str], judge_option(JUDGE)]
 ApiBase = Annotated[
     str | None,
     typer.Option(
@@ -67,16 +69,14 @@ class OnFailure(StrEnum):
     raise_ = "raise"
 
 
-HowFailuresCount = Annotated[
-    OnFailure,
-    typer.Option(
-        "--on-failure",
-        metavar="HOW",
-        help="How an unreadable reply counts: conservative, as UNMET (MET for a penalty); exclude, not at "
-        "all; or raise, which leaves the item without a score.  [default: conservative]",
-        show_default=False,
-    ),
-]
+ON_FAILURE = typer.Option(
+    "--on-failure",
+    metavar="HOW",
+    help="How an unreadable reply counts: conservative, as UNMET (MET for a penalty); exclude, not at "
+    "all; or raise, which leaves the item without a score.  [default: conservative]",
+    show_default=False,
+)
+HowFailuresCount = Annotated[OnFailure, ON_FAILURE]
 Samples = Annotated[
     int | None,
     typer.Option(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import autorubric
@@ -17,20 +16,16 @@ from autorubric.cli._datasets import (
     SubmissionColumn,
     TruthColumns,
     field_map,
-    opened,
+    notice_columns,
 )
 from autorubric.cli._judges import (
     Aggregation,
     ApiBase,
     ApiKeyEnv,
     CacheDir,
-    HowFailuresCount,
-    JudgeNames,
-    OnFailure,
     Samples,
     Temperature,
     parse_aggregation,
-    parse_judges,
 )
 from autorubric.cli._output import (
     Exit,
@@ -43,8 +38,8 @@ from autorubric.cli._output import (
     notice,
     print_json,
 )
+from autorubric.cli._run_file import FailurePolicy, Panel, RunsFolder, Source, override, read_source
 from autorubric.cli._run_options import (
-    DatasetFile,
     DryRun,
     ExecutorName,
     FailFast,
@@ -56,7 +51,6 @@ from autorubric.cli._run_options import (
     OnMismatch,
     RubricFile,
     RunName,
-    RunsDir,
     ShardOf,
 )
 from autorubric.cli._runs import (
@@ -71,7 +65,7 @@ from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:
     from autorubric.dataset import RubricDataset
-    from autorubric.eval import EvalResult
+    from autorubric.eval import EvalConfig, EvalResult
     from autorubric.graders import Grader
     from autorubric.values import VerdictCounts
 
@@ -81,8 +75,8 @@ _MOST_LOOKED_AT = 100
 
 @guarded
 def evaluate(  # noqa: PLR0913
-    dataset: DatasetFile,
-    judge: JudgeNames,
+    dataset: Source = None,
+    judge: Panel = None,
     rubric: RubricFile = None,
     submission: SubmissionColumn = None,
     prompt: PromptColumn = None,
@@ -91,7 +85,7 @@ def evaluate(  # noqa: PLR0913
     truth: TruthColumns = None,
     meta: MetaColumns = None,
     name: RunName = None,
-    runs_dir: RunsDir = Path("experiments"),
+    runs_dir: RunsFolder = None,
     on_mismatch: Mismatch = OnMismatch.refuse,
     fail_fast: FailFast = False,
     max_calls: MaxCalls = None,
@@ -107,14 +101,15 @@ def evaluate(  # noqa: PLR0913
     temperature: Temperature = None,
     samples: Samples = None,
     aggregation: Aggregation = None,
-    on_failure: HowFailuresCount = OnFailure.conservative,
+    on_failure: FailurePolicy = None,
     fail_under: FailUnder = None,
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Grade a dataset into a run folder.
 
-    A run that is stopped goes on when it is started again under its name.
+    Without a dataset the run file autorubric.yaml in the working directory says what is graded and how;
+    flags override it. A run that is stopped resumes when it is started again under its name.
 
     With --json the object has: experiment_name, experiment_dir, total_items, successful_items,
     partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained, lost, assumed,
@@ -123,46 +118,60 @@ def evaluate(  # noqa: PLR0913
     cost, at_most, stored_votes, judges and notes.
 
     \b
-    Example:
+    Examples:
+      autorubric eval
+      autorubric eval replies.csv --rubric rubric.yaml --submission reply \\
+          --judge gpt-6-luna
       autorubric eval essays.json --judge gpt-6-luna --judge lexical --name one
 
     Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, more
     verdicts were lost or assumed than --max-lost, or a judge failed repeatedly with one error; 130 stopped,
     by the user or at --max-calls or --max-cost.
     """
-    fields = field_map(submission, prompt, reference, item_id, truth, meta)
-    items = opened(dataset, rubric, fields, stream=True)
-    judges = parse_judges(
-        judge,
-        api_base=api_base,
-        api_key_env=api_key_env,
-        cache_dir=cache_dir,
-        temperature=temperature,
-        samples=samples,
-    )
-    grader = autorubric.CriterionGrader(
-        judges=judges, on_failure=on_failure.value, **parse_aggregation(aggregation)
-    )
-    if shard and name is None:
-        name = dataset.stem
+    file = read_source(dataset, judge)
+    changes = {
+        "rubric": rubric,
+        "name": name,
+        "runs_dir": runs_dir,
+        "cache_dir": cache_dir,
+        "on_failure": None if on_failure is None else on_failure.value,
+        "budget": file.budget.replaced(max_calls=max_calls, max_cost=max_cost),
+        "data": file.data.replaced(field_map(submission, prompt, reference, item_id, truth, meta)),
+        **parse_aggregation(aggregation),
+    }
+    settings = {
+        "api_base": api_base,
+        "api_key_env": api_key_env,
+        "temperature": temperature,
+        "samples": samples,
+    }
+    setup = override(file, judge, changes, settings)
+    notice_columns(setup.dataset)
+    config = setup.config
+    stem = file.data.path.stem
+    if shard and config.experiment_name is None:
+        config = config.model_copy(update={"experiment_name": stem})
     if dry_run:
-        return _tell_estimate(items, grader, name, runs_dir, shard, as_json=as_json)
-    chosen = name or made_name(dataset.stem, runs_dir)
-    how_to_go_on = f"the same command with --name {shlex.quote(chosen)}"
+        return _print_estimate(setup.dataset, setup.grader, config, shard, as_json=as_json)
+    chosen = config.experiment_name or made_name(stem, config.experiments_dir)
+    how_to_go_on = "the same command"
+    if name is not None or file.name is None:
+        how_to_go_on += f" with --name {shlex.quote(chosen)}"
+    options = {
+        **config.model_dump(exclude={"shard"}),
+        "fail_fast": fail_fast,
+        "show_progress": not no_progress,
+        "experiment_name": chosen,
+        "on_mismatch": on_mismatch.value,
+        "executor": executor,
+    }
     result = run_resumable(
-        items,
-        grader,
+        setup.dataset,
+        setup.grader,
         how_to_go_on=how_to_go_on,
-        fail_fast=fail_fast,
         preflight=not no_preflight,
-        show_progress=not no_progress,
-        experiment_name=chosen,
-        experiments_dir=runs_dir,
-        on_mismatch=on_mismatch.value,
-        max_calls=max_calls,
-        max_cost=max_cost,
-        executor=executor,
         shard=shard,
+        **options,
     )
     result = replace(result, notices=tuple(map(in_flags, result.notices)))
     mean = mean_score(result)
@@ -180,18 +189,21 @@ def evaluate(  # noqa: PLR0913
     )
 
 
-def _tell_estimate(
+def _print_estimate(
     dataset: RubricDataset,
     grader: Grader,
-    name: str | None,
-    runs_dir: Path,
+    config: EvalConfig,
     shard: tuple[int, int] | None,
     *,
     as_json: bool,
 ) -> Exit:
-    dataset, config = sharded(dataset, autorubric.EvalConfig(experiment_name=name), shard)
-    name = config.experiment_name
-    found = autorubric.estimate(dataset, grader, experiment_name=name, experiments_dir=runs_dir)
+    dataset, config = sharded(dataset, config, shard)
+    found = autorubric.estimate(
+        dataset,
+        grader,
+        experiment_name=config.experiment_name,
+        experiments_dir=config.experiments_dir,
+    )
     if as_json:
         print_json(found.to_dict())
     else:

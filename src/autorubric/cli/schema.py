@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 import autorubric
 from autorubric.cli._output import Exit, guarded, print_json
 
+OfRunFile = Annotated[bool, typer.Option("--run", help="The schema of run files (autorubric.yaml).")]
+
 
 @guarded
-def schema() -> Exit:
-    """Print the JSON schema of rubric files, for editors.
+def schema(run: OfRunFile = False) -> Exit:
+    """Print the JSON schema of rubric files or run files, for editors.
 
     \b
-    Example:
+    Examples:
       autorubric schema > rubric.schema.json
+      autorubric schema --run > run.schema.json
     """
-    print_json(autorubric.Rubric.json_schema())
+    if run:
+        # Late, since `--help` should not wait for it.
+        from autorubric.run_file import run_file_schema
+
+        print_json(run_file_schema())
+    else:
+        print_json(autorubric.Rubric.json_schema())
     return Exit.DONE

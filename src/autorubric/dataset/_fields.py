@@ -230,7 +230,11 @@ def described(fields: FieldMap, columns: Sequence[str]) -> str:
     if isinstance(truth, str):
         pairs.append(f"truth={truth}*")
     else:
-        pairs += [f"truth {name}={column}" for name, column in truth.items()]
+        shared = {column.removesuffix(name) for name, column in truth.items() if column.endswith(name)}
+        if len(truth) > 2 and len(shared) == 1 and all(map(str.endswith, truth.values(), truth)):
+            pairs.append(f"truth={shared.pop()}* ({len(truth)} criteria)")
+        else:
+            pairs += [f"truth {name}={column}" for name, column in truth.items()]
     used = _named_in(fields)
     plain = {*_PLAIN, "reference_submission"}
     kept = fields.get(

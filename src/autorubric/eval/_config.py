@@ -50,6 +50,8 @@ class EvalConfig(BaseModel):
             items finished in order, and is resumed under the same name. None for no limit.
         max_cost: US dollars that they may cost, the same way; every model's price has to be known.
         shard: Which part of another dataset this is; set by `run_shard`.
+        run_file: Text of the run file, of which the run folder keeps a copy; set by `load_run`. Nothing of
+            the run depends on it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,3 +69,4 @@ class EvalConfig(BaseModel):
     max_calls: int | None = Field(default=None, ge=1)
     max_cost: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
     shard: Shard | None = None
+    run_file: str | None = None

@@ -6,6 +6,7 @@
     votes.jsonl      one vote a line, appended as it arrives
     items.jsonl      one finished item a line: what it came to, and where its votes stand
     prompts.jsonl    what was sent and received for each vote, unless `store_prompts=False`
+    autorubric.yaml  the run file that the run was last started from, where there was one
     lock             held while a process writes
 
 Each line of votes, items and prompts ends with the offset it was written at and a CRC-32 (`_log.py`) that
@@ -47,6 +48,7 @@ _MAPPINGS: Mapping[tuple[str, ...], tuple[type, ...]] = {
 }
 
 INCOMING, SUMS, LOCK = "dataset.incoming", "dataset.sums", "lock"
+RUN_FILE = "autorubric.yaml"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@ -]{0,126}")
 # Names that Windows keeps for devices, whatever ending they have.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
@@ -159,7 +161,7 @@ def check_files(path: Path) -> None:
     Raises:
         RunFormatError: One of its files is a link, a pipe, a socket or a device.
     """
-    for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, LOCK):
+    for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, LOCK, RUN_FILE):
         try:
             mode = (path / name).lstat().st_mode
         except OSError:

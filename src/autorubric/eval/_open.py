@@ -265,6 +265,8 @@ class _Given:
         now = {**manifest, "mark": store.mark, "autorubric": VERSION}
         now.update(status="running", completed_at=None)
         now.pop("sizes", None)
+        if self.config.run_file is not None:
+            store.write_run_file(self.config.run_file)
         held = copy or stored_dataset(store.path, now)
         dataset = self.dataset
         if dataset.is_streamed:

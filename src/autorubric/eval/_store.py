@@ -21,6 +21,7 @@ from autorubric.eval._folder import (
     LOGS,
     MANIFEST,
     PROMPTS,
+    RUN_FILE,
     RUN_FORMAT,
     SUMS,
     VOTES,
@@ -92,6 +93,11 @@ class RunStore:
             content.pop("sizes", None)
         with self._writing():
             write_text_atomic(self.path / MANIFEST, manifest_text(content))
+
+    def write_run_file(self, text: str) -> None:
+        """Write a copy of the run file, replacing the copy of an earlier start."""
+        with self._writing():
+            write_text_atomic(self.path / RUN_FILE, text)
 
     def write_incoming(self, lines: Iterable[bytes]) -> str:
         """Writes what may become the copy of the dataset beside it, line by line; its SHA-256."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from autorubric.graders._few_shot import FewShotConfig
     from autorubric.graders._planning import JudgeCall
     from autorubric.graders._seeds import derive_seed
-    from autorubric.graders.criterion_grader import CriterionGrader, warn_of_equal_samples
+    from autorubric.graders.criterion_grader import CriterionGrader, LLMCalls, warn_of_equal_samples
     from autorubric.judges import JudgeSpec
     from autorubric.reporting import (
         EscalationRule,
@@ -36,6 +36,7 @@ __all__ = [
     "GradingTask",
     "JudgeCall",
     "JudgeSpec",
+    "LLMCalls",
     "Votes",
     "build_report",
     "cast_all",
@@ -59,6 +60,7 @@ _HOMES = {
     "GradingTask": ".reporting",
     "JudgeCall": "_planning",
     "JudgeSpec": ".judges",
+    "LLMCalls": "criterion_grader",
     "Votes": ".reporting",
     "build_report": ".reporting",
     "cast_all": "_casting",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from autorubric.judges._function import FunctionJudge
     from autorubric.judges._lexical import LexicalJudge
     from autorubric.judges._model import ModelJudge, asked_of
-    from autorubric.judges._named import builtin_judge, named_judges, names_model, split_name
+    from autorubric.judges._named import builtin_judge, demand_models, named_judges, names_model, split_name
     from autorubric.judges._recorded import RecordedJudge
     from autorubric.judges._specs import JudgeLike, JudgeSpec, Seat, seat_judges
     from autorubric.judges._supervised import SupervisedJudge
@@ -55,6 +55,7 @@ __all__ = [
     "ask_judge_many",
     "asked_of",
     "builtin_judge",
+    "demand_models",
     "demand_text",
     "failure_of",
     "is_blank",
@@ -91,6 +92,7 @@ _HOMES = {
     "failure_of": "_failures",
     "asked_of": "_model",
     "builtin_judge": "_named",
+    "demand_models": "_named",
     "demand_text": "_fitting",
     "is_blank": "_base",
     "named_judges": "_named",

@@ -1,0 +1,97 @@
+"""What `eval` runs: a dataset with judges from flags, or a run file that flags override."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from autorubric.cli._judges import JUDGE, ON_FAILURE, OnFailure, judge_option, parse_judges
+from autorubric.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from autorubric.run_file import RunFile, RunSetup
+
+DEFAULT = "autorubric.yaml"
+
+Source = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DATASET]",
+        help="A JSON, JSONL, YAML, CSV or Parquet file; or a run file (YAML).  [default: autorubric.yaml]",
+        show_default=False,
+    ),
+]
+Panel = Annotated[list[str] | None, judge_option(f"{JUDGE} Replaces the judges of a run file.")]
+RunsFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--runs-dir",
+        metavar="DIR",
+        help="The folder of runs.  [default: experiments]",
+        show_default=False,
+    ),
+]
+FailurePolicy = Annotated[OnFailure | None, ON_FAILURE]
+
+
+def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
+    """Return the content of a run file, or a content that only names a dataset.
+
+    Args:
+        source: A run file or a dataset; None for `autorubric.yaml` in the working directory.
+        judge: Values of `--judge`.
+
+    Raises:
+        ArgumentError: There is no run file, or a dataset and no judge.
+        FileError: The file cannot be read or has errors.
+    """
+    # Late, since `--help` should not wait for it.
+    from autorubric.run_file import DataSource, RunFile, is_run_file, read_run_file
+
+    if source is None:
+        if not Path(DEFAULT).exists():
+            raise ArgumentError(
+                f"no dataset given, and no {DEFAULT} in this folder; give a dataset and --judge, or create "
+                "a run file with: autorubric init"
+            )
+        return read_run_file(DEFAULT)
+    if is_run_file(source):
+        return read_run_file(source)
+    if not judge:
+        raise ArgumentError(f"no judge for {source}; give --judge MODEL, or --judge lexical to try offline")
+    return RunFile(data=DataSource(path=source))
+
+
+def override(
+    file: RunFile, judge: Sequence[str] | None, changes: Mapping[str, Any], settings: Mapping[str, Any]
+) -> RunSetup:
+    """Return the run of a run file, with flags in place of what it says.
+
+    Args:
+        file: The content.
+        judge: Values of `--judge`; replace its judges.
+        changes: Values by key of `RunFile`; None for flags that were not given.
+        settings: Settings of models by key of `JudgeEntry`, likewise.
+    """
+    # Late, since `--help` should not wait for it.
+    from autorubric.judges import demand_models
+    from autorubric.run_file import set_up
+
+    given = {key: value for key, value in changes.items() if value is not None}
+    for key in ("rubric", "runs_dir", "cache_dir"):
+        # Paths of flags start from the working directory, those of the file from its folder.
+        if key in given and file.folder != Path():
+            given[key] = given[key].absolute()
+    if "rubric" in given:
+        given["rubric"] = str(given["rubric"])
+    file = file.model_copy(update=given)
+    chosen = {key: value for key, value in settings.items() if value is not None}
+    if judge:
+        cache = None if file.cache_dir is None else file.folder / file.cache_dir
+        return set_up(file, parse_judges(judge, cache_dir=cache, **chosen))
+    models = [entry.model for entry in file.judges if entry.is_model]
+    demand_models(models, **chosen)
+    return set_up(file.with_model_settings(chosen))

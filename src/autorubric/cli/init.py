@@ -1,0 +1,91 @@
+"""`autorubric init`."""
+
+from __future__ import annotations
+
+import shlex
+import string
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from autorubric._files import write_text_atomic
+from autorubric.cli._output import Exit, guarded, notice
+from autorubric.errors import ArgumentError
+
+
+class Template(StrEnum):
+    """A rubric with a run file and sample data."""
+
+    support_reply = "support-reply"
+    rag_faithfulness = "rag-faithfulness"
+    summary = "summary"
+    essay = "essay"
+    code_review = "code-review"
+    agent_run = "agent-run"
+
+
+_COLUMNS: Final = {
+    Template.support_reply: ("reply", "question"),
+    Template.rag_faithfulness: ("answer", "question"),
+    Template.summary: ("summary", "document"),
+    Template.essay: ("essay", "task"),
+    Template.code_review: ("comment", "diff"),
+    Template.agent_run: ("transcript", "task"),
+}
+"""Columns of the submission and the prompt in the sample data."""
+
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="[DIR]",
+        help="The folder to write to; it is created.  [default: this folder]",
+        show_default=False,
+    ),
+]
+TemplateName = Annotated[
+    Template,
+    typer.Option("--template", metavar="NAME", help=f"One of {', '.join(Template)}."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+
+
+@guarded
+def init(
+    folder: Folder = Path(), template: TemplateName = Template.support_reply, force: Force = False
+) -> Exit:
+    """Write a rubric, a run file and sample data to start from.
+
+    Writes rubric.yaml, autorubric.yaml and data.csv, ten texts with human labels. The run file names a model;
+    put its key into the environment, or name another model.
+
+    \b
+    Examples:
+      autorubric init
+      autorubric init grading --template essay
+
+    Exit codes: 0 done, 2 a file exists, or faulty command line.
+    """
+    source = files("autorubric") / "templates"
+    submission, prompt = _COLUMNS[template]
+    run_file = string.Template((source / "autorubric.yaml").read_text(encoding="utf-8"))
+    texts = {
+        "rubric.yaml": (source / template / "rubric.yaml").read_text(encoding="utf-8"),
+        "autorubric.yaml": run_file.substitute(submission=submission, prompt=prompt),
+        "data.csv": (source / template / "data.csv").read_text(encoding="utf-8"),
+    }
+    there = [name for name in texts if (folder / name).exists()]
+    if there and not force:
+        raise ArgumentError(
+            f"{', '.join(there)} already in {folder}; give another folder, or --force to replace them"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_text_atomic(folder / name, text)
+    notice(f"Wrote {', '.join(texts)} to {folder}.")
+    into = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    notice(f"Next: {into}export OPENAI_API_KEY=… && autorubric eval")
+    notice("Without a key: autorubric eval --judge lexical, which only compares words.")
+    return Exit.DONE

@@ -1,0 +1,142 @@
+"""From a run file to what runs: a dataset, a grader and options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from autorubric._sync import run_sync
+from autorubric.dataset import RubricDataset, can_stream
+from autorubric.errors import ArgumentError
+from autorubric.eval import EvalConfig, EvalResult, EvalRunner
+from autorubric.graders import CriterionGrader, FewShotConfig
+from autorubric.judges import JudgeLike, JudgeSpec, builtin_judge
+from autorubric.rubric import Rubric
+from autorubric.run_file._content import DataSource, JudgeEntry, RunFile
+from autorubric.run_file._read import read_run_file
+from autorubric.types import LengthPenalty
+
+_OF_GRADER: Final = (
+    *("aggregation", "ordinal_aggregation", "nominal_aggregation", "ranking_aggregation"),
+    *("on_failure", "normalize", "llm_calls", "stop_when_decided", "seed"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSetup:
+    """A run that is ready to start.
+
+    Attributes:
+        dataset: The dataset.
+        grader: The grader.
+        config: Options of the run.
+    """
+
+    dataset: RubricDataset
+    grader: CriterionGrader
+    config: EvalConfig
+
+    async def evaluate(self, **options: Any) -> EvalResult:
+        """Grade the dataset into a run folder and return the result.
+
+        Args:
+            options: Fields of `EvalConfig` that replace those of the run file.
+
+        Raises:
+            ArgumentError: An option is not one of `EvalConfig`, or the run cannot be started with it.
+            RunError: The run folder cannot be used as asked.
+        """
+        try:
+            config = EvalConfig.model_validate({**dict(self.config), **options})
+        except ValidationError as error:
+            faults = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+            raise ArgumentError(f"options of the run: {faults}") from None
+        return await EvalRunner(self.dataset, self.grader, config).run()
+
+    def evaluate_sync(self, **options: Any) -> EvalResult:
+        """Do as `evaluate` for synchronous code; safe inside a running event loop."""
+        return run_sync(self.evaluate(**options))
+
+
+def load_run(path: str | Path = "autorubric.yaml") -> RunSetup:
+    """Return the run that a run file describes: its dataset, grader and options.
+
+    Relative paths in the file start from its folder. Nothing is executed from it, and keys of providers are
+    read from the environment variables that it names.
+
+    Args:
+        path: The run file.
+
+    Raises:
+        FileError: The run file or a file that it names cannot be read or has errors; all of one file are
+            reported at once.
+        ArgumentError: There are no judges, or settings contradict each other.
+    """
+    return set_up(read_run_file(path))
+
+
+def set_up(file: RunFile, judges: Sequence[JudgeLike] | None = None) -> RunSetup:
+    """Return the run that the content of a run file describes.
+
+    Args:
+        file: The content.
+        judges: The panel; by default that of the file.
+
+    Raises:
+        FileError: A file that it names cannot be read or has errors.
+        ArgumentError: There are no judges, or settings contradict each other.
+    """
+    rubric = _rubric(file)
+    panel = [_judge(entry, file) for entry in file.judges] if judges is None else judges
+    if not panel:
+        raise ArgumentError("no judges; add 'judges' to the run file, or give --judge")
+    few_shot, penalty = file.few_shot, file.length_penalty
+    grader = CriterionGrader(
+        judges=panel,
+        cannot_assess_config=file.cannot_assess,
+        length_penalty=None if penalty is None else LengthPenalty(**penalty.model_dump()),
+        training_data=None if few_shot is None else _dataset(few_shot.data, file.folder, rubric),
+        few_shot_config=None if few_shot is None else FewShotConfig(**few_shot.model_dump(exclude={"data"})),
+        **{name: getattr(file, name) for name in _OF_GRADER},
+    )
+    config = EvalConfig(
+        experiment_name=file.name,
+        experiments_dir=file.folder / file.runs_dir,
+        max_calls=file.budget.max_calls,
+        max_cost=file.budget.max_cost,
+        run_file=file.text,
+    )
+    return RunSetup(dataset=_dataset(file.data, file.folder, rubric), grader=grader, config=config)
+
+
+def _rubric(file: RunFile) -> Rubric | None:
+    if file.rubric is None:
+        return None
+    return (
+        Rubric.from_file(file.folder / file.rubric)
+        if isinstance(file.rubric, str)
+        else Rubric.from_dict(file.rubric)
+    )
+
+
+def _dataset(source: DataSource, folder: Path, rubric: Rubric | None) -> RubricDataset:
+    """Return a dataset; one that can be read row by row is streamed."""
+    path = folder / source.path
+    if not source.fields and can_stream(path):
+        return RubricDataset.stream(path, rubric=rubric)
+    return RubricDataset.from_file(path, rubric=rubric, **source.fields)
+
+
+def _judge(entry: JudgeEntry, file: RunFile) -> JudgeSpec:
+    if not entry.is_model:
+        return JudgeSpec(builtin_judge(entry.model, file.folder), entry.name, entry.weight, entry.samples)
+    try:
+        config = entry.to_config(None if file.cache_dir is None else file.folder / file.cache_dir)
+    except ValidationError as error:
+        # Only settings of the command line get here: those of the file were checked.
+        raise ArgumentError(f"judge {entry.name or entry.model!r}: {error.errors()[0]['msg']}") from None
+    return JudgeSpec(config, entry.name, entry.weight, entry.samples)
