@@ -100,7 +100,8 @@ def can_stream(path: Path) -> bool:
     choose among them.
     """
     form = SUFFIXES.get(path.suffix.lower())
-    if form != "jsonl":
+    # What is not a file, such as a pipe, is reported when it is read.
+    if form != "jsonl" or not path.is_file():
         return form is not None
     try:
         with path.open("rb") as file:
