@@ -32,14 +32,18 @@ def test_the_version_is_an_attribute_and_the_package_a_program() -> None:
 
 def test_a_model_name_is_not_a_grader() -> None:
     """`grade_sync` says what a grader is."""
-    with pytest.raises(ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; give a grader, such as Crit"):
+    with pytest.raises(
+        ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; give a grader"
+    ):
         RUBRIC.grade_sync("a text", "anthropic/claude-sonnet-5-5")  # type: ignore[arg-type]
 
 
 def test_a_run_takes_a_dataset_and_a_grader() -> None:
     """`evaluate` says what each of the two is."""
     items = ar.RubricDataset(rubric=RUBRIC, items=[ar.DataItem(submission="x")])
-    with pytest.raises(ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; give a grader, such as Crit"):
+    with pytest.raises(
+        ArgumentError, match=r"grader='anthropic/claude-sonnet-5-5' cannot grade; give a grader"
+    ):
         ar.evaluate_sync(items, "anthropic/claude-sonnet-5-5")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=r"dataset='d\.json' is not a dataset; give a RubricDataset"):
         ar.evaluate_sync("d.json", ar.CriterionGrader(judges=[lambda request: "MET"]))  # type: ignore[arg-type]
