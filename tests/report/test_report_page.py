@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from autorubric import Rubric
 from tests.report.conftest import Browser, Reports, on_page
-from tests.report.runs import HOSTILE, graded, long_dataset, panel
+from tests.report.runs import HOSTILE, Scripted, graded, long_dataset, panel
 
 VIEWS = {
     "overview": ("#/", "Look at this first"),
@@ -526,3 +527,33 @@ def test_heat_map_headings_do_not_touch(page: Any) -> None:
     )
     assert len(boxes) > 5
     assert all(left[1] + 4 <= right[0] for left, right in itertools.pairwise(boxes))
+
+
+class Described(Scripted):
+    """A judge that describes itself as a model does."""
+
+    def describe(self) -> dict[str, Any]:
+        """Settings, some of them not set."""
+        return {"model": "some/model", "temperature": None, "top_p": 0.9, "fallbacks": [], "seed": None}
+
+
+def test_guidelines_and_settings_of_models_are_shown(browser: Browser, tmp_path: Path) -> None:
+    """Guidelines are above the criteria; a temperature that is not set is the provider's default."""
+    dataset = long_dataset(2)
+    assert dataset.rubric is not None
+    rubric = Rubric(list(dataset.rubric), guidelines="Judge only what is written.")
+    changed = dataset.with_rubric(rubric)
+    graded(tmp_path, changed, [Described("ann", 1.0)], "settings").to_html(tmp_path / "settings.html")
+
+    def look(page: Any) -> None:
+        assert page.locator(".guidelines").all_inner_texts() == ["Judge only what is written."]
+        rows = page.locator(".settings tr").all_inner_texts()
+        assert [one.split("\t") for one in rows] == [
+            ["model", "some/model"],
+            ["temperature", "the provider's default"],
+            ["top p", "0.9"],
+            ["samples", "1"],
+            ["weight", "1"],
+        ]
+
+    browser.look((tmp_path / "settings.html").as_uri() + "#/setup", look)

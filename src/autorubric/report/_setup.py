@@ -61,13 +61,15 @@ def _mapping(given: Json) -> Mapping[str, Json]:
 
 
 def _pairs(settings: Mapping[str, Json]) -> list[list[str]]:
-    """Names of settings with their values as text, those that are not set left out."""
-    told = []
+    """Names of settings with their values as text; only the temperature is shown where it is not set."""
+    shown = []
     for name, value in settings.items():
         if isinstance(value, Mapping):
             words: str | None = ", ".join(f"{key}: {answer_words(one)}" for key, one in value.items())
         else:
-            words = answer_words(value)
+            words = None if value == [] else answer_words(value)
+        if words is None and name == "temperature":
+            words = "the provider's default"
         if words:
-            told.append([name, words])
-    return told
+            shown.append([name, words])
+    return shown
