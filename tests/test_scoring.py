@@ -278,7 +278,7 @@ def test_the_penalty_is_subtracted_and_clamped() -> None:
         ({"penalty_at_cap": -0.1}, "greater than or equal to 0"),
         ({"exponent": 0}, "greater than 0"),
         ({"penalty_type": "output"}, "OUTPUT_ONLY"),
-        ({"count_fn": 5}, "5 is no function"),
+        ({"count_fn": 5}, "5 is not a function"),
         ({"budget": 5}, "Extra inputs"),
     ],
 )

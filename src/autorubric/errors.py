@@ -80,7 +80,7 @@ class FileError(AutorubricError, ValueError):
     def __init__(self, source: str, faults: Iterable[Fault]) -> None:
         self.source = source
         self.faults = tuple(faults)
-        count = f"{len(self.faults)} fault{'s' if len(self.faults) != 1 else ''}"
+        count = f"{len(self.faults)} error{'s' if len(self.faults) != 1 else ''}"
         super().__init__("\n".join([f"{source}: {count}", *(f"  - {fault}" for fault in self.faults)]))
 
 

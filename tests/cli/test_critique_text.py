@@ -74,7 +74,7 @@ def test_every_scale_has_a_bar(cli: Cli, config: str, scale: str, bar: str) -> N
 
 
 def test_a_criterion_without_a_score_has_no_bar(cli: Cli, config: str, openai_server: OpenAIServer) -> None:
-    """What could not be assessed says so, and is no score of 0."""
+    """What could not be assessed says so, and is not a score of 0."""
     openai_server.script({"do": "answer", "payload": scored(correctness=9, completeness=None)}, model="m1")
     out = cli(*CALL, "--config", config, "--provider", "gpt4").out
     row = next(line for line in out.splitlines() if line.startswith("completeness"))

@@ -18,7 +18,7 @@ def test_files_without_fault(cli: Cli, dataset: str, name: str, kind: str, told:
     """What a file is, is told by its content, and what it holds is said."""
     done = cli("validate", name)
     assert (done.code, done.out) == (0, "")
-    assert f"no fault; a {kind} with {told}" in done.err
+    assert f"valid {kind} with {told}" in done.err
     assert cli("validate", name, "--json").json["faults"] == []
 
 

@@ -46,8 +46,8 @@ def test_a_file_may_have_the_mark_in_its_name(cli: Cli, votes: str, tmp_path: Pa
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("", "no model name"),
-        ("two words", "no model name"),
+        ("", "not a model name"),
+        ("two words", "not a model name"),
         ("lexcal", "did you mean 'lexical'"),
         ("Lexical", "did you mean 'lexical'"),
         ("lexical:now", "recorded:CSV#RATER"),
@@ -67,7 +67,7 @@ def test_what_is_no_judge_is_named_with_what_is_allowed(cli: Cli, votes: str, gi
 
 def test_a_wrong_address_is_named() -> None:
     """What the model's settings refuse is told in one line."""
-    with pytest.raises(ArgumentError, match="'ftp://x' is no http"):
+    with pytest.raises(ArgumentError, match="'ftp://x' is not an http"):
         parse_judges(["hosted_vllm/m"], api_base="ftp://x")
 
 

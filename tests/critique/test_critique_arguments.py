@@ -106,7 +106,7 @@ def test_schema_and_template_as_the_loaders_give_them(drafts: Path, tmp_path: Pa
     [
         ({"template": "Look at {outptu}"}, "unknown variable"),
         ({"template": "Look."}, "does not show the output"),
-        ({"schema": {"type": "nothing"}}, "no JSON schema"),
+        ({"schema": {"type": "nothing"}}, "not a JSON schema"),
         ({"limit": -1}, "limit"),
         ({"schema": {}, "rubric": "r.yaml"}, "leave out schema"),
         ({"threshold": 0.5}, "threshold"),
@@ -177,7 +177,7 @@ def test_drafts_are_no_file_that_is_written(name: str, tmp_path: Path) -> None:
     """Drafts that the pass would move away or write over are refused, and stay as they are."""
     drafts = write_lines(tmp_path / name, [draft(0)])
     before = drafts.read_bytes()
-    with pytest.raises(ArgumentError, match="would be written anew"):
+    with pytest.raises(ArgumentError, match="would be overwritten"):
         generate_critiques(tmp_path / "x" / ".." / name, tmp_path, good)
     assert drafts.read_bytes() == before
 

@@ -188,7 +188,7 @@ def test_drafts_with_nothing_in_them_are_faulty(content: str, tmp_path: Path) ->
 
 
 def test_retry_errors_needs_resume(tmp_path: Path) -> None:
-    """Without resume everything would be asked anew, paid for again, and called a retry: it is refused."""
+    """Without resume everything would be asked again, paid for again, and called a retry: it is refused."""
     drafts = _drafts(tmp_path, 2)
     generate_critiques(drafts, tmp_path, good)
     before = (tmp_path / "critiques_v1.jsonl").read_bytes()

@@ -43,7 +43,7 @@ def test_paths_that_lead_somewhere(path: str) -> None:
     ],
 )
 def test_paths_that_lead_nowhere(path: str) -> None:
-    """What is not there, or is no path, leads nowhere."""
+    """What is not there, or is not a path, leads nowhere."""
     assert not resolve_evidence(path, OUTPUT)
 
 

@@ -160,7 +160,7 @@ def test_a_pass_that_ends_early_leaves_a_manifest_that_says_so(folder: Folder) -
 
 
 def test_retry_errors_needs_resume(folder: Folder) -> None:
-    """Without resume everything would be asked anew, paid for again, and called a retry: it is refused."""
+    """Without resume everything would be asked again, paid for again, and called a retry: it is refused."""
     folder.refine()
     with pytest.raises(ArgumentError, match="give resume=True with it"):
         folder.refine(retry_errors=True)

@@ -247,7 +247,7 @@ def test_all_faults_at_once() -> None:
             ],
         )
     lines = [line.strip() for line in str(caught.value).split("\n")]
-    assert lines[0] == "RubricDataset: 13 faults"
+    assert lines[0] == "RubricDataset: 13 errors"
     found = "\n".join(lines[1:])
     for expected in (
         "- prompt: prompt is a text; got 5",

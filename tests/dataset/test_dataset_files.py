@@ -201,7 +201,7 @@ def test_faults_have_lines(suffix: str, text: str, line: int, tmp_path: Path) ->
         ("5", "a dataset is a list of items"),
         ('{"items": {}}', "a dataset is a list of items"),
         ('{"items": [], "promt": 1}', "promt (line 1): unknown key 'promt'; did you mean 'prompt'?"),
-        ('{"items": [], "format": 2, "new_key": 1}', "1 fault\n  - format (line 1): format 2 is newer"),
+        ('{"items": [], "format": 2, "new_key": 1}', "1 error\n  - format (line 1): format 2 is newer"),
         (
             '{"items": [{"submission": "x", "id": 5}]}',
             "items[0].id (line 1): Input should be a valid string; got 5",
@@ -511,7 +511,7 @@ def test_a_streamed_file_gives_the_items_of_the_whole_one(tmp_path: Path) -> Non
         (b'{"format": 9}\n{"submission": "x"}', "newer"),
         (b'{"submission": "x"}\n{"submission": "\xff"}', r"line 2\): not UTF-8: byte 0xff"),
         (b'{"submission": "x", "id": "1"}\n\n{"submission": "y"}', r"line 3\): the id '1' is that of item 0"),
-        (b'{"submission": "x"}\n{"submission": NaN}', r"line 2\): NaN is no JSON number"),
+        (b'{"submission": "x"}\n{"submission": NaN}', r"line 2\): NaN is not a JSON number"),
         (b'{"submission": ' + b"[" * 300 + b"]" * 300 + b"}", "nested deeper"),
     ],
 )

@@ -163,7 +163,7 @@ def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:
             {"submission": "response", "reference": "golf"},
             "'golf' for reference not found. Did.*'gold'",
         ),
-        ({"truth": {"cleer": "label_clear"}}, "'cleer', which is no criterion.*did you mean 'clear'"),
+        ({"truth": {"cleer": "label_clear"}}, "'cleer', which is not a criterion.*did you mean 'clear'"),
         (
             {"truth": {"clear": "label_cleer"}},
             "'label_cleer' for truth.clear.*'label_clear'",

@@ -100,8 +100,8 @@ def test_older_labels_do_not_replace_newer_ones(dataset: RubricDataset, tmp_path
 @pytest.mark.parametrize(
     ("odd", "told"),
     [
-        ({"item": "aa"}, "of 'aa', which is no item"),
-        ({"criterion": "cleer"}, "on 'cleer', which is no criterion; did you mean 'clear'"),
+        ({"item": "aa"}, "of 'aa', which is not an item"),
+        ({"criterion": "cleer"}, "on 'cleer', which is not a criterion; did you mean 'clear'"),
         ({"sha256": "f" * 64}, "of 'a', whose text has changed since"),
     ],
 )

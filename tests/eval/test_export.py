@@ -179,7 +179,7 @@ def test_an_abstention_is_missing_in_tables_and_told_in_words(tmp_path: Path) ->
 
 @pytest.mark.parametrize("given", [{"format": "xml"}, {"format": "csv", "table": "items"}])
 def test_what_cannot_be_exported(result: EvalResult, given: dict[str, Any]) -> None:
-    """What is no format or table is refused with those that are."""
+    """What is not a format or table is refused with those that are."""
     with pytest.raises(ArgumentError, match=r"allowed|did you mean"):
         result.export(**given)
 

@@ -42,7 +42,7 @@ def pear(**fields: Any) -> Rubric:
 def test_the_algebra_rescores_without_a_call(
     tmp_path: Path, rubric: Rubric, scores: list[float], named: str
 ) -> None:
-    """The stored votes are scored anew, nobody is asked, and the reader is told what changed."""
+    """The stored votes are scored again, nobody is asked, and the reader is told what changed."""
     run(tmp_path, CountingJudge(), small_dataset(*TEXTS, rubric=Rubric([APPLE, PEAR])))
     judge = CountingJudge()
     # The requirement is part of what was asked, so both rubrics have it alike.

@@ -217,7 +217,7 @@ def test_a_fork_leaves_the_old_run_as_it_was(tmp_path: Path) -> None:
 def test_weights_and_policies_rescore_without_a_call(
     tmp_path: Path, grader: CriterionGrader, rubric: Rubric, first_score: float, named: str
 ) -> None:
-    """What is done with votes may change; the stored votes are scored anew and nobody is asked."""
+    """What is done with votes may change; the stored votes are scored again and nobody is asked."""
     run(tmp_path, CountingJudge())
     judge = grader.seats[0].judge
     result = run(tmp_path, None, small_dataset(*TEXTS, rubric=rubric), grader=grader)
@@ -494,7 +494,7 @@ def test_newer_and_damaged_manifests_are_refused(tmp_path: Path) -> None:
     (tmp_path / "run" / "dataset.jsonl").unlink()
     with pytest.raises(RunFormatError, match=r"has no dataset\.jsonl"):
         EvalResult.from_experiment(tmp_path / "run")
-    with pytest.raises(RunFormatError, match="is no run folder"):
+    with pytest.raises(RunFormatError, match="is not a run folder"):
         EvalResult.from_experiment(tmp_path)
 
 

@@ -214,11 +214,11 @@ def test_shards_that_are_none_are_refused(tmp_path: Path, i: int, n: int) -> Non
 
 
 def test_merging_overwrites_nothing(tmp_path: Path) -> None:
-    """Not a folder that is there; nor does it take what is no run."""
+    """Not a folder that is there; nor does it take what is not a run."""
     shard(tmp_path, 0, 1)
     with pytest.raises(RunError, match="is there already"):
         merge_runs(folders(tmp_path, 1), tmp_path)
-    with pytest.raises(RunFormatError, match="no run folder"):
+    with pytest.raises(RunFormatError, match="not a run folder"):
         merge_runs([tmp_path], tmp_path / "merged")
     with pytest.raises(ArgumentError, match="paths is empty"):
         merge_runs([], tmp_path / "merged")

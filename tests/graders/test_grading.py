@@ -116,7 +116,7 @@ def test_tokens_and_costs_add_up() -> None:
 
 
 def test_a_known_length_penalty_is_taken_as_it_is() -> None:
-    """A stored report is scored anew without its text."""
+    """A stored report is scored again without its text."""
     policy = CriterionGrader(judges=[table()]).policy
     votes = {name: [vote("j", "MET")] for name in ("a", "b")}
     assert build_report(task(text=None), votes, policy, length_penalty=0.25).score == 0.75
@@ -421,7 +421,7 @@ async def test_stored_votes_are_not_cast_again() -> None:
 
 @in_loop
 async def test_stored_votes_take_todays_weights_and_values() -> None:
-    """A changed weight of a judge, or value of an option, is scored anew without a call."""
+    """A changed weight of a judge, or value of an option, is scored again without a call."""
     rubric = Rubric([choice("scale", {"poor": 0.1, "good": 0.9})])
     panel: list[Any] = [JudgeSpec(TableJudge({}, "x"), weight=5.0), TableJudge({}, "y")]
     old = [replace(vote("x", "good"), value=1.0), replace(vote("y", "poor"), value=0.0)]

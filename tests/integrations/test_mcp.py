@@ -458,7 +458,7 @@ async def test_a_function_cannot_grade(folder: Path) -> None:
     server = build_mcp_server(ToolServer(providers=provider_table({"gpt4": hang}), root=folder))
     async with create_connected_server_and_client_session(server) as session:
         failed = await session.call_tool("grade", {"text": "x", "rubric": "rubric.yaml"})
-        assert "is no model and no judge" in line(failed)
+        assert "is not a model and no judge" in line(failed)
 
 
 def test_only_the_loopback_goes_without_a_token() -> None:

@@ -129,7 +129,7 @@ def test_what_cannot_be_a_call_is_told() -> None:
     reward = as_reward(RUBRIC, _by(_has))
     with pytest.raises(ArgumentError, match="1 prompts and 2 completions"):
         reward(["q"], ["a", "b"])
-    with pytest.raises(ArgumentError, match="column 'reference' is no list of 2"):
+    with pytest.raises(ArgumentError, match="column 'reference' is not a list of 2"):
         reward(["q"] * 2, ["a", "b"], reference=["r"])
     with pytest.raises(ArgumentError, match="give one to as_reward, or a column 'rubric'"):
         as_reward(None, _by(_has))(["q"], ["a"])

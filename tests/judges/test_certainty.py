@@ -92,7 +92,7 @@ def test_over_http(openai_server: OpenAIServer, transport: Any, tmp_path: Path) 
     content = [{"token": token, "logprob": logprob, "top_logprobs": []} for token, logprob in TOKENS]
     openai_server.script({"do": "answer", "content": text, "logprobs": {"content": content}})
     config = LLMConfig(
-        model="openai/gpt-6-luna",
+        model="openai/gpt-5.4",
         api_base=openai_server.api_base,
         api_key="k",
         transport=transport,

@@ -141,14 +141,14 @@ def test_a_rater_has_one_value_a_sample(tmp_path: Path) -> None:
     [
         ("item_id,criterion,value", ["i1,claim,MET"], "there is no column 'rater'"),
         (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells; the head names 5 columns"),
-        (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"line 2\): 'x' is no sample; give its index"),
-        (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is no sample"),
+        (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"line 2\): 'x' is not a sample; give its index"),
+        (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is not a sample"),
         (
             HEAD + ",confidence",
             ["i1,claim,a,llm,MET,sure"],
-            "'sure' is no confidence; give a number from 0 to 1",
+            "'sure' is not a confidence; give a number from 0 to 1",
         ),
-        (HEAD + ",confidence", ["i1,claim,a,llm,MET,7"], "'7' is no confidence"),
+        (HEAD + ",confidence", ["i1,claim,a,llm,MET,7"], "'7' is not a confidence"),
     ],
 )
 def test_faulty_tables_are_told(tmp_path: Path, head: str, lines: list[str], told: str) -> None:

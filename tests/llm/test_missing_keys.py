@@ -97,7 +97,7 @@ print(json.dumps([[one, table[one], *outcome(one + "/some-model")] for one in so
     for provider, variable, kind, message, seconds, tried in found:
         assert (provider, kind) == (provider, "AuthenticationError")
         assert f"set {variable}" in message or f"or {variable}" in message, message
-        assert "in the environment, or api_key in the LLMConfig" in message
+        assert "in the environment, or use --api-key-env NAME" in message
         assert seconds < 1.0, provider
         assert tried == 0, provider
 

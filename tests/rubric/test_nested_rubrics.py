@@ -105,7 +105,7 @@ def test_groups_take_criteria_groups_and_mappings() -> None:
         ({"criteria": [{"requirement": "r"}], "weight": -1}, "greater than or equal to 0"),
         ({"criteria": [{"requirement": "r"}], "weight": float("inf")}, "finite"),
         ({"criteria": [{"requirement": "r"}], "wieght": 1}, "wieght"),
-        ({"criteria": ["a text"]}, "'a text' is no criterion and no group"),
+        ({"criteria": ["a text"]}, "'a text' is not a criterion and no group"),
         ({"criteria": [{"requirement": "r", "gate": "must"}]}, "'must' is no gate; give 'required'"),
     ],
 )

@@ -156,7 +156,7 @@ def test_texts_and_paths(tmp_path: Path) -> None:
         assert read(path) == read(str(path)) == read(path.read_text(encoding="utf-8")) == rubric
     with pytest.raises(RubricError, match="there is no such file"):
         Rubric.from_yaml("missing.yml")
-    with pytest.raises(RubricError, match=r"Rubric\.from_toml: 1 fault"):
+    with pytest.raises(RubricError, match=r"Rubric\.from_toml: 1 error"):
         Rubric.from_toml("a = ")
 
 
@@ -216,7 +216,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
     with pytest.raises(RubricError) as caught:
         Rubric.from_file(path)
     assert str(caught.value).split("\n") == [
-        f"{path}: 15 faults",
+        f"{path}: 15 errors",
         "  - guidlines (line 1): unknown key 'guidlines'; did you mean 'guidelines'?",
         "  - criteria[0].requirement (line 3): Input should be a valid string; got 5",
         "  - criteria[0].wieght (line 4): unknown key 'wieght'; did you mean 'weight'?",
@@ -268,7 +268,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ),
         ({"criteria": PLAIN, "guidelines": ["x"]}, "guidelines: guidelines are a text; got ['x']"),
         ({"criteria": PLAIN, "format": 2}, "format: format 2 is newer than this version reads (1); upgrade"),
-        ({"criteria": PLAIN, "format": "1"}, "format: '1' is no format number"),
+        ({"criteria": PLAIN, "format": "1"}, "format: '1' is not a format number"),
         ({"rubric": {"criteria": PLAIN, "format": 2}}, "rubric.format: format 2 is newer"),
         ([{"requirement": "a", "description": "b"}], "two names for one text"),
         ([{"requirement": "a", "options": [{"label": "x", "value": 1}]}], "options need at least two"),

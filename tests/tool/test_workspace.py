@@ -123,7 +123,7 @@ def test_a_rubric_file_is_confined_too(workspace: Workspace) -> None:
 
 
 def test_no_folder_is_no_workspace(tmp_path: Path) -> None:
-    """A file, what is not there and what is no path are refused."""
+    """A file, what is not there and what is not a path are refused."""
     (tmp_path / "a").write_text("", encoding="utf-8")
     for given in (str(tmp_path / "a"), str(tmp_path / "b"), "\0"):
         with pytest.raises(ArgumentError, match="is no folder"):

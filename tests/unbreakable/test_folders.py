@@ -209,7 +209,7 @@ def test_votes_outlive_their_manifest(tmp_path: Path) -> None:
     scores = run(tmp_path, CountingJudge()).get_scores()
     (tmp_path / "run" / "manifest.json").unlink()
     before = _contents(tmp_path / "run")
-    with pytest.raises(RunFormatError, match="no run folder: it has no manifest"):
+    with pytest.raises(RunFormatError, match="not a run folder: it has no manifest"):
         EvalResult.from_experiment(tmp_path / "run")
     with pytest.raises(RunFormatError, match=r"has votes but no manifest\.json, and they are on another"):
         run(tmp_path, CountingJudge(), small_dataset("another"))

@@ -36,7 +36,7 @@ class Faults:
     @property
     def found(self) -> tuple[Fault, ...]:
         """The faults noted so far, and a word on those that are too many to keep."""
-        more = Fault(path="", message=f"and {self._more} faults more; mend these first")
+        more = Fault(path="", message=f"and {self._more} more errors; fix these first")
         return (*self._found, more) if self._more else tuple(self._found)
 
     def add(self, path: FilePath, message: str) -> None:

@@ -377,7 +377,7 @@ def text_or_path(given: str | Path, form: str) -> Path | None:
 def format_fault(given: Json, newest: int) -> str | None:
     """What is wrong with a file's `format` number; None where this version reads it."""
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        return f"{given!r} is no format number; give a whole number from 1 to {newest}, or leave it out"
+        return f"{given!r} is not a format number; give a whole number from 1 to {newest}, or leave it out"
     if given > newest:
         return f"format {given} is newer than this version reads ({newest}); upgrade autorubric"
     return None

@@ -154,7 +154,7 @@ def _scalar(node: yaml.Node, path: FilePath) -> Json:
             case _:
                 raise SyntaxFault(f"the tag {node.tag!r} is not supported; remove it", _line(node), path)
     except ValueError:
-        raise SyntaxFault(f"{text[:40]!r} is no {tag} that can be read", _line(node), path) from None
+        raise SyntaxFault(f"{text[:40]!r} is not {tag} that can be read", _line(node), path) from None
 
 
 def _line(node: yaml.Node) -> int:

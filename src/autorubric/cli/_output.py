@@ -34,7 +34,7 @@ JsonFlag = Annotated[
 
 def _finite_score(given: float | None) -> float | None:
     if given is not None and not math.isfinite(given):
-        raise typer.BadParameter(f"{given} is no score; give a finite number")
+        raise typer.BadParameter(f"{given} is not a score; give a finite number")
     return given
 
 

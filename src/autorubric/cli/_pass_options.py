@@ -87,7 +87,7 @@ def demand_resume(resume: bool, retry_errors: bool) -> None:
     """
     if retry_errors and not resume:
         raise ArgumentError(
-            "--retry-errors tries again what failed before, and without --resume everything is asked anew; "
+            "--retry-errors tries again what failed before, and without --resume everything is asked again; "
             "give --resume with it, or leave it out"
         )
 

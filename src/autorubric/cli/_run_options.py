@@ -15,13 +15,13 @@ _SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
 def _shard(given: str) -> tuple[int, int]:
     found = _SHARD.fullmatch(given)
     if found is None:
-        raise typer.BadParameter(f"{given!r} is no shard; give two numbers, as 0/8 for the first of eight")
+        raise typer.BadParameter(f"{given!r} is not a shard; give two numbers, as 0/8 for the first of eight")
     return int(found[1]), int(found[2])
 
 
 def _positive(given: float | None) -> float | None:
     if given is not None and not 0 < given < float("inf"):
-        raise typer.BadParameter(f"{given} is no amount; give US dollars above 0")
+        raise typer.BadParameter(f"{given} is not an amount; give US dollars above 0")
     return given
 
 
@@ -55,8 +55,8 @@ RunName = Annotated[
     typer.Option(
         "--name",
         metavar="NAME",
-        help="The run's name; a run of that name is gone on with. Left out, it is made from the "
-        "dataset's name and the time.",
+        help="The run's name; an existing run with this name is resumed.  [default: the "
+        "dataset's name and the time]",
         show_default=False,
     ),
 ]
@@ -88,7 +88,7 @@ MaxCalls = Annotated[
         "--max-calls",
         metavar="N",
         min=1,
-        help="Stop once N requests were sent to models; the run can be gone on with.",
+        help="Stop once N requests were sent to models; the run can be resumed.",
         show_default=False,
     ),
 ]

@@ -28,4 +28,4 @@ def read_input(file: Path | None) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileError(source, [Fault(path="", message=f"this is no UTF-8 text: {error}")]) from None
+        raise FileError(source, [Fault(path="", message=f"this is not UTF-8 text: {error}")]) from None

@@ -109,7 +109,7 @@ def _items(
             f"{source} is a folder; of a run choose items with --where, such as --where wrong"
         )
     if rubric is not None or fields:
-        raise ArgumentError("--rubric and columns belong to a dataset file; a run has its own")
+        raise ArgumentError("--rubric and columns go with a dataset file; a run has its rubric")
     found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
     if not len(found):
         raise ArgumentError(f"no item of {source} is marked {' or '.join(where)}; there is nothing to label")

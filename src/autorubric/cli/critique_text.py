@@ -59,7 +59,7 @@ Scale = Annotated[
     str, typer.Option("--scale", metavar="S", help="Scores as 0-10, 0-100, letter or pass-fail.")
 ]
 Mode = Annotated[
-    str, typer.Option("--mode", metavar="M", help="How much is told: detailed, summary or score_only.")
+    str, typer.Option("--mode", metavar="M", help="How much is printed: detailed, summary or score_only.")
 ]
 Kind = Annotated[
     str,

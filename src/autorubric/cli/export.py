@@ -77,7 +77,7 @@ def export(
     if table == "votes" and format in ("markdown", "junit"):
         raise ArgumentError(f"--table votes is for csv, parquet and jsonl; {format} is of the items")
     if out is None and format == "parquet":
-        raise ArgumentError("Parquet is no text; name the file with --out")
+        raise ArgumentError("Parquet is not text; name the file with --out")
     result = autorubric.EvalResult.from_experiment(run)
     for text in result.notices:
         notice(text)

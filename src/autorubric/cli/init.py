@@ -11,7 +11,6 @@ from typing import Annotated, Final
 
 import typer
 
-from autorubric._files import write_text_atomic
 from autorubric.cli._output import Exit, guarded, notice
 from autorubric.errors import ArgumentError
 
@@ -68,6 +67,9 @@ def init(
 
     Exit codes: 0 done, 2 a file exists, or faulty command line.
     """
+    # Late, since `--help` should not wait for it.
+    from autorubric._files import write_text_atomic
+
     source = files("autorubric") / "templates"
     submission, prompt = _COLUMNS[template]
     run_file = string.Template((source / "autorubric.yaml").read_text(encoding="utf-8"))

@@ -74,7 +74,7 @@ MaxRisk = Annotated[
 
 def _percentage(given: float | None) -> float | None:
     if given is not None and not 0 <= given <= 100:
-        raise typer.BadParameter(f"{given} is no success rate; give a number of percent, from 0 to 100")
+        raise typer.BadParameter(f"{given} is not a success rate; give a number of percent, from 0 to 100")
     return given
 
 

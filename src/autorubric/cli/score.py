@@ -187,7 +187,7 @@ def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
     # The greatest changes first: they are what a reader looks for.
     changed.sort(key=lambda row: -abs((row[2] or 0.0) - (row[1] or 0.0)))
     figures = ScalarBlock(
-        title=f"Run {after.experiment_name}, scored anew",
+        title=f"Run {after.experiment_name}, scored again",
         figures=(
             ("items", len(pairs)),
             ("with another score", len(changed)),

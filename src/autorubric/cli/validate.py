@@ -99,7 +99,7 @@ def validate(  # noqa: PLR0913
         for warning in warnings:
             notice(f"warning: {warning}")
         holds = f"{criteria} criteria" if items is None else f"{items} items, {criteria} criteria"
-        notice(f"{file}: no fault; a {found} with {holds}.")
+        notice(f"{file}: valid {found} with {holds}.")
     return Exit.USAGE if faults else Exit.DONE
 
 

@@ -136,7 +136,7 @@ class CritiquePass:
             if is_beyond:
                 continue
             if first is not None:
-                self._tell(LineFault(found.line, f"the id stands in line {first} already", found.id))
+                self._tell(LineFault(found.line, f"the id is already in line {first}", found.id))
                 continue
             self.drafts += 1
             known = ledger.known(found.id)

@@ -129,7 +129,7 @@ def draft_of(line: Line) -> Draft | LineFault:
     except FileError as error:
         return LineFault(line.number, error.faults[0].message)
     if not isinstance(given, dict):
-        return LineFault(line.number, f"{shortened(given)} is no draft; give one object a line")
+        return LineFault(line.number, f"{shortened(given)} is not a draft; give one object a line")
     return _read(given, line)
 
 
@@ -137,7 +137,7 @@ def _read(given: dict[str, Any], line: Line) -> Draft | LineFault:
     written = given.get("id")
     key = key_of(written)
     if key is None or not key.strip():
-        told = "the draft has no id" if written is None else f"the id {shortened(written)} is no text"
+        told = "the draft has no id" if written is None else f"the id {shortened(written)} is not text"
         return LineFault(line.number, f'{told}; give "id", a text that is not blank')
     if given.get("output") is None:
         return LineFault(line.number, 'the draft has no output; give "output", a text or JSON data', key)

@@ -86,7 +86,7 @@ def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str
     written = {(out_dir / name).resolve() for name in outputs}
     for name, path in inputs.items():
         if path.resolve() in written:
-            raise ArgumentError(f"{path} holds the {name} and would be written anew; choose another folder")
+            raise ArgumentError(f"{path} holds the {name} and would be overwritten; choose another folder")
 
 
 def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, str]) -> dict[str, Json]:

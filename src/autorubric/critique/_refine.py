@@ -147,7 +147,7 @@ async def refine_async(  # noqa: PLR0913 - the public contract
         raise ArgumentError(f"validate is {shortened(validate)}; give a function of the rewritten output")
     for name, level in (("min_risk", min_risk), ("max_risk", max_risk)):
         if level is not None and level not in RANKS:
-            raise ArgumentError(f"{name} {level!r} is no risk level; give low, medium or high")
+            raise ArgumentError(f"{name} {level!r} is not a risk level; give low, medium or high")
     writer = teacher_of(teacher, config)
     checked = CritiqueSchema.of(schema)
     critic = critic_of(

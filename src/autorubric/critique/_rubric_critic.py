@@ -152,7 +152,7 @@ def rubric_critic(
     """
     least = DEFAULT_THRESHOLD if threshold is None else threshold
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
-        raise ArgumentError(f"threshold {threshold!r} is no score; give a number on [0, 1]")
+        raise ArgumentError(f"threshold {threshold!r} is not a score; give a number on [0, 1]")
     if isinstance(teacher, str):
         teacher = model_config(teacher, config)
     if isinstance(teacher, LLMClient):

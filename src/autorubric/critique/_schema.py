@@ -87,7 +87,7 @@ class CritiqueSchema:
                 resolver.lookup(reference)
         except SchemaError as error:
             where = path_text(tuple(error.absolute_path)) or "the top"
-            raise ArgumentError(f"schema is no JSON schema: {where}: {error.message[:200]}") from None
+            raise ArgumentError(f"schema is not a JSON schema: {where}: {error.message[:200]}") from None
         except Unresolvable as error:
             raise ArgumentError(
                 f"schema refers to {error.ref!r}, which is not inside it; put it under $defs"
@@ -158,5 +158,5 @@ def _references(schema: Json) -> Iterator[str]:
 
 def _mapping(given: Any, where: str) -> Mapping[str, Json]:
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"{where}: {shortened(given)} is no JSON schema; give a mapping, or its file")
+        raise ArgumentError(f"{where}: {shortened(given)} is not JSON schema; give a mapping, or its file")
     return given

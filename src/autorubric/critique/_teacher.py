@@ -320,7 +320,7 @@ def _reply_of(given: Any) -> TeacherReply:
         try:
             return TeacherReply(text=json.dumps(given, ensure_ascii=False, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
-            raise ReplyError(f"the teacher gave data that is no JSON: {error}") from None
+            raise ReplyError(f"the teacher gave data that is not JSON: {error}") from None
     raise ReplyError(
         f"the teacher gave {shortened(given)}; it is to give a text, a dict, a TeacherReply, or an "
         "object with a text as .text"

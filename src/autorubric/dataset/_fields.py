@@ -280,7 +280,7 @@ def _truth_columns(
         for name in found:
             if name not in rubric.names:
                 hint = nearest_key(name, rubric.names)
-                faults.add((), f"truth names {name!r}, which is no criterion of the rubric; {hint}")
+                faults.add((), f"truth names {name!r}, which is not a criterion of the rubric; {hint}")
         found = {name: column for name, column in found.items() if name in rubric.names}
     return [(TRUTH + name, column) for name, column in found.items()]
 

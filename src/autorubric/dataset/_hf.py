@@ -23,8 +23,8 @@ def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
         )
     if not _is_dataset(given):
         raise ArgumentError(
-            f"{shortened(given)} is no Hugging Face dataset; give a datasets.Dataset or IterableDataset. For "
-            "a DataFrame use RubricDataset.from_dataframe, for a file RubricDataset.from_file"
+            f"{shortened(given)} is not a Hugging Face dataset; give a datasets.Dataset or IterableDataset. "
+            "For a DataFrame use RubricDataset.from_dataframe, for a file RubricDataset.from_file"
         )
     named = {
         column: feature.names

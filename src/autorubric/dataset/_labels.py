@@ -201,12 +201,11 @@ class _Merging:
     def _misfit(self, label: Label) -> str | None:
         place = self._places.get(label.item_id)
         if place is None:
-            return f"of {label.item_id!r}, which is no item; {nearest_key(label.item_id, self._places)}"
+            return f"of {label.item_id!r}, which is not an item; {nearest_key(label.item_id, self._places)}"
         rubric = self._dataset.get_item_rubric(place)
         if label.criterion not in rubric.names:
-            return (
-                f"on {label.criterion!r}, which is no criterion; {nearest_key(label.criterion, rubric.names)}"
-            )
+            hint = nearest_key(label.criterion, rubric.names)
+            return f"on {label.criterion!r}, which is not a criterion; {hint}"
         if label.sha256 and label.sha256 != self._dataset.item_fingerprint(place):
             return f"of {label.item_id!r}, whose text has changed since"
         return None

@@ -78,7 +78,7 @@ def read_long_table(path: str | Path) -> list[LongRow]:
 def _sample(text: str, line: int, faults: Faults) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
-    faults.add((line,), f"{text!r} is no sample; give its index, a whole number from 0 up")
+    faults.add((line,), f"{text!r} is not a sample; give its index, a whole number from 0 up")
     return 0
 
 
@@ -91,7 +91,7 @@ def _confidence(text: str, line: int, faults: Faults) -> float | None:
         confidence = -1.0
     if 0.0 <= confidence <= 1.0:
         return confidence
-    faults.add((line,), f"{text!r} is no confidence; give a number from 0 to 1, or nothing")
+    faults.add((line,), f"{text!r} is not a confidence; give a number from 0 to 1, or nothing")
     return None
 
 

@@ -173,7 +173,7 @@ class DatasetReader:
             path = (self._folder / name).resolve()
         # A NUL, and links that lead round in a circle.
         except (OSError, ValueError, RuntimeError) as error:
-            self.faults.add(at, f"{name!r} is no path: {error}")
+            self.faults.add(at, f"{name!r} is not a path: {error}")
             return None
         if Path(name).is_absolute() or not path.is_relative_to(self._folder.resolve()):
             self.faults.add(at, f"{name!r} lies outside the dataset's folder; name a file in it or below it")

@@ -295,7 +295,7 @@ def stored_contents(
     found = _stored(LineRows(path, starts, 0)[0]) if starts else None
     faults = Faults(str(path))
     if not isinstance(found, Mapping) or "format" not in found:
-        faults.add((), "the first line is no header of a dataset")
+        faults.add((), "the first line is not a header of a dataset")
     faults.raise_as(DatasetError)
     header = dict(found or {})
     if header.get("rubric") is not None:

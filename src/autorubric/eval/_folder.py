@@ -126,7 +126,7 @@ def read_manifest(path: Path) -> dict[str, Json]:
         text = file.read_bytes().decode("utf-8")
         manifest = json.loads(text)
     except FileNotFoundError:
-        raise RunFormatError(f"{path} is no run folder: it has no {MANIFEST}") from None
+        raise RunFormatError(f"{path} is not a run folder: it has no {MANIFEST}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise RunFormatError(f"{file} cannot be read: {error}. {_REPAIR}") from error
     found = manifest.get("format") if isinstance(manifest, dict) else None
@@ -181,9 +181,9 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
         for key in path:
             held = held.get(key, {} if len(path) > 1 else None)
         if not isinstance(held, dict):
-            return f"{'.'.join(path)} is no mapping"
+            return f"{'.'.join(path)} is not a mapping"
         if kinds and not all(type(value) in kinds for value in held.values()):
-            return f"a value in {'.'.join(path)} is no {kinds[0].__name__}"
+            return f"a value in {'.'.join(path)} is not a {kinds[0].__name__}"
     for name, kind in (
         ("started_at", str),
         ("completed_at", str),
@@ -192,10 +192,10 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
         ("unverified", list),
     ):
         if not isinstance(manifest.get(name), kind | None):
-            return f"{name} is no {kind.__name__}"
+            return f"{name} is not a {kind.__name__}"
     for entry in (manifest["dataset"], manifest["dataset"].get("incoming") or {"sha256": None}):
         if not isinstance(entry, dict) or not isinstance(entry.get("sha256"), str | None):
-            return "dataset is no entry of a dataset"
+            return "dataset is not an entry of a dataset"
     earlier = manifest["dataset"].get("earlier") or {}
     if not isinstance(earlier, dict) or not all(map(_is_texts, earlier.values())):
         return "dataset.earlier is not a mapping to lists of texts"
@@ -204,7 +204,7 @@ def _damage_in(manifest: Mapping[str, Any]) -> str:
     for name in ("sizes", "unsealed"):
         held = manifest.get(name, {})
         if not isinstance(held, dict) or not all(type(size) is int and size >= 0 for size in held.values()):
-            return f"{name} is no mapping to sizes"
+            return f"{name} is not a mapping to sizes"
     shard = manifest.get("shard")
     if shard is not None and ([*map(type, shard)] != [int, int, str] or not 0 <= shard[0] < shard[1]):
         return "shard is none"

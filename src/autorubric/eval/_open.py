@@ -198,7 +198,7 @@ class _Given:
         if rescored:
             told = "; ".join(rescored[:_MOST_TOLD])
             opened.notices.append(
-                f"scored anew from the stored votes, asking for none but what they lack, since: {told}"
+                f"scored again from the stored votes, asking for none but what they lack, since: {told}"
             )
         return opened
 
@@ -400,7 +400,7 @@ def _refusal(path: Path, changed: list[str]) -> str:
     told = "\n".join(f"  - {line}" for line in changed[:_MOST_TOLD])
     more = f"\n  - and {len(changed) - _MOST_TOLD} more" if len(changed) > _MOST_TOLD else ""
     return (
-        f"{path} was made with something else than what is given now:\n{told}{more}\n"
+        f"{path} was made with settings other than those given now:\n{told}{more}\n"
         "Choose another experiment_name, or on_mismatch='rejudge' to ask again for what changed, or 'fork' "
         "to go on in a new folder."
     )

@@ -1,4 +1,4 @@
-"""Stored votes scored anew: under another rubric's weights, or other policies. No judge is asked."""
+"""Stored votes scored again: under another rubric's weights, or other policies. No judge is asked."""
 
 from __future__ import annotations
 

@@ -344,7 +344,7 @@ class EvalResult:
             ArgumentError: There is no such policy or judge, or the rubric shares no criterion with the run's.
             RunFormatError: The run folder is gone or damaged.
         """
-        # Late, since hardly any run is scored anew.
+        # Late, since hardly any run is scored again.
         from autorubric.eval._rescore import rescore
 
         return self._of(self.experiment_dir, rescore(self.experiment_dir, rubric, policies))

@@ -137,7 +137,9 @@ def _least(min_score: float | None) -> float:
             "@pytest.mark.rubric(min_score=0.7)"
         )
     if isinstance(min_score, bool) or not isinstance(min_score, int | float) or not math.isfinite(min_score):
-        raise ArgumentError(f"min_score={min_score!r} is no score; give a number, on [0, 1] where normalised")
+        raise ArgumentError(
+            f"min_score={min_score!r} is not a score; give a number, on [0, 1] where normalised"
+        )
     return float(min_score)
 
 

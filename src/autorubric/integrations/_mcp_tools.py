@@ -143,7 +143,7 @@ async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> 
     if provider.fault:
         raise JudgeError(provider.fault)
     if not isinstance(provider.evaluator, str | LLMConfig | Judge):
-        raise JudgeError(f"provider {provider.name!r} is no model and no judge, and cannot grade")
+        raise JudgeError(f"provider {provider.name!r} is not a model and no judge, and cannot grade")
     # What could not be judged is told as that, and never counts as an answer.
     async with CriterionGrader(judges=[provider.evaluator], on_failure="exclude") as grader:
         report = await rubric.grade(

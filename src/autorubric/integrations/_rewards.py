@@ -225,7 +225,7 @@ def _column(columns: Mapping[str, Any], name: str, size: int) -> Sequence[Any]:
     if given is None:
         return [None] * size
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != size:
-        raise ArgumentError(f"column {name!r} is no list of {size}, one for each completion")
+        raise ArgumentError(f"column {name!r} is not a list of {size}, one for each completion")
     return given
 
 

@@ -45,7 +45,7 @@ def rubric_of_row(given: RubricLike | str) -> Rubric:
     try:
         criteria: Any = json.loads(given)
     except ValueError as error:
-        told = f"the text is no JSON ({error}); give a mapping, a list of criteria, or either as JSON"
+        told = f"the text is not JSON ({error}); give a mapping, a list of criteria, or either as JSON"
         raise RubricError("rubric of a row", [Fault(path="", message=told)]) from None
     return Rubric.from_dict(criteria) if isinstance(criteria, Mapping) else Rubric(criteria)
 

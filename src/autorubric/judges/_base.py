@@ -110,9 +110,11 @@ class JudgeReply:
                 found = type(getattr(self, name)).__name__
                 raise TypeError(f"JudgeReply: {name} is a {found}; give {wanted}")
         if self.confidence is not None and not 0.0 <= self.confidence <= 1.0:
-            raise ReplyError(f"confidence {self.confidence!r} is no probability; give one on [0, 1], or None")
+            raise ReplyError(
+                f"confidence {self.confidence!r} is not a probability; give one on [0, 1], or None"
+            )
         if self.cost is not None and not 0.0 <= self.cost < float("inf"):
-            raise ReplyError(f"cost {self.cost!r} is no amount; give US dollars from 0 up, or None")
+            raise ReplyError(f"cost {self.cost!r} is not an amount; give US dollars from 0 up, or None")
 
 
 _NONE = type(None)

@@ -132,7 +132,7 @@ def seat_judges(
         ArgumentError: There is no judge, an entry is none, two have one id, or one can vote in no panel.
     """
     if not isinstance(judges, (list, tuple)) and not _is_several(judges):
-        raise ArgumentError(f"judges={judges!r} is no list; give a list, or one model as llm_config")
+        raise ArgumentError(f"judges={judges!r} is not a list; give a list, or one model as llm_config")
     prompts = (system_prompt, multi_choice_system_prompt)
     seats = tuple(_seat(spec, prompts) for spec in judges)
     if not seats:
@@ -223,6 +223,6 @@ def _as_judge(who: Any, judge_id: str | None) -> Judge:
         name = judge_id or (who.__name__ if hasattr(who, "__name__") else type(who).__name__)
         return FunctionJudge(function=who, judge_id=name)
     raise ArgumentError(
-        f"{who!r} is no judge; give a model name, an LLMConfig, a JudgeSpec, an object with judge_id and "
+        f"{who!r} is not a judge; give a model name, an LLMConfig, a JudgeSpec, an object with judge_id and "
         "async ask(request), or a function of the request"
     )

@@ -248,7 +248,7 @@ class LLMConfig(Spec):
     def _check_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in headers.items():
             if not _HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no header name; letters, digits and - are allowed")
+                raise ValueError(f"{name!r} is not a header name; letters, digits and - are allowed")
             if _CONTROL.search(value.get_secret_value()):
                 raise ValueError(f"the value of header {name!r} has line breaks or control characters")
             if is_digest(value.get_secret_value()):
@@ -427,7 +427,7 @@ class LLMConfig(Spec):
 def _model_name(model: str) -> str:
     name = model.strip()
     if not name or _CONTROL.search(name) or " " in name:
-        raise ValueError(f"{model!r} is no model name; give one as 'gpt-6-luna' or 'ollama/llama3.2'")
+        raise ValueError(f"{model!r} is not a model name; give one as 'gpt-6-luna' or 'ollama/llama3.2'")
     return name
 
 
@@ -442,7 +442,7 @@ def _address(base: str) -> str:
             "api_base has a user, query or fragment; give credentials by api_key or extra_headers"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
-        raise ValueError(f"{base!r} is no http(s) address; give one as 'http://localhost:8000/v1'")
+        raise ValueError(f"{base!r} is not an http(s) address; give one as 'http://localhost:8000/v1'")
     if _CONTROL.search(base.strip()) or " " in base.strip():
         raise ValueError(f"{base!r} has blanks or control characters")
     return base.strip().rstrip("/")

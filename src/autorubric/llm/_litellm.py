@@ -232,7 +232,7 @@ class LiteLLMTransport:
     def _read(self, request: ModelRequest, response: Any, dropped: tuple[str, ...]) -> ModelReply:
         reply = reply_of(_envelope(response), request.model)
         if reply is None:
-            self._fail(ServerError, "the answer is no chat completion")
+            self._fail(ServerError, "the answer is not a chat completion")
         cost = (getattr(response, "_hidden_params", None) or {}).get("response_cost")
         known = float(cost) if isinstance(cost, int | float) else None
         return self._mask.reply(reply)._replace(cost=known, dropped_params=dropped)

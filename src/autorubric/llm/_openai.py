@@ -128,7 +128,7 @@ class OpenAITransport:
             case aiohttp.ClientPayloadError():
                 return self._failed(ProviderConnectionError, f"the answer from {url} broke off: {error}")
             case aiohttp.InvalidURL() | UnicodeError():
-                return self._failed(RequestRefusedError, f"{url} is no address to post to: {error}")
+                return self._failed(RequestRefusedError, f"{url} is not an address to post to: {error}")
             case aiohttp.ClientConnectorError():
                 reason = getattr(error.os_error, "strerror", None) or error.os_error
                 why = f"cannot connect to {url}: {reason}; check api_base and that the server is running"
@@ -151,7 +151,7 @@ class OpenAITransport:
         reply = reply_of(envelope, request.model)
         if reply is None:
             raise self._failed(
-                ServerError, f"the answer from {self._url} is no chat completion; check api_base"
+                ServerError, f"the answer from {self._url} is not a chat completion; check api_base"
             )
         return self._mask.reply(reply)
 

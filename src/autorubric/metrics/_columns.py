@@ -37,7 +37,7 @@ def _number(value: Any, what: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"{what} holds {value!r}, which is no number: {error}") from None
+        raise ArgumentError(f"{what} holds {value!r}, which is not a number: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

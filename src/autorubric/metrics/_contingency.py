@@ -205,7 +205,7 @@ def _read_table(table: Any, scale: Scale | None, labels: int | None) -> TableInp
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not counts.size:
         raise ArgumentError(f"table has shape {counts.shape}; give K × K counts, rows truth")
     if not np.all(np.isfinite(counts)) or np.any(counts < 0) or np.any(counts != np.round(counts)):
-        raise ArgumentError("table holds something else than counts; give whole numbers from 0")
+        raise ArgumentError("table holds something other than counts; give whole numbers from 0")
     if isinstance(scale, Interval):
         raise ArgumentError(f"{scale} has no categories; give Binary(), Nominal(labels) or Ordinal(labels)")
     size = len(counts)

@@ -121,11 +121,11 @@ def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Arr
     try:
         table = np.asarray(rows, dtype=float)
     except (TypeError, ValueError) as error:
-        raise ArgumentError(f"counts holds something else than whole numbers from 0: {error}") from None
+        raise ArgumentError(f"counts holds something other than whole numbers from 0: {error}") from None
     if table.ndim != 2:
         raise ArgumentError(f"counts has shape {table.shape}; give units × K")
     if not np.all(np.isfinite(table)) or np.any(table < 0) or np.any(table != np.round(table)):
-        raise ArgumentError("counts holds something else than whole numbers from 0")
+        raise ArgumentError("counts holds something other than whole numbers from 0")
     size = table.shape[1]
     if isinstance(scale, Interval) or (scale is not None and scale.size != size):
         raise ArgumentError(f"counts has {size} columns, which {scale} does not")

@@ -27,7 +27,7 @@ _WORDS: Final[dict[str, str]] = {
     "not_connected": "the comparisons are not connected",
     "too_few_labels": "too few labels",
     "uninformative_judge": "the judge tells nothing about the truth",
-    "nonlinear_score": "the score is no weighted mean",
+    "nonlinear_score": "the score is not a weighted mean",
     "no_spread": "there is no spread",
     "no_truth": "nothing is labelled",
     "one_judge": "there is one judge",

@@ -17,7 +17,7 @@ def _member(given: Any) -> Any:
         except RecursionError:
             raise ValueError("groups nest too deep; make the tree flatter") from None
     if not isinstance(given, (BaseCriterion, RubricGroup)):
-        raise ValueError(f"{given!r} is no criterion and no group")
+        raise ValueError(f"{given!r} is not a criterion and no group")
     return given
 
 

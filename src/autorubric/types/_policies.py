@@ -23,7 +23,9 @@ PenaltyType = Literal["ALL", "OUTPUT_ONLY", "THINKING_ONLY"]
 
 def _function(given: Any) -> Any:
     if not callable(given):
-        raise ValueError(f"{given!r} is no function; give one of a text that returns how many units it has")
+        raise ValueError(
+            f"{given!r} is not a function; give one of a text that returns how many units it has"
+        )
     return given
 
 

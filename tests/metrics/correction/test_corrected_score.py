@@ -282,8 +282,8 @@ def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> No
 
 
 def test_label_tables_have_no_weights() -> None:
-    """A table of labels is no run."""
-    with pytest.raises(ArgumentError, match="is no run"):
+    """A table of labels is not a run."""
+    with pytest.raises(ArgumentError, match="is not a run"):
         corrected_score([{"item_id": "a"}], labelled([BINARY], None))  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="result is a NoneType"):
         corrected_score(None)  # type: ignore[arg-type]

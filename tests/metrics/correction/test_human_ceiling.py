@@ -127,8 +127,8 @@ def test_agreement_on_one_answer_has_no_kappa() -> None:
 
 
 def test_figures_of_many_raters_are_refused() -> None:
-    """Alpha is no figure of two raters."""
-    with pytest.raises(ArgumentError, match="no figure of two raters"):
+    """Alpha is not a figure of two raters."""
+    with pytest.raises(ArgumentError, match="not a figure of two raters"):
         human_ceiling([["a", "a"]], stat="krippendorff_alpha")
     with pytest.raises(ArgumentError, match="outside the scale"):
         human_ceiling([["a", "c"]], scale=Nominal(["a", "b"]))

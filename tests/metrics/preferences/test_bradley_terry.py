@@ -81,7 +81,7 @@ def test_players_that_are_not_connected_are_named() -> None:
     ("comparisons", "options", "told"),
     [
         ([("a", "b")], {}, r"give \(left, right, winner or None\)"),
-        ([5], {}, "is no comparison"),
+        ([5], {}, "is not a comparison"),
         ([("a", "a", "a")], {}, "two different players"),
         ([("a", "b", "tie")], {}, "one of them or None"),
         ([], {}, "0 comparisons of 0 players"),

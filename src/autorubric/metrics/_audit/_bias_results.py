@@ -25,7 +25,7 @@ class TestedBias:
         test: The test statistic; None where there is no p-value.
     """
 
-    __test__ = False  # the name is no test's
+    __test__ = False  # the name is not a test's
 
     effect: Estimate
     p_value: float | None = None

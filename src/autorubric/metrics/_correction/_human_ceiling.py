@@ -104,7 +104,7 @@ def human_ceiling(
     known = spec(_SHORT.get(stat, stat)) if isinstance(stat, str) else None
     if known is not None and known.needs not in ("labels", "numbers"):
         pairs = [one.name for one in SPECS if one.needs in ("labels", "numbers")]
-        raise ArgumentError(f"stat={stat!r} is no figure of two raters; give one of {pairs} or a function")
+        raise ArgumentError(f"stat={stat!r} is not a figure of two raters; give one of {pairs} or a function")
     of_numbers = known.needs == "numbers" if known is not None else isinstance(scale, Interval)
     name = known.name if known is not None else getattr(stat, "__name__", "statistic")
     if of_numbers:

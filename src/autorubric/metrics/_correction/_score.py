@@ -98,7 +98,7 @@ def corrected_score(
         raise ArgumentError(f"ci={options.ci!r}; criteria take 'auto', 'percentile' or None")
     if not isinstance(result, GradedRun):
         raise ArgumentError(
-            f"result is a {type(result).__name__}, which is no run; only an EvalResult has weights"
+            f"result is a {type(result).__name__}, which is not a run; only an EvalResult has weights"
         )
     labelled = dataset_of(result, dataset)
     read = read_item_scores if on == "items" else read_scores

@@ -19,7 +19,9 @@ def checked(comparison: Any) -> Comparison:
     try:
         left, right, winner = comparison
     except (TypeError, ValueError):
-        raise ArgumentError(f"{comparison!r} is no comparison; give (left, right, winner or None)") from None
+        raise ArgumentError(
+            f"{comparison!r} is not a comparison; give (left, right, winner or None)"
+        ) from None
     if left == right or winner not in (left, right, None):
         raise ArgumentError(
             f"{comparison!r}: a comparison has two different players, and one of them or None as the winner"
