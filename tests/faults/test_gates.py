@@ -62,7 +62,7 @@ def test_eval_without_a_gate(
     dataset().subset(range(15, 49)).to_file(file)
     asked = (
         *("eval", str(file), "--judge", "hosted_vllm/judge", "--api-base", openai_server.api_base),
-        *("--runs-dir", str(tmp_path), "--no-progress", "--name", "a"),
+        *("--runs-dir", str(tmp_path), "--no-progress", "--no-preflight", "--name", "a"),
         *("--on-failure", on_failure),
     )
     done = call(*asked)

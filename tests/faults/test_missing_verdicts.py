@@ -203,7 +203,7 @@ def test_eval_exits_with_3_at_its_gate(openai_server: OpenAIServer, tmp_path: Pa
     dataset().subset(range(15, 49)).to_file(data)
     base = (
         *("eval", str(data), "--judge", "openai/judge", "--api-base", openai_server.api_base),
-        *("--runs-dir", str(tmp_path), "--no-progress", "--json"),
+        *("--runs-dir", str(tmp_path), "--no-progress", "--no-preflight", "--json"),
     )
     done = call(*base, "--name", "a", "--fail-under", "0")
     assert (done.code, done.json["verdicts"]["assumed"]) == (3, 34)

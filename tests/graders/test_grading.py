@@ -225,7 +225,7 @@ def test_when_every_judgment_failed_there_is_no_score(error: JudgeError, policy:
     assert (report.score, report.raw_score) == (None, None)
     assert report.judge_scores == {"j": None}
     assert report.error is not None
-    assert report.error.startswith("every judgment failed: a: j: ")
+    assert report.error.startswith("every judgment failed: j: ")
 
 
 def test_failed_and_open_criteria_together_are_told() -> None:
@@ -238,7 +238,8 @@ def test_failed_and_open_criteria_together_are_told() -> None:
 def test_many_failures_are_told_shortly() -> None:
     """Three of them, and how many more."""
     rubric = Rubric([binary(name) for name in "vwxyz"])
-    report = grade([TableJudge({**dict.fromkeys("wxyz", DOWN), "v": "MET"})], rubric)
+    answers: dict[str, Any] = {name: ServerError(f"{name} is down") for name in "wxyz"}
+    report = grade([TableJudge({**answers, "v": "MET"})], rubric)
     assert (report.error or "").endswith("; and 1 more")
 
 
@@ -517,7 +518,7 @@ def test_distinct_replies_of_a_judges_samples_are_counted() -> None:
         ({}, "exactly one of llm_config and judges; got neither"),
         ({"llm_config": "gpt", "judges": ["gpt"]}, "got both"),
         ({"judges": []}, "at least one judge"),
-        ({"judges": "gpt"}, "is no list"),
+        ({"judges": "gpt"}, "is not a list"),
     ],
 )
 def test_exactly_one_of_model_and_judges(options: dict[str, Any], told: str) -> None:

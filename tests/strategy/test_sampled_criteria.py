@@ -162,7 +162,7 @@ WRONG: list[tuple[type[SampledCriteria[Any]], dict[str, Any], str]] = [
     ),
     (QualitativeCriteria, {"expression": " "}, "expression is ' '"),
     (QualitativeCriteria, {"expression": None}, "expression is None"),
-    (QualitativeCriteria, {"llm": None}, "None is no judge"),
+    (QualitativeCriteria, {"llm": None}, "None is not a judge"),
     (QualitativeCriteria, {"llm": JudgeSpec("m", samples=3)}, "say num_samples=3"),
     (QualitativeCriteria, {"extract": "python"}, "extract is 'python'"),
     (QuantitativeCriteria, {"min": 5, "max": 5}, "min must lie below max"),

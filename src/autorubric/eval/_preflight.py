@@ -71,9 +71,12 @@ def _check_of(judge_id: str, votes: Sequence[JudgeVote]) -> JudgeCheck:
     errors = [vote.error for vote in votes if vote.error]
     if errors and len(errors) == len(votes):
         # The class of the error says less than its text.
-        text = errors[0].partition(": ")[2] or errors[0]
+        kind, _, said = errors[0].partition(": ")
+        # Only an unreadable reply may be due to this one text rather than to the judge.
+        hint = "; to run all the same, use --no-preflight" if kind == "ReplyError" else ""
         raise JudgeError(
-            f"judge {judge_id!r} did not answer its first question, and nothing else was asked: {text}"
+            f"judge {judge_id!r} did not answer its first question, and nothing else was asked: "
+            f"{said or kind}{hint}"
         )
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
     seconds = [vote.latency_seconds for vote in votes if vote.latency_seconds is not None]
