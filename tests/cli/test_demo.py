@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import pytest
 
 from autorubric import DataItem, RubricDataset
 from autorubric.cli._demo_blocks import accuracy_and_kappa, label_score
-from autorubric.demo import demo_dataset
+from autorubric.demo import demo_dataset, summary_dataset, summary_judges
 from tests.cli.conftest import Cli, Ran
+from tests.conftest import SHARED_DATA
+from tests.proof.real_data import cells, summhay
 from tests.servers.fixtures import OpenAIServer
 
-DEMO_KEYS = {"experiment_dir", "judges", "n_train", "n_test", "mean_score", "items", "metrics"}
+DEMO_KEYS = {"experiment_dir", "judges", "n_train", "n_test", "mean_score", "items", "metrics", "real_judges"}
 
 
 def test_the_packaged_dataset_is_complete() -> None:
@@ -29,7 +32,15 @@ def test_the_demo_does_the_main_job_offline_and_again(cli: Cli) -> None:
     """It trains, grades, measures and tells where the run lies; a second run takes what is stored."""
     first = cli("demo")
     assert (first.code, first.err) == (0, "")
-    for word in ("synthetic", "floor", "lexical", "supervised", "panel", "kappa", "experiments/demo"):
+    for word in (
+        "synthetic",
+        "floor",
+        "lexical",
+        "supervised",
+        "panel",
+        "kappa",
+        "experiments/demo-summaries",
+    ):
         assert word in first.out
     for name in demo_dataset().criterion_names:
         assert name in first.out
@@ -44,6 +55,61 @@ def test_the_demo_does_the_main_job_offline_and_again(cli: Cli) -> None:
     assert found["judges"] == ["lexical", "supervised"]
     assert (found["n_train"], found["n_test"], len(found["items"])) == (40, 32, 32)
     _check_floor(found["metrics"])
+
+
+def test_the_demo_shows_real_judges(cli: Cli) -> None:
+    """Six models are compared with a person: agreement, leniency, the panel, the corrected coverage."""
+    done = cli("demo")
+    rows = [line.split() for line in done.out.split("Real judges")[1].splitlines()]
+    kappas = {row[0]: float(row[1]) for row in rows if len(row) == 4 and row[3][0] in "+−"}
+    assert list(kappas) == sorted(kappas, key=lambda name: -kappas[name])
+    assert set(kappas) == {judge.judge_id for judge in summary_judges()}
+    text = " ".join(done.out.split())
+    assert "Most lenient: claude3-haiku, +0.28" in text
+    assert "The panel does not beat its best member, gemini-1.5-pro" in text
+    found = cli("demo", "--json").json["real_judges"]
+    assert found["report"] is None
+    assert found["metrics"]["n_items"] == 200
+    assert sum(one["n_samples"] for one in found["metrics"]["per_criterion"]) == 1419
+    corrected = found["corrected_score"]["score"]
+    truth = summary_dataset()
+    scores = [label_score(truth, at) for at in range(len(truth))]
+    assert corrected["low"] <= sum(score or 0.0 for score in scores) / len(scores) <= corrected["high"]
+    assert found["corrected_score"]["n_labelled"] == 50
+
+
+def test_the_report_of_the_real_judges(cli: Cli) -> None:
+    """With --report the page is written into the run's folder."""
+    done = cli("demo", "--report")
+    page = Path("experiments/demo-summaries/report.html")
+    assert str(page) in done.out
+    assert "gemini-1.5-pro" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.shared_data
+def test_the_summaries_are_those_that_were_published() -> None:
+    """Texts, insights and every label are those of the full dataset."""
+    full = summhay(SHARED_DATA / "summhay")
+    small = summary_dataset()
+    assert [item.submission for item in small] == [item.submission for item in full]
+    for at, item in enumerate(small):
+        ours, theirs = small.get_item_rubric(at), full.get_item_rubric(at)
+        assert [one.requirement for one in ours] == [one.requirement for one in theirs]
+        truth = small.item_truth(at) or {}
+        human = full[at].ratings["human"]
+        assert isinstance(human, dict) and list(truth.values()) == list(human.values()), item.id
+    theirs_by_judge = {rater: cells("summhay")[rater] for rater in cells("summhay") if rater != "human"}
+    for judge in summary_judges():
+        recorded = theirs_by_judge[judge.judge_id]
+        assert [vote[0] for vote in judge.votes.values()] == list(recorded.values())
+
+
+def test_the_licence_of_the_summaries_ships_with_them() -> None:
+    """The package has the licence's text and the source of the data."""
+    folder = files("autorubric.demo")
+    assert "Apache License" in folder.joinpath("LICENSE-summhay.txt").read_text(encoding="utf-8")
+    assert "salesforce/summary-of-a-haystack" in summary_dataset().metadata["source"]
+    assert len(folder.joinpath("summhay.json").read_bytes()) < 400_000
 
 
 def _check_floor(metrics: dict[str, Any]) -> None:

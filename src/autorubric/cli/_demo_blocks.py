@@ -1,17 +1,20 @@
-"""What `autorubric demo` tells, as blocks."""
+"""The output of `autorubric demo`, as blocks."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric._blocks import Block, Cell, TableBlock, TextBlock, as_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from autorubric.dataset import RubricDataset
     from autorubric.eval import EvalResult, ItemResult
-    from autorubric.metrics import MetricsResult, RaterMetrics
+    from autorubric.metrics import CorrectedScore, MetricsResult, RaterMetrics, RunComparison
     from autorubric.types import CriterionReport
 
 _SHOWN = 5
@@ -21,7 +24,7 @@ _SHOWN = 5
 def demo_blocks(
     result: EvalResult, measured: MetricsResult, *, n_train: int, model: str | None
 ) -> list[Block]:
-    """The whole of what the demo tells: what was done, scores, one reply's reasons, figures, what to do next.
+    """Show what was graded, scores, the reasons for one reply's score, and figures.
 
     Args:
         result: The run, with at least one score.
@@ -35,7 +38,6 @@ def demo_blocks(
         _scores(result, chosen),
         *_one_reply(result, chosen[0]),
         *_figures(measured),
-        _closing(result, model),
     ]
 
 
@@ -64,14 +66,14 @@ def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
     else:
         judges = (
             "Two judges that need no model: `lexical` compares words and was never trained, `supervised` is "
-            f"a classifier trained on {n_train} labelled replies. Where they tie, the conservative "
-            "answer stands. They are a floor that a paid judge must beat."
+            f"a classifier trained on {n_train} labelled replies. A tie counts as the conservative answer. "
+            "They are the floor: a real judge must do better."
         )
     return TextBlock(
         title="autorubric demo",
         text=f"{result.total_items} replies of a support desk, graded on "
-        f"{len(result.dataset.criterion_names)} weighted criteria and compared with hand-set labels. The "
-        "replies and labels are synthetic: made up for this, so the figures say nothing about real texts.\n"
+        f"{len(result.dataset.criterion_names)} weighted criteria and compared with hand-set labels. "
+        "Replies and labels are synthetic, so the figures say nothing about real texts.\n"
         f"{judges}",
     )
 
@@ -137,7 +139,7 @@ def _figures(measured: MetricsResult) -> list[Block]:
         rows=(*_criterion_rows(raters), _mean_row(raters)),
     )
     scores = TableBlock(
-        title="Scores of whole replies against those of their labels",
+        title="Scores of whole replies against the scores of their labels",
         columns=("", "n", "mean abs. error", "bias", "Spearman", "abstained", "failed"),
         rows=tuple(
             (
@@ -193,15 +195,100 @@ def _pair(accuracy: float | None, kappa: float | None) -> str:
     return " / ".join(f"{figure:.2f}" if figure is not None else "–" for figure in (accuracy, kappa))
 
 
-def _closing(result: EvalResult, model: str | None) -> TextBlock:
-    folder = shlex.quote(str(result.experiment_dir))
-    steps = [
-        f"The run lies in {result.experiment_dir}: every vote with its reason. Look at it, let a model "
-        "try, or grade a text of your own:",
-        f"  autorubric report {folder} -o report.html",
-        f"  autorubric metrics {folder} --per-judge --bootstrap",
+@dataclass(frozen=True, kw_only=True)
+class SummaryFigures:
+    """The run of real judges, and its figures.
+
+    Attributes:
+        result: The run of the 200 summaries.
+        measured: Its figures, with those of each judge.
+        comparison: Every two judges, and the panel with the best of them.
+        corrected: The panel's mean coverage, corrected with the labels of some summaries.
+        report: The HTML report; None if none was asked for.
+    """
+
+    result: EvalResult
+    measured: MetricsResult
+    comparison: RunComparison
+    corrected: CorrectedScore
+    report: Path | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return {
+            "experiment_dir": str(self.result.experiment_dir),
+            "report": str(self.report) if self.report is not None else None,
+            "metrics": self.measured.to_dict(),
+            "comparison": self.comparison.to_dict(),
+            "corrected_score": self.corrected.to_dict(),
+        }
+
+
+def summary_blocks(found: SummaryFigures) -> list[Block]:
+    """Show what real judges look like: agreement, leniency, the panel against its best member, coverage."""
+    judges = sorted(found.measured.per_judge.items(), key=lambda one: -(one[1].mean_kappa or 0.0))
+    table = TableBlock(
+        columns=("judge", "kappa", "accuracy", "bias of scores"),
+        rows=tuple(
+            (name, one.mean_kappa, one.criterion_accuracy, _signed(one.bias.mean_bias))
+            for name, one in judges
+        ),
+    )
+    return [
+        TextBlock(
+            title="Real judges",
+            text="200 summaries from SummHay (Apache-2.0): how far do they cover 1,419 insights? The "
+            "recorded verdicts of six models of 2024, compared with those of a person.",
+        ),
+        table,
+        TextBlock(text="\n".join(_sentences(found, judges))),
     ]
-    if model is None:
-        steps.append("  autorubric demo --model gpt-6-luna")
-    steps.append('  autorubric grade "Your text" --rubric your-rubric.yaml --judge lexical')
-    return TextBlock(title="What now", text="\n".join(steps))
+
+
+def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]) -> Iterator[str]:
+    lenient, its = max(judges, key=lambda one: one[1].bias.mean_bias or 0.0)
+    yield f"Most lenient: {lenient}, {_signed(its.bias.mean_bias)} compared with the person."
+    panel = found.comparison.panel
+    if panel is not None:
+        difference = panel.comparison.difference
+        verdict = (
+            "The panel beats its best member"
+            if (difference.low or 0.0) > 0
+            else "The panel does not beat its best member"
+        )
+        yield (
+            f"{verdict}, {panel.b}: accuracy {_signed(difference.value)} "
+            f"[{_signed(difference.low)}, {_signed(difference.high)}] on the cells without a tie."
+        )
+    corrected = found.corrected.score
+    person = found.result.dataset
+    scores = [score for at in range(len(person)) if (score := label_score(person, at)) is not None]
+    yield (
+        f"Coverage: the panel says {as_text(found.corrected.raw.value)}; corrected with the labels of "
+        f"{found.corrected.n_labelled} summaries {as_text(corrected.value)} "
+        f"[{as_text(corrected.low)}, {as_text(corrected.high)}]; the person, on all, "
+        f"{as_text(sum(scores) / len(scores))}."
+    )
+
+
+def _signed(figure: float | None) -> str:
+    """A figure with its sign and two decimals; a dash if it is undefined."""
+    return "–" if figure is None else f"{figure:+.2f}".replace("-", "−")
+
+
+def closing_block(result: EvalResult, summaries: SummaryFigures | None) -> TextBlock:
+    """Say what to do next."""
+    folder = shlex.quote(str(result.experiment_dir))
+    steps = []
+    if summaries is not None:
+        real = shlex.quote(str(summaries.result.experiment_dir))
+        if summaries.report is not None:
+            steps.append(f"The report of the real judges: {summaries.report}")
+        else:
+            steps.append("  autorubric demo --report     # the real judges as an HTML page")
+        steps.append(f"  autorubric judges audit {real}")
+    else:
+        steps.append(f"  autorubric report {folder} -o report.html")
+    steps.append(f"  autorubric metrics {folder} --per-judge --bootstrap")
+    steps.append("  autorubric init              # a rubric, data and a run file of your own")
+    return TextBlock(title="What next", text="\n".join(steps))

@@ -236,6 +236,18 @@ def _plain_warnings() -> Iterator[None]:
         yield
 
 
+def open_in_browser(url: str) -> None:
+    """Open a page in the browser, if a person is at the terminal and there is a display."""
+    # Without a display, `webbrowser` would take over the terminal with a text browser.
+    graphical = (
+        sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
+    if sys.stdout.isatty() and graphical:
+        import webbrowser
+
+        webbrowser.open(url)
+
+
 def notice(text: str) -> None:
     """Prints a text for people on stderr; not one that was shown as a warning."""
     if text not in _shown:

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import autorubric
-from autorubric.cli._demo_blocks import demo_blocks, label_score
+from autorubric.cli._demo_blocks import (
+    SummaryFigures,
+    closing_block,
+    demo_blocks,
+    label_score,
+    summary_blocks,
+)
 from autorubric.cli._judges import ApiBase, ApiKeyEnv, parse_judges
-from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, print_json
+from autorubric.cli._output import Exit, JsonFlag, exit_code, guarded, notice, open_in_browser, print_json
 from autorubric.cli._run_options import RunsDir
 from autorubric.cli._runs import mean_score, run_resumable
 from autorubric.cli._tables import print_blocks
@@ -23,7 +29,8 @@ if TYPE_CHECKING:
     from autorubric.metrics import MetricsResult
 
 _TRAIN = 40
-
+_LABELLED = 50
+"""Summaries whose labels the corrected coverage uses."""
 
 Model = Annotated[
     str | None,
@@ -33,6 +40,14 @@ Model = Annotated[
         envvar="AUTORUBRIC_MODEL",
         show_envvar=False,
         help="A model that judges alone, in place of the two offline judges.  [env var: AUTORUBRIC_MODEL]",
+        show_default=False,
+    ),
+]
+Report = Annotated[
+    bool,
+    typer.Option(
+        "--report",
+        help="Write the HTML report of the run with real judges, and open it in a browser if there is one.",
         show_default=False,
     ),
 ]
@@ -55,23 +70,27 @@ def demo(
     api_key_env: ApiKeyEnv = None,
     runs_dir: RunsDir = Path("experiments"),
     seed: Seed = 0,
+    report: Report = False,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Do the whole job on a small dataset, offline: no key, no network, no model.
+    """Do the whole job on two small datasets, offline: no key, no network, no model.
 
-    72 made-up replies of a support desk, labelled by hand. 40 of them train one of two offline judges, the
-    panel grades the other 32, and its answers are measured against the labels.
+    First 72 made-up replies of a support desk, labelled by hand: 40 of them train one of two offline judges,
+    which are a floor, and the panel of both grades the other 32. Then 200 summaries with the recorded
+    verdicts of six language models and of a person, which show what real judges look like.
 
     With --json the object has:
     experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id, score, label_score,
-    judge_scores, and metrics, as `autorubric metrics` gives them.
+    judge_scores; metrics, as `autorubric metrics` gives them; and real_judges, with: experiment_dir, report,
+    metrics, comparison and corrected_score (null with --model).
 
     \b
     Examples:
       autorubric demo
+      autorubric demo --report
       autorubric demo --model gpt-6-luna
 
-    Exit codes: 0 done, 2 faulty command line or folder, 3 could not be judged, 130 stopped.
+    Exit codes: 0 done, 2 invalid command line or folder, 3 could not be judged, 130 stopped.
     """
     from autorubric.demo import (
         demo_dataset,
@@ -92,13 +111,62 @@ def demo(
         notice(f"No reply could be judged: {result.errors[0][1]}")
         return Exit.UNJUDGED
     measured = result.compute_metrics(per_judge=True, seed=seed)
+    summaries = _grade_summaries(runs_dir, report=report) if model is None else None
     if as_json:
-        print_json(_json(result, measured, len(train)))
+        print_json(
+            {
+                **_json(result, measured, len(train)),
+                "real_judges": summaries.to_dict() if summaries is not None else None,
+            }
+        )
     else:
-        print_blocks(demo_blocks(result, measured, n_train=len(train), model=model))
+        print_blocks(
+            [
+                *demo_blocks(result, measured, n_train=len(train), model=model),
+                *(summary_blocks(summaries) if summaries is not None else ()),
+                closing_block(result, summaries),
+            ]
+        )
+    if summaries is not None and summaries.report is not None:
+        open_in_browser(summaries.report.resolve().as_uri())
     if result.failed_items:
         notice(f"{result.failed_items} replies could not be judged; the first: {result.errors[0][1]}")
     return exit_code(mean_score(result), None, unjudged=result.failed_items)
+
+
+def _grade_summaries(runs_dir: Path, *, report: bool) -> SummaryFigures:
+    """Grade the summaries with the recorded verdicts of six models, and measure them."""
+    # Late, since they load numpy, and `--help` need not wait for it.
+    from autorubric.demo import summary_dataset, summary_judges
+    from autorubric.metrics import compare_run, corrected_score
+    from autorubric.report import write_report
+
+    data = summary_dataset()
+    result = run_resumable(
+        data,
+        autorubric.CriterionGrader(judges=summary_judges()),
+        how_to_go_on="the same command again",
+        experiment_name="demo-summaries",
+        experiments_dir=runs_dir,
+        on_mismatch="rejudge",
+    )
+    path = None
+    if report:
+        path = runs_dir / "demo-summaries" / "report.html"
+        write_report(result, path)
+    # Every fourth summary keeps its labels: the others are those whose coverage is estimated.
+    step = len(data) // _LABELLED
+    hidden = [
+        one if at % step == 0 else one.model_copy(update={"ground_truth": None})
+        for at, one in enumerate(data)
+    ]
+    return SummaryFigures(
+        result=result,
+        measured=result.compute_metrics(per_judge=True),
+        comparison=compare_run(result),
+        corrected=corrected_score(result, autorubric.RubricDataset(items=hidden), method="ppi++", on="items"),
+        report=path,
+    )
 
 
 def _judges(

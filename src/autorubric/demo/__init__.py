@@ -1,17 +1,101 @@
-"""A small labelled dataset that ships with the package: synthetic, for trying things out without a model."""
+"""Two small labelled datasets that ship with the package."""
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from autorubric.dataset import RubricDataset
+from autorubric.criteria import Criterion, CriterionOption
+from autorubric.dataset import DataItem, RubricDataset
+from autorubric.judges import RecordedJudge
+from autorubric.rubric import Rubric
 
-__all__ = ["demo_dataset"]
+__all__ = ["demo_dataset", "summary_dataset", "summary_judges"]
+
+_HUMAN = "human"
 
 
 def demo_dataset() -> RubricDataset:
-    """The dataset: 72 replies of a support desk to three messages, with hand-set labels on nine criteria.
+    """Return 72 replies of a support desk to three messages, with hand-set labels on nine criteria.
 
     Every text and label was made up for it; figures on it say nothing about real texts.
     """
-    return RubricDataset.from_json(files(__name__).joinpath("dataset.json").read_text(encoding="utf-8"))
+    return RubricDataset.from_json(_read("dataset.json"))
+
+
+def summary_dataset() -> RubricDataset:
+    """Return 200 summaries by language models, each with a person's labels of its coverage.
+
+    Each summary has the rubric of its subtopic: five to ten insights, named `insight 1` and so on, each of
+    which the summary covers not, partly (0.5) or fully (1). 1,419 labels in all, by one person.
+
+    The texts and labels are a reduced copy of SummHay (Laban et al. 2024, EMNLP,
+    https://doi.org/10.18653/v1/2024.emnlp-main.552), Copyright Salesforce, Inc., Apache License 2.0. The
+    licence is in `LICENSE-summhay.txt` of this package.
+    """
+    content = _summhay()
+    rubrics = {key: _rubric(subtopic["insights"]) for key, subtopic in content["subtopics"].items()}
+    items = [
+        DataItem(
+            id=one["id"],
+            description=content["subtopics"][one["subtopic"]]["subtopic"],
+            prompt=_prompt(content, one["subtopic"]),
+            submission=one["text"],
+            rubric=rubrics[one["subtopic"]],
+            ground_truth=_labels(content, one["labels"][_HUMAN]),
+            metadata={"writer": one["writer"]},
+        )
+        for one in content["summaries"]
+    ]
+    return RubricDataset(items=items, name="SummHay", metadata={"source": content["source"]})
+
+
+def summary_judges() -> list[RecordedJudge]:
+    """Return six language models of 2024 as judges of `summary_dataset`, with their recorded verdicts."""
+    content = _summhay()
+    judges = [rater for rater in content["summaries"][0]["labels"] if rater != _HUMAN]
+    return [
+        RecordedJudge(
+            judge_id=judge,
+            votes={
+                (one["id"], name, 0): (label, "", None)
+                for one in content["summaries"]
+                for name, label in _labels(content, one["labels"][judge]).items()
+            },
+        )
+        for judge in judges
+    ]
+
+
+def _rubric(insights: list[str]) -> Rubric:
+    options = [
+        CriterionOption(label=label, value=value)
+        for label, value in zip(_summhay()["levels"], _summhay()["values"], strict=True)
+    ]
+    return Rubric(
+        [
+            Criterion(name=f"insight {n}", weight=1.0, requirement=text, options=options)
+            for n, text in enumerate(insights, 1)
+        ]
+    )
+
+
+def _prompt(content: Any, subtopic: str) -> str:
+    found = content["subtopics"][subtopic]
+    return f"{content['topics'][str(found['topic'])]}\nSummarise what is said about: {found['subtopic']}"
+
+
+def _labels(content: Any, levels: str) -> dict[str, str]:
+    """A rater's levels, one digit an insight, as labels by criterion."""
+    return {f"insight {n}": content["levels"][int(level)] for n, level in enumerate(levels, 1)}
+
+
+@cache
+def _summhay() -> Any:
+    return json.loads(_read("summhay.json"))
+
+
+def _read(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
