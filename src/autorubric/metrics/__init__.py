@@ -1,7 +1,7 @@
-"""How far judges can be trusted: agreement, correlation, error and bias, each with its uncertainty.
+"""Metrics of how far judges can be trusted: agreement, correlation, error and bias, with intervals.
 
-Functions take plain sequences, or tables of counts, and give an `Estimate`, which is a number where it is
-defined and says why where it is not.
+Functions take plain sequences or tables of counts and return an `Estimate`. It behaves like a number if the
+metric is defined, and gives the reason if it is not.
 """
 
 from __future__ import annotations

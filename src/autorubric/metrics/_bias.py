@@ -1,4 +1,4 @@
-"""Whether one rater lies above another: mean difference, its test and size, limits of agreement."""
+"""Bias of one rater against another: mean difference, tests, effect sizes and limits of agreement."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _LIMIT = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceInterval:
-    """An interval.
+    """A confidence interval.
 
     Attributes:
         lower: Lower end.
         upper: Upper end.
-        confidence: Level, in (0, 1).
-        method: How it was made.
+        confidence: Confidence level, in (0, 1).
+        method: Method of the interval, in words.
     """
 
     lower: float
@@ -41,7 +41,7 @@ class ConfidenceInterval:
     method: str
 
     def to_dict(self) -> dict[str, float | str]:
-        """All fields, as JSON can carry them."""
+        """Return all fields as JSON-compatible values."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
@@ -50,32 +50,32 @@ class BiasResult:
     """Mean difference pred - truth, with its paired t test.
 
     Attributes:
-        mean_bias: Mean difference; None without a pair.
-        std_bias: Standard deviation of the differences, over n - 1; None below two pairs.
-        is_significant: Whether p is below 1 - confidence level; False where there is no test.
-        p_value: p of the paired t test [1], over clusters that of their sums; None below two units
-            or where the differences do not vary (`reason` says which).
-        direction: Sign of the mean difference; `"none"` where it is 0 or undefined.
-        effect_size: d_z = mean / sd of the differences [2, eq. 6]; None where the sd is 0 or undefined.
+        mean_bias: Mean difference; None if there are no pairs.
+        std_bias: Standard deviation of the differences (denominator n - 1); None with fewer than two pairs.
+        is_significant: Whether p is below 1 - confidence level; False if there is no test.
+        p_value: p-value of the paired t test [1], computed on cluster sums if there are clusters. None with
+            fewer than two units or if the differences do not vary (see `reason`).
+        direction: Sign of the mean difference; `"none"` if it is 0 or undefined.
+        effect_size: d_z = mean / sd of the differences [2, eq. 6]; None if the sd is 0 or undefined.
         ci: t interval of the mean difference.
-        n_samples: Pairs used.
-        lower_limit: mean - 1.96 sd: 95 % of differences lie between the limits of agreement [3].
+        n_samples: Number of pairs used.
+        lower_limit: mean - 1.96 sd. About 95 % of differences lie between the limits of agreement [3].
         upper_limit: mean + 1.96 sd.
-        n_missing: Pairs left out because a side was missing.
-        reason: Why something above is None.
-        effect_size_name: Which effect size `effect_size` is.
-        d_av: mean / mean of the two sides' own sd [2, eq. 10], which does not depend on how the sides
-            correlate; None where both sds are 0 or undefined.
-        wilcoxon_statistic: The lesser sum of signed ranks [4], of a one-sided test the sum of the positive
-            ones, over clusters of their mean differences; None where all differences are 0, and where `bias`
-            was not what computed this.
-        wilcoxon_p: Its p.
-        wilcoxon_method: How that p was found.
-        permutation_p: p under random signs of the differences [5], of all of a cluster together; 1
-            where all are 0; None where `bias` was not what computed this.
-        permutation_method: How that p was found.
-        t_test: The paired t test with its statistic and degrees of freedom; None where `p_value` is.
-        alternative: What the three p-values test against: a mean bias other than 0, above it or below it.
+        n_missing: Number of pairs dropped because a value was missing.
+        reason: Why a field above is None.
+        effect_size_name: Name of the effect size in `effect_size`.
+        d_av: mean / average of the standard deviations of the two sides [2, eq. 10], which does not depend on
+            their correlation; None if both sds are 0 or undefined.
+        wilcoxon_statistic: Smaller sum of signed ranks [4]; the sum of positive ranks in a one-sided test.
+            Clusters enter with their mean differences. None if all differences are 0, or if the result does
+            not come from `bias`.
+        wilcoxon_p: p-value of Wilcoxon's test.
+        wilcoxon_method: How `wilcoxon_p` was computed.
+        permutation_p: p-value under random signs of the differences [5], flipped together within a cluster;
+            1 if all differences are 0. None if the result does not come from `bias`.
+        permutation_method: How `permutation_p` was computed.
+        t_test: The paired t test with its statistic and degrees of freedom; None if `p_value` is None.
+        alternative: Alternative of the three tests: a mean bias other than 0, above 0 or below 0.
 
     References:
         [1] Student (1908), The probable error of a mean, Biometrika 6(1), 1-25.
@@ -109,7 +109,7 @@ class BiasResult:
     alternative: Alternative = "two-sided"
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-compatible values, never NaN."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return plain | {
             "ci": None if self.ci is None else self.ci.to_dict(),
@@ -124,23 +124,26 @@ def bias(
     alternative: Alternative = "two-sided",
     **interval: Unpack[IntervalArguments],
 ) -> BiasResult:
-    """Mean of pred - truth with its spread, limits of agreement and effect sizes, and three tests of it.
+    """Compute the mean of pred - truth with its spread, limits of agreement, effect sizes and three tests.
 
-    The tests are the paired t test, Wilcoxon's signed ranks (exact for up to 50 differences of different
-    size, or 13) and random signs (exact for up to 20 differences that are not 0, else `n_resamples` flips
-    from `rng`, at least 10,000). Over clusters all three take the cluster as the unit. Without a pair all is
-    undefined (`no_pairs`).
+    The tests are:
+
+    - the paired t test;
+    - Wilcoxon's signed-rank test, exact for up to 50 differences of distinct size (13 with ties or zeros);
+    - a sign-flip permutation test, exact for up to 20 nonzero differences, and otherwise based on
+      `n_resamples` random flips from `rng` (at least 10,000).
+
+    With clusters, all three use the cluster as the unit. Without pairs, everything is undefined (`no_pairs`).
 
     Args:
-        truth: Numbers; None and NaN are missing, and drop the pair.
+        truth: Numbers; None and NaN are missing, and the pair is dropped.
         pred: Numbers.
-        alternative: `"greater"` and `"less"` make all three tests one-sided: pred lies above truth, or below.
+        alternative: `"greater"` (pred above truth) and `"less"` (pred below) make all three tests one-sided.
             Choose the side before you look at the data. The interval stays two-sided.
-        **interval: See `IntervalArguments`; `ci=None` leaves out the interval, which is a t interval whatever
-            else is asked for.
+        **interval: See `IntervalArguments`. `ci=None` omits the interval; any other `ci` gives a t interval.
 
     Raises:
-        ArgumentError: An option is not allowed, or lengths differ.
+        ArgumentError: If an option is invalid or the lengths differ.
     """
     if alternative not in get_args(Alternative):
         raise ArgumentError(f"alternative={alternative!r}; give one of {list(get_args(Alternative))}")
@@ -154,7 +157,7 @@ def bias(
 
 
 def _one_sided(found: BiasResult, alternative: Alternative, options: IntervalOptions) -> BiasResult:
-    """The same with the p of a t test of this alternative."""
+    """Return the result with the p-value of the t test against this alternative."""
     if alternative == "two-sided" or found.p_value is None:
         return replace(found, alternative=alternative)
     agrees = found.direction == ("positive" if alternative == "greater" else "negative")
@@ -165,7 +168,7 @@ def _one_sided(found: BiasResult, alternative: Alternative, options: IntervalOpt
 
 
 def _tests(pairs: NumberPairs, alternative: Alternative, options: IntervalOptions) -> dict[str, Any]:
-    """The fields of the two tests without a distribution."""
+    """Return the fields of the two nonparametric tests."""
     sums = pairs.pred - pairs.truth
     means = sums
     if pairs.cluster is not None:
@@ -184,7 +187,7 @@ def _tests(pairs: NumberPairs, alternative: Alternative, options: IntervalOption
 
 
 def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
-    """`bias` of pairs that are read already, without Wilcoxon's test and that of random signs."""
+    """Compute `bias` from pairs that have already been read, without the two nonparametric tests."""
     if not pairs.n:
         return BiasResult(mean_bias=None, n_missing=pairs.n_missing, reason="no_pairs")
     # A power of two, which rounds nothing: squares of the greatest numbers would overflow.
@@ -196,7 +199,7 @@ def bias_of(pairs: NumberPairs, options: IntervalOptions) -> BiasResult:
 
 
 def _in_units(found: BiasResult, unit: float) -> BiasResult:
-    """The same of numbers `unit` times as large."""
+    """Return the result for numbers `unit` times as large."""
     names = ("mean_bias", "std_bias", "lower_limit", "upper_limit")
     moved: dict[str, Any] = {
         name: None if (one := getattr(found, name)) is None else one * unit for name in names

@@ -1,4 +1,4 @@
-"""From the long table to columns over cells, a cell being one criterion of one item."""
+"""Conversion of the long table to columns over cells; a cell is one criterion of one item."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ NaMode: TypeAlias = Literal["exclude", "as_worst", "as_category"]
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """How abstentions count.
+    """The treatment of abstentions.
 
     Attributes:
-        cannot_assess: CANNOT_ASSESS: left out, as the worst answer, or as a category of its own.
-        na: NA options, likewise.
+        cannot_assess: Whether CANNOT_ASSESS is excluded, counts as the worst answer or is its own category.
+        na: The same for NA options.
     """
 
     cannot_assess: CannotAssessMode = "exclude"
@@ -40,20 +40,20 @@ class Modes:
 
     @property
     def has_category(self) -> bool:
-        """Whether some abstention is a category."""
+        """Whether any kind of abstention is a category."""
         return "as_category" in (self.cannot_assess, self.na)
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One rater's answers over the cells; each of shape `(n_cells,)`.
+    """One rater's answers over the cells, as arrays of shape `(n_cells,)`.
 
     Attributes:
         status: Position in `STATUSES`.
-        code: Position among the criterion's categories, NA left out; one past the last for an abstention
-            that is a category; -1 for none.
-        value: The answer on [0, 1]; NaN for none.
-        number: The answer in its own units, where it is a number; NaN for none.
+        code: Position among the criterion's categories without NA options; one past the last for an
+            abstention that is a category; -1 if there is no answer.
+        value: The answer on [0, 1]; NaN if none.
+        number: The answer in its own units if it is a number; otherwise NaN.
     """
 
     status: Codes
@@ -62,16 +62,16 @@ class Column:
     number: Array
 
     def take(self, cells: slice) -> Column:
-        """The column over some of the cells."""
+        """Return the column restricted to a slice of the cells."""
         return Column(self.status[cells], self.code[cells], self.value[cells], self.number[cells])
 
     @property
     def answered(self) -> Array:
-        """Where there is an answer that counts, shape `(n_cells,)`."""
+        """Mask of the cells with an answer that counts, shape `(n_cells,)`."""
         return (self.code >= 0) | ~np.isnan(self.value) | ~np.isnan(self.number)
 
     def only(self, which: Array) -> Column:
-        """The column with nothing outside `which`, shape `(n_cells,)`."""
+        """Return the column with all cells outside the mask `which`, of shape `(n_cells,)`, emptied."""
         return Column(
             np.where(which, self.status, ABSENT),
             np.where(which, self.code, -1),
@@ -86,17 +86,17 @@ class Cells:
 
     Attributes:
         criteria: The criteria.
-        spans: Cells of each criterion.
+        spans: Slice of the cells of each criterion.
         item: Position of each cell's item, shape `(n_cells,)`.
-        n_items: Items of the dataset.
+        n_items: Number of items in the dataset.
         truth: Labels.
         raters: Decisions of the panel and of each judge, by rater.
         scores: Item scores by rater; see `VotesTable`.
-        outcomes: What comparisons came to, by position of the criterion; see `VotesTable`.
-        positions: By rater, the samples in which a judge answered in two orders of the candidates: position
-            of the criterion, that of the item, and 1 where both answers are alike; shape `(n_samples, 3)`.
-        tied: Cells on which the judges' votes tie, whether or not the panel gives an answer; shape
-            `(n_cells,)`.
+        outcomes: Outcomes of comparisons, by position of the criterion; see `VotesTable`.
+        positions: By rater, the samples in which a judge answered in two orders of the candidates, shape
+            `(n_samples, 3)`: position of the criterion, position of the item, and 1 if both answers agree.
+        tied: Mask of the cells on which the judges' votes tie, whether or not the panel gives an answer;
+            shape `(n_cells,)`.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -111,7 +111,7 @@ class Cells:
     tied: Array
 
     def size(self, place: int, modes: Modes) -> int:
-        """Codes on the criterion at `place`: its categories and an abstention that is one, or outcomes."""
+        """Return the number of codes of the criterion at `place`: its categories, or its outcomes."""
         if self.criteria[place].level == "ranking":
             return len(self.outcomes.get(place, ()))
         n_categories = len(self.criteria[place].categories)
@@ -119,7 +119,7 @@ class Cells:
 
 
 def cells_of(table: VotesTable, modes: Modes) -> Cells:
-    """The decisions and labels of a votes table over its cells, abstentions counted as the modes say."""
+    """Return the decisions and labels of a votes table by cell, with abstentions treated as in `modes`."""
     keys = table.criterion * table.n_items + table.item
     rows = {rater: table.rows_of(rater) for rater in table.raters if rater[0] != "human"}
     seen, places = _number([keys[mine] for mine in rows.values()], len(table.criteria) * table.n_items)
@@ -150,7 +150,7 @@ def cells_of(table: VotesTable, modes: Modes) -> Cells:
 
 
 def _positions(table: VotesTable) -> dict[Rater, Codes]:
-    """For each judge, and for all as the panel, the samples answered in both orders; see `Cells`."""
+    """Return the samples answered in both orders, by judge and, for the panel, over all; see `Cells`."""
     found: dict[Rater, list[tuple[int, int, int]]] = {rater: [] for rater in (PANEL, *table.raters)}
     first: dict[tuple[int, int, int, int], tuple[str, int]] = {}
     ranked = [place for place, criterion in enumerate(table.criteria) if criterion.level == "ranking"]
@@ -172,9 +172,9 @@ _MARKED_UP_TO = 50_000_000
 
 
 def _number(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
-    """The keys below `size` that occur, in order, and the place of each key among them.
+    """Return the sorted distinct keys below `size`, and the place of each key among them.
 
-    Marking them is cheaper than sorting where they are dense.
+    If the keys are dense, marking them is cheaper than sorting.
     """
     if size > _MARKED_UP_TO:
         seen = np.unique(np.concatenate(keys))
@@ -187,7 +187,7 @@ def _number(keys: Sequence[Codes], size: int) -> tuple[Codes, list[Codes]]:
 
 
 def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice], modes: Modes) -> Column:
-    """A rater's answers over the cells: `rows` of the table go to the cells `where`."""
+    """Return a rater's answers by cell: `rows` of the table go to the cells `where`."""
     n = spans[-1].stop if spans else 0
     status, code = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     value, number = np.full(n, np.nan), np.full(n, np.nan)
@@ -209,7 +209,7 @@ def _column(table: VotesTable, rows: Codes, where: Codes, spans: Sequence[slice]
 
 
 def _categories(measured: MeasuredCriterion, code: Codes) -> Codes:
-    """Positions among all declared answers as positions among the categories."""
+    """Convert positions among all declared answers to positions among the categories."""
     if measured.level == "ranking" or measured.answers == measured.categories != ():
         return code
     places, count = [], 0
@@ -222,7 +222,7 @@ def _categories(measured: MeasuredCriterion, code: Codes) -> Codes:
 def _count_abstentions(
     measured: MeasuredCriterion, mode: CannotAssessMode | NaMode, which: Array, code: Codes, value: Array
 ) -> None:
-    """Writes what an abstention counts as into views of the columns."""
+    """Write the codes and values that abstentions count as into views of the columns."""
     categories = measured.categories
     if not categories:
         return

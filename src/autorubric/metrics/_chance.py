@@ -1,7 +1,7 @@
 """Agreement of two raters beyond chance: Cohen's kappa, Scott's pi, Gwet's AC1 and AC2, Brennan-Prediger.
 
-All have the form (po - pe) / (1 - pe) with po = Σ w_ij p_ij and differ in pe, the agreement expected by
-chance. The functions of a table take counts of shape `(..., K, K)`, rows truth, and give NaN where undefined.
+All have the form (po - pe) / (1 - pe) with po = Σ w_ij p_ij, and differ in pe, the agreement expected by
+chance. Functions of tables take counts of shape `(..., K, K)` with truth in the rows; undefined is NaN.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from autorubric.metrics._scales import Scale
 from autorubric.metrics._weights import Weights, describe, weight_matrix
 
 Chance: TypeAlias = Callable[[Array, Array, Array], Array]
-"""(row margins, column margins, weights) to expected agreement times n²."""
+"""A function from (row margins, column margins, weights) to expected agreement times n²."""
 
 
 def _cohen(rows: Array, columns: Array, weights: Array) -> Array:
@@ -44,9 +44,9 @@ def _brennan_prediger(rows: Array, columns: Array, weights: Array) -> Array:
 
 
 def corrected(table: Array, weights: Array, chance: Chance) -> Array:
-    """(po - pe) / (1 - pe) of each table, shape `(...)`, NaN where 1 - pe is 0.
+    """Compute (po - pe) / (1 - pe) of each table, shape `(...)`, NaN where 1 - pe is 0.
 
-    Everything is multiplied by n², so that tables of counts are exact: zero is zero.
+    All terms are multiplied by n², which keeps tables of counts exact.
     """
     n = table.sum((-1, -2))
     observed = (table * weights).sum((-1, -2))
@@ -59,12 +59,12 @@ def corrected(table: Array, weights: Array, chance: Chance) -> Array:
 
 
 def kappa_of(table: Array, weights: Array | None = None) -> Array:
-    """Cohen's kappa of each table, shape `(...)`; `weights` as from `weight_matrix`."""
+    """Compute Cohen's kappa of each table, shape `(...)`; `weights` is as from `weight_matrix`."""
     return corrected(table, np.eye(table.shape[-1]) if weights is None else weights, _cohen)
 
 
 def undefined_reason(table: Array) -> Reason:
-    """Why a chance-corrected figure of this table is undefined."""
+    """Return the reason why a chance-corrected figure of this table is undefined."""
     if not table.sum():
         return "no_pairs"
     used = np.count_nonzero(table.sum(-1) + table.sum(-2))
@@ -72,9 +72,10 @@ def undefined_reason(table: Array) -> Reason:
 
 
 def kappa_parts(table: Array, weights: Array | None = None) -> tuple[Array, Array]:
-    """What kappa is the ratio of, in pairs: agreement beyond chance, and the room for it; 0 without a pair.
+    """Compute numerator and denominator of kappa in pairs: agreement beyond chance and its maximum.
 
-    Added up over tables, they give a kappa whose chance is that within each table.
+    Both are 0 without pairs. Summed over tables, they give a kappa whose expected agreement is computed
+    within each table.
     """
     credit = np.eye(table.shape[-1]) if weights is None else weights
     n = table.sum((-1, -2))
@@ -93,12 +94,12 @@ def _figure(name: str, weights: Array, chance: Chance) -> Figure:
 
 
 def kappa_figure(weights: Array) -> Figure:
-    """`cohen_kappa` of a K × K table; `weights` as from `weight_matrix`."""
+    """Return the figure of `cohen_kappa` for a K × K table; `weights` is as from `weight_matrix`."""
     return _figure("Cohen's kappa", weights, _cohen)
 
 
 def gwet_figure(weights: Array, *, weighted: bool) -> Figure:
-    """`gwet_ac` of a K × K table; `weights` as from `weight_matrix`."""
+    """Return the figure of `gwet_ac` for a K × K table; `weights` is as from `weight_matrix`."""
     return _figure("Gwet's AC2" if weighted else "Gwet's AC1", weights, _gwet)
 
 
@@ -134,18 +135,19 @@ def cohen_kappa(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Cohen's kappa: (po - pe) / (1 - pe), pe = Σ w_ij r_i c_j from each rater's own margins [1, 2].
+    """Compute Cohen's kappa, (po - pe) / (1 - pe) with pe = Σ w_ij r_i c_j from each rater's margins [1, 2].
 
-    Both raters constant and equal: undefined (`single_class`). Both constant and different, or one constant:
-    0.0. Unused categories keep their place in the weights. Quadratic weights on equally spaced values make it
-    Lin's concordance with 1/n moments. The analytic interval is that of [3].
+    If both raters are constant and equal, kappa is undefined (`single_class`). If they are constant and
+    different, or only one is constant, it is 0.0. Unused categories keep their place in the weights. With
+    quadratic weights on equally spaced values it equals Lin's concordance with 1/n moments. The analytic
+    interval is that of [3].
 
     Args:
-        truth: Labels of one rater; None and NaN are missing, and drop the pair.
-        pred: Labels of the other.
-        scale: Declared categories; None takes those seen.
-        weights: Credit for near misses: `"linear"`, `"quadratic"` on the scale's values, or a matrix.
-        table: Counts, K × K, rows truth, instead of labels.
+        truth: Labels of one rater; None and NaN are missing, and the pair is dropped.
+        pred: Labels of the other rater.
+        scale: Declared categories; None uses the categories that occur.
+        weights: Credit for near misses: `"linear"` or `"quadratic"` on the scale's values, or a K × K matrix.
+        table: K × K counts with truth in the rows, instead of labels.
         **interval: See `CodedArguments`.
 
     References:
@@ -169,10 +171,10 @@ def scott_pi(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Scott's pi: as Cohen's kappa with pe from the mean of the two margins [1].
+    """Compute Scott's pi: Cohen's kappa with pe from the mean of the two margins [1].
 
-    Undefined where only one category occurs at all (`single_class`). Both raters constant and different:
-    -1.0, where Cohen's kappa is 0.0, for the margins are pooled here. Arguments as in `cohen_kappa`.
+    Pi is undefined if only one category occurs (`single_class`). If both raters are constant and different it
+    is -1.0, unlike Cohen's kappa (0.0), because the margins are pooled. Arguments are as in `cohen_kappa`.
 
     References:
         [1] W. A. Scott (1955), Reliability of content analysis: the case of nominal scale coding, Public
@@ -193,19 +195,20 @@ def gwet_ac(
     ratings: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Gwet's AC1, with weights AC2: pe = Σ w · Σ π_k (1 - π_k) / (q (q - 1)) [1, 2].
+    """Compute Gwet's AC1, or AC2 with weights, with pe = Σ w · Σ π_k (1 - π_k) / (q (q - 1)) [1, 2].
 
-    π_k is the mean share of category k, q the *declared* number of categories. All ratings in one of several
-    declared categories: 1.0. One declared category: undefined (`single_category_scale`).
+    π_k is the mean share of category k and q the *declared* number of categories. If all ratings fall in one
+    of several declared categories, the result is 1.0. With a single declared category it is undefined
+    (`single_category_scale`).
 
     Args:
-        truth: Labels of one rater; None and NaN are missing, and drop the pair.
-        pred: Labels of the other.
-        scale: Declared categories; needed unless the labels are binary.
+        truth: Labels of one rater; None and NaN are missing, and the pair is dropped.
+        pred: Labels of the other rater.
+        scale: Declared categories; required unless the labels are binary.
         weights: As in `cohen_kappa`.
-        table: Counts, K × K, instead of labels.
-        ratings: `(n_units, n_raters)` instead of two columns; None is missing. Units with one rating count
-            in π alone.
+        table: K × K counts, instead of labels.
+        ratings: Labels of shape `(n_units, n_raters)`, instead of two columns; None is missing. Units with
+            one rating only contribute to π.
         **interval: See `CodedArguments`.
 
     References:
@@ -233,10 +236,10 @@ def brennan_prediger(
     ratings: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Brennan and Prediger's coefficient, also S or PABAK: pe = Σ w / q², without weights 1/q [1, 2].
+    """Compute Brennan and Prediger's coefficient (S, PABAK), with pe = Σ w / q², or 1/q unweighted [1, 2].
 
-    q is the *declared* number of categories; one declared category: undefined (`single_category_scale`).
-    Arguments as in `gwet_ac`.
+    q is the *declared* number of categories. With a single declared category the coefficient is undefined
+    (`single_category_scale`). Arguments are as in `gwet_ac`.
 
     References:
         [1] R. L. Brennan, D. J. Prediger (1981), Coefficient kappa: some uses, misuses, and alternatives,

@@ -1,4 +1,4 @@
-"""How well one rater's categories match another's: accuracy, precision, recall, F1 and their kin."""
+"""Classification metrics of categorical labels: accuracy, balanced accuracy, macro F1 and correlation."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def accuracy(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Share of pairs that agree: Σ p_ii.
+    """Compute the share of pairs that agree, Σ p_ii.
 
-    Wilson's interval [1], or logit-t over clusters. No pair: undefined (`no_pairs`).
+    The interval is Wilson's [1], or logit-t over clusters. Without pairs the share is undefined (`no_pairs`).
 
     Args:
-        truth: True labels; None and NaN are missing, and drop the pair.
+        truth: True labels; None and NaN are missing, and the pair is dropped.
         pred: Judged labels.
-        scale: Declared categories; None takes those seen.
-        table: Counts, K × K, rows truth, instead of labels.
+        scale: Declared categories; None uses the categories that occur.
+        table: K × K counts with truth in the rows, instead of labels.
         **interval: See `CodedArguments`.
 
     References:
@@ -46,7 +46,7 @@ def accuracy(
 
 
 def accuracy_figure(size: int) -> Figure:
-    """`accuracy` of a K × K table."""
+    """Return the figure of `accuracy` for a K × K table."""
     return share_figure("accuracy", size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs")
 
 
@@ -58,9 +58,9 @@ def balanced_accuracy(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Mean recall over the classes that occur in truth [1].
+    """Compute the mean recall over the classes that occur in truth [1].
 
-    One true class: undefined (`single_class`). Arguments as in `accuracy`.
+    It is undefined if truth has only one class (`single_class`). Arguments are as in `accuracy`.
 
     References:
         [1] K. H. Brodersen, C. S. Ong, K. E. Stephan, J. M. Buhmann (2010), The balanced accuracy and its
@@ -72,7 +72,7 @@ def balanced_accuracy(
 
 
 def balanced_accuracy_figure(size: int) -> Figure:
-    """`balanced_accuracy` of a K × K table."""
+    """Return the figure of `balanced_accuracy` for a K × K table."""
     return smooth_figure("balanced accuracy", size, shares.balanced_accuracy_of, "single_class")
 
 
@@ -84,10 +84,10 @@ def macro_f1(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Mean of each class's F1 against the rest, over the classes that occur on either side.
+    """Compute the mean one-against-rest F1 over the classes that occur on either side.
 
-    Classes of the scale that occur on neither side are skipped; `method` counts them. Arguments as in
-    `accuracy`.
+    Classes of the scale that occur on neither side are skipped; `method` says how many classes occur.
+    Arguments are as in `accuracy`.
     """
     options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
@@ -96,22 +96,22 @@ def macro_f1(
 
 
 def macro_f1_figure(size: int) -> Figure:
-    """`macro_f1` of a K × K table."""
+    """Return the figure of `macro_f1` for a K × K table."""
     return smooth_figure("macro F1", size, shares.macro_f1_of, "no_pairs")
 
 
 def macro_precision_figure(size: int) -> Figure:
-    """Mean precision over the classes of a K × K table that were judged."""
+    """Return the figure of mean precision over the classes of a K × K table that occur in pred."""
     return smooth_figure("macro precision", size, shares.macro_precision_of, "no_pairs")
 
 
 def macro_recall_figure(size: int) -> Figure:
-    """Mean recall over the classes of a K × K table that occur in truth."""
+    """Return the figure of mean recall over the classes of a K × K table that occur in truth."""
     return smooth_figure("macro recall", size, shares.macro_recall_of, "no_pairs")
 
 
 def classes_note(table: Array) -> str:
-    """How many classes of a table occur on either side."""
+    """Return a note on how many classes of a table occur on either side."""
     return f"{np.count_nonzero(table.sum(0) + table.sum(1))} of {len(table)} classes occur"
 
 
@@ -123,10 +123,10 @@ def mcc(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Matthews' correlation, for more classes Gorodkin's R_K; on two classes phi, and Pearson's r [1, 2].
+    """Compute Matthews' correlation coefficient; with more than two classes, Gorodkin's R_K [1, 2].
 
-    `(n Σ n_kk - Σ r_k c_k) / √((n² - Σ r_k²)(n² - Σ c_k²))`. A constant side: undefined (`no_variance`).
-    Arguments as in `accuracy`.
+    `(n Σ n_kk - Σ r_k c_k) / √((n² - Σ r_k²)(n² - Σ c_k²))`. With two classes it equals phi and Pearson's r.
+    It is undefined if a side is constant (`no_variance`). Arguments are as in `accuracy`.
 
     References:
         [1] B. W. Matthews (1975), Comparison of the predicted and observed secondary structure of T4 phage
@@ -140,7 +140,7 @@ def mcc(
 
 
 def mcc_figure(size: int) -> Figure:
-    """`mcc` of a K × K table."""
+    """Return the figure of `mcc` for a K × K table."""
     return smooth_figure("Matthews correlation", size, shares.mcc_of, "no_variance", low=-1.0)
 
 
@@ -153,20 +153,21 @@ def adjacent_accuracy(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Share of pairs at most k places apart on an ordinal scale.
+    """Compute the share of pairs at most k places apart on an ordinal scale.
 
-    On three categories this is nearly free, so `method` says what the two margins would give by chance.
+    With three categories a high share is easy to reach, so `method` reports the share expected by chance from
+    the two margins.
 
     Args:
-        truth: True labels; None and NaN are missing, and drop the pair.
+        truth: True labels; None and NaN are missing, and the pair is dropped.
         pred: Judged labels.
-        scale: `Ordinal(labels)`, or `labels=K` for codes; binary labels need none.
-        k: Places apart that still count.
-        table: Counts, K × K, rows truth, instead of labels.
+        scale: `Ordinal(labels)`. Not needed for binary labels, or for codes with `labels=K`.
+        k: Largest distance in places that counts as agreement.
+        table: K × K counts with truth in the rows, instead of labels.
         **interval: See `CodedArguments`.
 
     Raises:
-        ArgumentError: The scale is not declared or has no order.
+        ArgumentError: If the scale is not declared or has no order.
     """
     options = CodedOptions(**interval)
     if k < 0:
@@ -184,7 +185,7 @@ def adjacent_accuracy(
 
 
 def adjacent_figure(size: int, k: int = 1) -> Figure:
-    """`adjacent_accuracy` of a K × K table."""
+    """Return the figure of `adjacent_accuracy` for a K × K table."""
     return share_figure(
         "adjacent accuracy",
         size,
@@ -195,11 +196,11 @@ def adjacent_figure(size: int, k: int = 1) -> Figure:
 
 
 def adjacent_by_chance(table: Array, k: int = 1) -> float:
-    """What the two margins of a table would give of `adjacent_accuracy`; NaN without a pair."""
+    """Compute the `adjacent_accuracy` expected from the two margins of a table; NaN without pairs."""
     return float(shares.adjacent_accuracy_of(np.outer(table.sum(1), table.sum(0)), k))
 
 
 def adjacent_note(table: Array, k: int = 1) -> str:
-    """How far apart still counts, and what that gives by chance."""
+    """Return a note with k and the share expected by chance."""
     chance = adjacent_by_chance(table, k) if table.sum() else 0.0
     return f"k={k}, {chance:.3f} by chance"

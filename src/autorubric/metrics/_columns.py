@@ -1,4 +1,4 @@
-"""Columns of numbers, with None and NaN for what is missing."""
+"""Columns of numbers, with None and NaN for missing values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autorubric.metrics._scales import Codes, as_sequence, is_missing
 
 
 def numeric_column(values: Iterable[Any], what: str) -> Array:
-    """The values as floats, NaN where missing, shape `(n,)`.
+    """Convert the values to floats of shape `(n,)`, NaN where missing.
 
     Raises:
-        ArgumentError: A value is no number, or infinite.
+        ArgumentError: If a value is infinite or not a number.
     """
     column = as_sequence(values, what)
     if isinstance(column, np.ndarray) and column.dtype.kind in "iufb":
@@ -42,13 +42,13 @@ def _number(value: Any, what: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NumberPairs:
-    """Two columns of numbers where both are there.
+    """The complete pairs of two columns of numbers.
 
     Attributes:
-        truth: Shape `(n,)`.
-        pred: Shape `(n,)`.
-        cluster: Cluster of each pair, 0..C-1 without gaps; None where each pair is a unit.
-        n_missing: Pairs left out.
+        truth: Values of truth, shape `(n,)`.
+        pred: Values of pred, shape `(n,)`.
+        cluster: Cluster of each pair, 0..C-1 without gaps; None if each pair is a unit.
+        n_missing: Number of incomplete pairs that were dropped.
     """
 
     truth: Array
@@ -63,10 +63,10 @@ class NumberPairs:
 
 
 def number_pairs(truth: Iterable[Any], pred: Iterable[Any], cluster: Codes | None) -> NumberPairs:
-    """The complete pairs of two columns.
+    """Return the complete pairs of two columns.
 
     Raises:
-        ArgumentError: The lengths differ, or a value is no number.
+        ArgumentError: If the lengths differ, or a value is not a number.
     """
     left, right = numeric_column(truth, "truth"), numeric_column(pred, "pred")
     if len(left) != len(right):

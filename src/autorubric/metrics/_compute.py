@@ -1,4 +1,4 @@
-"""A run and its labels to figures."""
+"""Metrics of a run against the labels of its dataset."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ def compute_metrics(  # noqa: PLR0913 - the public entry point; it makes options
     confidence_level: float = 0.95,
     seed: int | None = None,
 ) -> MetricsResult:
-    """The figures of a run's panel, and of each judge, against the labels of its dataset.
+    """Compute metrics of a run's panel, and optionally of each judge, against the labels of its dataset.
 
-    Items may have rubrics of their own: criteria are matched by name and scale, never by position. Failed
-    votes, and answers that stand for unreadable replies alone, never count as answers.
+    Items may have their own rubrics: criteria are matched by name and scale, never by position. Failed votes,
+    and default answers that only replace unreadable replies, never count as answers.
 
     Args:
         result: A run.
         dataset: The dataset that was graded, with labels.
-        bootstrap: Whether to resample items for intervals of the macro figures.
-        n_bootstrap: Resamples.
-        per_judge: Whether to give the figures of each judge too.
-        cannot_assess: Whether CANNOT_ASSESS is left out, counts as UNMET (the worst option of a scale), or is
-            a category of its own.
-        na_mode: Whether NA is left out, counts as the worst option, or is a category, which leaves the
-            figures of an order None.
-        truth: How several people's labels become the label, as in `judge_report`.
-        confidence_level: Level of all intervals.
-        seed: Seed of the resampling; None is 0.
+        bootstrap: Whether to resample items for confidence intervals of the macro metrics.
+        n_bootstrap: Number of resamples.
+        per_judge: Whether to also compute the metrics of each judge.
+        cannot_assess: Whether CANNOT_ASSESS is excluded, counts as UNMET (or the worst option of a scale), or
+            is a separate category.
+        na_mode: Whether NA is excluded, counts as the worst option, or is a separate category. With a
+            separate category, metrics that need an order are None.
+        truth: Rule that combines several people's labels into one, as in `judge_report`.
+        confidence_level: Confidence level of all intervals.
+        seed: Seed of the resampling; None means 0.
 
     Raises:
-        ArgumentError: An option is none of those allowed, or run and dataset do not belong together.
+        ArgumentError: If an option is invalid, or run and dataset do not match.
     """
     for name, given, allowed in (
         ("cannot_assess", cannot_assess, get_args(CannotAssessMode)),
@@ -81,7 +81,7 @@ def metrics_of_table(
     *,
     per_judge: bool,
 ) -> MetricsResult:
-    """The figures of a votes table."""
+    """Compute the metrics of a votes table."""
     cells = cells_of(table, modes)
     context = RunContext(cells=cells, modes=modes, options=options, fleiss=judges_agreement(cells, modes))
     judges: list[Rater] = [("judge", judge) for judge in table.judges] if per_judge else []

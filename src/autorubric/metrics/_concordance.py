@@ -1,4 +1,4 @@
-"""Kendall's W: how far several raters rank the units alike."""
+"""Kendall's W: how similarly several raters rank the units."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from autorubric.metrics._scales import Codes
 
 
 def kendall_w(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Kendall's coefficient of concordance, corrected for ties [1, 2]: 12 S / (m² (n³ - n) - m Σ T_j).
+    """Compute Kendall's W with the correction for ties, 12 S / (m² (n³ - n) - m Σ T_j) [1, 2].
 
-    S is the sum of squares of the units' rank sums about their mean, T_j = Σ (t³ - t) over the ties of rater
-    j; midranks. It is the mean Spearman correlation r̄ of the raters, moved to [0, 1]: W = (r̄ (m-1) + 1) / m
-    (without ties). Units that lack a rating are left out and counted. No rating: undefined (`no_ratings`);
-    one rater: `no_pairs`; one complete unit or none: `too_few_units`; every rater constant: `no_variance`.
-    The interval resamples units; resamples have ties, which widen it. `test` is Friedman's test of no
-    agreement, χ² = m (n - 1) W with n - 1 degrees of freedom [2]; None over clusters.
+    S is the sum of squared deviations of the units' rank sums from their mean, and T_j = Σ (t³ - t) over the
+    ties of rater j. Ties get midranks. Without ties, W = (r̄ (m-1) + 1) / m, where r̄ is the mean Spearman
+    correlation between raters. Units with a missing rating are dropped and counted in `n_missing`.
+
+    W is undefined without ratings (`no_ratings`), with one rater (`no_pairs`), with fewer than two complete
+    units (`too_few_units`) and if every rater is constant (`no_variance`). The interval resamples units;
+    resamples contain ties, which widen it. `test` is Friedman's test of no agreement, χ² = m (n - 1) W with
+    n - 1 degrees of freedom [2]; None with clusters.
 
     Args:
-        ratings: Numbers, `(n_units, n_raters)`; only their order within a rater counts. None is missing.
-        **interval: See `IntervalArguments`; `cluster` is an id per unit.
+        ratings: Numbers of shape `(n_units, n_raters)`; only their order within a rater matters. None is
+            missing.
+        **interval: See `IntervalArguments`; `cluster` has one id per unit.
 
     References:
         [1] M. G. Kendall, B. Babington Smith (1939), The problem of m rankings, Annals of Mathematical
@@ -79,7 +82,7 @@ def _compute(scores: Array) -> Compute:
 
 
 class _Order(NamedTuple):
-    """One rater's order of the units: sorted positions, and where the ties of each unit begin and end."""
+    """One rater's order of the units: sorted positions, and the start and end of each unit's ties."""
 
     order: Codes
     start: Codes
@@ -92,7 +95,7 @@ class _Order(NamedTuple):
         return cls(order, np.searchsorted(ordered, column, "left"), np.searchsorted(ordered, column, "right"))
 
     def midranks(self, weights: Array) -> Array:
-        """Ranks about their mean, doubled so that counts stay whole, of units drawn so many times."""
+        """Return centred midranks of units drawn `weights` times, doubled so that counts stay integers."""
         upto = np.cumsum(weights[..., self.order], axis=-1)
         before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), upto], axis=-1)
         return np.asarray(before[..., self.start] + before[..., self.end] - before[..., -1:])

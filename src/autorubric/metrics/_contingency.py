@@ -1,4 +1,4 @@
-"""From two columns of labels to a contingency table and the units it is resampled by."""
+"""Conversion of two columns of labels to a contingency table and its resampling units."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from autorubric.metrics._scales import (
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Labels on one scale.
+    """Labels coded on one scale.
 
     Attributes:
-        codes: One array per rater, all of shape `(n,)`.
+        codes: One array per rater, each of shape `(n,)`.
         scale: The declared or inferred scale; None for bare codes.
-        size: Number of categories; 0 where nothing at all was seen.
+        size: Number of categories; 0 if there are no labels.
         declared: Whether the caller declared the categories.
     """
 
@@ -42,10 +42,11 @@ class Coded:
 
 
 def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | None) -> Coded:
-    """Columns of labels as codes on one scale, declared or inferred from all of them.
+    """Encode columns of labels on one scale, declared or inferred from all columns.
 
     Raises:
-        ArgumentError: Both scale and labels are given, the scale has no categories, or a label is outside.
+        ArgumentError: If both scale and labels are given, the scale has no categories, or a label is not on
+            the scale.
     """
     sequences = [as_sequence(column, "labels") for column in columns]
     if labels is not None:
@@ -63,7 +64,7 @@ def encode(columns: Iterable[Iterable[Any]], scale: Scale | None, labels: int | 
 
 
 def _levels(column: Any) -> tuple[list[Any], Codes | None]:
-    """Distinct labels of a typed array and where they stand, so that each is coded once; or the labels."""
+    """Return distinct labels and the index of each label among them; plain sequences have no index."""
     if isinstance(column, np.ndarray) and column.dtype != object:
         seen, where = _distinct(column)
         return seen.tolist(), where
@@ -71,7 +72,7 @@ def _levels(column: Any) -> tuple[list[Any], Codes | None]:
 
 
 def _distinct(column: Any) -> tuple[Any, Codes]:
-    """Distinct values in order, and the place of each value; close integers need no sorting."""
+    """Return sorted distinct values and the place of each value; dense integers are not sorted."""
     if column.size and column.dtype.kind in "iu" and np.can_cast(column.dtype, np.int64):
         low = int(column.min())
         span = int(column.max()) - low + 1
@@ -106,10 +107,10 @@ def _bare_codes(column: Any, size: int) -> Codes:
 
 
 def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
-    """Clusters numbered from 0 in order of first appearance, shape `(n,)`.
+    """Return the clusters numbered from 0, shape `(n,)`.
 
     Raises:
-        ArgumentError: There is not one id per unit, or an id is missing.
+        ArgumentError: If the number of ids differs from the number of units, or an id is missing.
     """
     if cluster is None:
         return None
@@ -134,14 +135,14 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
 
 @dataclass(frozen=True, slots=True)
 class TableInput:
-    """A K × K table, rows truth, with what is needed to resample it.
+    """A K × K table with truth in the rows, and its resampling units.
 
     Attributes:
         units: Sampling units; their sums are the cells, row by row.
-        size: K; 0 where nothing was seen.
+        size: Number of categories K; 0 if there are no labels.
         scale: The scale; None for bare codes and bare tables.
         declared: Whether the caller declared the categories.
-        n_missing: Pairs left out because a side was missing.
+        n_missing: Number of pairs dropped because a label was missing.
     """
 
     units: Units
@@ -163,10 +164,10 @@ def read_pair(
     scale: Scale | None,
     options: CodedOptions,
 ) -> TableInput:
-    """The table of two raters, from their labels or from the counts themselves.
+    """Read the table of two raters from their labels or from counts.
 
     Raises:
-        ArgumentError: Neither or both forms are given, lengths differ, or the counts are no counts.
+        ArgumentError: If neither or both forms are given, the lengths differ, or the counts are invalid.
     """
     if table is not None:
         if truth is not None or pred is not None or options.cluster is not None:
@@ -183,7 +184,7 @@ def read_pair(
 
 
 def table_units(left: Codes, right: Codes, size: int, cluster: Codes | None) -> tuple[Units, int]:
-    """Units of the table of two code columns, and the number of pairs left out."""
+    """Return the units of the table of two code columns, and the number of dropped pairs."""
     both = (left >= 0) & (right >= 0)
     n_missing = int(both.size - np.count_nonzero(both))
     if n_missing:

@@ -1,4 +1,4 @@
-"""Figures of a K × K table: what is known about the interval of a share, and of anything else."""
+"""Figures of a K × K table: shares with their intervals, and other smooth functions of the cells."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from autorubric.metrics._resampling import Array
 
 
 def square(sums: Array, size: int) -> Array:
-    """Sums of cells, row by row, as tables."""
+    """Reshape sums of cells, stored row by row, to tables."""
     return sums.reshape(*sums.shape[:-1], size, size)
 
 
 def share_figure(
     name: str, size: int, of: Callable[[Array], Array], trials: Callable[[Array], Array], reason: Reason
 ) -> Figure:
-    """A share with its denominator: Wilson, or logit-t over clusters."""
+    """Return the figure of a share, with a Wilson interval or, over clusters, a logit-t interval."""
     return Figure(
         name=name,
         compute=lambda sums: of(square(sums, size)),
@@ -33,7 +33,7 @@ def share_figure(
 def smooth_figure(
     name: str, size: int, of: Callable[[Array], Array], reason: Reason, low: float = 0.0
 ) -> Figure:
-    """Any other figure, smooth in the cells: bootstrap on the smoothed table."""
+    """Return a figure that is smooth in the cells, with a bootstrap interval from the smoothed table."""
     return Figure(
         name=name,
         compute=lambda sums: of(square(sums, size)),

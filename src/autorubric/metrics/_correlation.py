@@ -1,4 +1,4 @@
-"""Correlation of two columns of numbers: Pearson, Spearman, Kendall's tau-b, Lin's concordance."""
+"""Correlation of two columns of numbers: Pearson, Spearman, Kendall's tau-b and Lin's concordance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from autorubric.metrics._rounding import RELATIVE_ZERO
 from autorubric.metrics._scales import as_sequence
 
 Variance: TypeAlias = Callable[[float, int], float | None]
-"""(value, n) to the variance on Fisher's z scale; None with too few pairs."""
+"""A function from (value, n) to the variance on Fisher's z scale; None with too few pairs."""
 
 
 def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) -> NumberPairs:
@@ -43,13 +43,13 @@ def _kendall_variance(value: float, n: int) -> float | None:
 
 
 def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Pearson's r: s_xy / (s_x s_y).
+    """Compute Pearson's r, s_xy / (s_x s_y).
 
-    A constant side, or fewer than two pairs: undefined (`no_variance`, `too_few_units`). The interval is
-    Fisher's z [1]; over clusters the percentile bootstrap.
+    It is undefined if a side is constant (`no_variance`) or there are fewer than two pairs (`too_few_units`).
+    The interval uses Fisher's z [1]; with clusters, the percentile bootstrap.
 
     Args:
-        truth: Numbers; None and NaN are missing, and drop the pair.
+        truth: Numbers; None and NaN are missing, and the pair is dropped.
         pred: Numbers.
         **interval: See `IntervalArguments`.
 
@@ -62,7 +62,7 @@ def pearson(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
 
 
 def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """`pearson` of pairs that are read already."""
+    """Compute `pearson` from pairs that have already been read."""
     figure = Figure(
         name="Pearson's r",
         compute=pearson_of,
@@ -78,7 +78,7 @@ def pearson_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
 
 
 def _standard(values: Array) -> Array:
-    """Values about their mean, at most 1 away from it."""
+    """Return the values centred and scaled to a maximum absolute deviation of 1."""
     if not values.size or np.ptp(values) == 0:
         return np.zeros_like(values)
     centred = values - values.mean()
@@ -88,10 +88,10 @@ def _standard(values: Array) -> Array:
 
 
 def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Spearman's rho: Pearson's r of the midranks.
+    """Compute Spearman's rho, Pearson's r of the midranks.
 
-    Undefined as `pearson` is. The interval is on Fisher's z with variance (1 + r²/2) / (n - 3) [1]; over
-    clusters the percentile bootstrap. Arguments as in `pearson`.
+    It is undefined in the same cases as `pearson`. The interval uses Fisher's z with variance
+    (1 + r²/2) / (n - 3) [1]; with clusters, the percentile bootstrap. Arguments are as in `pearson`.
 
     References:
         [1] D. G. Bonett, T. A. Wright (2000), Sample size requirements for estimating Pearson, Kendall and
@@ -103,7 +103,7 @@ def spearman(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Inter
 
 
 def spearman_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
-    """`spearman` of pairs that are ranked already."""
+    """Compute `spearman` from pairs that have already been ranked."""
     figure = _rank_figure("Spearman's rho", ranked, spearman_of(ranked), _spearman_variance)
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
@@ -123,10 +123,11 @@ def _rank_figure(name: str, ranked: Ranked, compute: Compute, variance: Variance
 def kendall_tau_b(
     truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Kendall's tau-b: (C - D) / √((n₀ - t_x)(n₀ - t_y)), n₀ = n (n - 1) / 2, t the tied pairs of a side [1].
+    """Compute Kendall's tau-b, (C - D) / √((n₀ - t_x)(n₀ - t_y)) [1].
 
-    Undefined as `pearson` is. The interval is on Fisher's z with variance 0.437 / (n - 4) [2]; over clusters
-    the percentile bootstrap. Arguments as in `pearson`.
+    n₀ = n (n - 1) / 2 is the number of pairs, and t_x and t_y are the tied pairs of each side. Tau-b is
+    undefined in the same cases as `pearson`. The interval uses Fisher's z with variance 0.437 / (n - 4) [2];
+    with clusters, the percentile bootstrap. Arguments are as in `pearson`.
 
     References:
         [1] M. G. Kendall (1945), The treatment of ties in ranking problems, Biometrika 33, 239-251.
@@ -139,16 +140,17 @@ def kendall_tau_b(
 
 
 def kendall_estimate(ranked: Ranked, options: IntervalOptions, *, n_missing: int = 0) -> Estimate:
-    """`kendall_tau_b` of pairs that are ranked already."""
+    """Compute `kendall_tau_b` from pairs that have already been ranked."""
     figure = _rank_figure("Kendall's tau-b", ranked, kendall_of(ranked), _kendall_variance)
     return estimate(figure, ranked.units, options, n_missing=n_missing)
 
 
 def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Lin's concordance correlation: 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
+    """Compute Lin's concordance correlation, 2 s_xy / (s_x² + s_y² + (m_x - m_y)²) with 1/n moments [1].
 
-    Both sides constant and equal: undefined (`no_variance`); constant and apart: 0.0. The interval is on
-    Fisher's z with the delta-method error, which clusters enter. Arguments as in `pearson`.
+    It is undefined if both sides are constant and equal (`no_variance`), and 0.0 if they are constant and
+    different. The interval uses Fisher's z with the delta-method standard error, which accounts for clusters.
+    Arguments are as in `pearson`.
 
     References:
         [1] L. I.-K. Lin (1989), A concordance correlation coefficient to evaluate reproducibility,
@@ -159,7 +161,7 @@ def lin_ccc(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[Interv
 
 
 def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """`lin_ccc` of pairs that are read already."""
+    """Compute `lin_ccc` from pairs that have already been read."""
     moments = moments_of(pairs)
     figure = Figure(
         name="Lin's concordance",
@@ -174,9 +176,9 @@ def ccc_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
 
 
 def correlation_p_value(value: float, n: int) -> float | None:
-    """Two-sided p of no correlation, for Pearson's r and, to a good approximation, Spearman's rho.
+    """Compute the two-sided p-value of no correlation for Pearson's r or, approximately, Spearman's rho.
 
-    r √((n - 2) / (1 - r²)) is t with n - 2 degrees of freedom under independence of items. None below n = 3.
+    For independent items, r √((n - 2) / (1 - r²)) follows t with n - 2 degrees of freedom. None if n < 3.
     """
     if n < 3:
         return None
@@ -184,7 +186,7 @@ def correlation_p_value(value: float, n: int) -> float | None:
 
 
 def correlation_test(value: float, n: int) -> TestStatistic | None:
-    """Test of `correlation_p_value` with its t; None below n = 3, and for ±1, where t is infinite."""
+    """Return the t test of `correlation_p_value`; None if n < 3 or the value is ±1, where t is infinite."""
     p_value = correlation_p_value(value, n)
     if p_value is None or abs(value) >= 1:
         return None
@@ -193,9 +195,9 @@ def correlation_test(value: float, n: int) -> TestStatistic | None:
 
 
 def kendall_test(ranked: Ranked, tau: float | None) -> TestStatistic | None:
-    """Two-sided z test of no association, normal approximation with the tie-corrected variance of C - D [1].
+    """Return the two-sided z test of no association, with the tie-corrected variance of C - D [1].
 
-    `tau` is tau-b of the pairs. None where it is undefined or there are fewer than three pairs.
+    `tau` is tau-b of the pairs. None if it is undefined or there are fewer than three pairs.
 
     References:
         [1] M. G. Kendall (1970), Rank correlation methods, 4th ed., ch. 4.

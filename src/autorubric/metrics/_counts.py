@@ -1,7 +1,7 @@
-"""Agreement among any number of raters from units × K counts, with ratings missing [1].
+"""Agreement among any number of raters from units × K counts, with missing ratings allowed [1].
 
-A coefficient is linear sums over units (agreement, mean shares), put together by a formula of the totals; so
-a resample of units is one matrix product.
+A coefficient is a function of linear sums over units (agreement, mean shares), so a resample of units is one
+matrix product.
 
 References:
     [1] K. L. Gwet (2014), Handbook of inter-rater reliability, 4th ed., ch. 2-5 (unequal numbers of ratings).
@@ -28,38 +28,38 @@ from autorubric.metrics._scales import Binary, Codes, Interval, Scale
 from autorubric.metrics._weights import Weights, describe, weight_matrix
 
 Chance: TypeAlias = Callable[[Array, Array], Array]
-"""(mean shares of shape `(..., K)`, weights) to expected agreement."""
+"""A function from (mean shares of shape `(..., K)`, weights) to expected agreement."""
 
 
 def fleiss_chance(shares: Array, weights: Array) -> Array:
-    """Σ w_kl π_k π_l."""
+    """Compute Σ w_kl π_k π_l."""
     return np.asarray(((shares @ weights) * shares).sum(-1))
 
 
 def ac_chance(shares: Array, weights: Array) -> Array:
-    """Σ w · Σ π_k (1 - π_k) / (q (q - 1)), for two categories or more."""
+    """Compute Σ w · Σ π_k (1 - π_k) / (q (q - 1)) for two or more categories."""
     size = len(weights)
     return np.asarray(weights.sum() * (shares * (1 - shares)).sum(-1) / (size * (size - 1)))
 
 
 def bp_chance(shares: Array, weights: Array) -> Array:
-    """Σ w / q², the same whatever was answered."""
+    """Compute Σ w / q², which does not depend on the answers."""
     return np.full(shares.shape[:-1], weights.sum() / len(weights) ** 2)
 
 
 def no_chance(shares: Array, weights: Array) -> Array:
-    """0: plain agreement."""
+    """Return 0, for agreement without chance correction."""
     return np.zeros(shares.shape[:-1])
 
 
 @dataclass(frozen=True, slots=True)
 class CountCoefficient:
-    """A coefficient of many raters.
+    """An agreement coefficient of many raters.
 
     Attributes:
-        name: What it is, in words.
+        name: Name in words.
         chance: Agreement expected by chance.
-        needs_declared: Whether unused categories change it, so that they must be declared.
+        needs_declared: Whether unused categories change the value, so that categories must be declared.
     """
 
     name: str
@@ -74,10 +74,11 @@ def ratings_estimate(
     weights: Weights,
     options: CodedOptions,
 ) -> Estimate:
-    """The coefficient of `(n_units, n_raters)` labels.
+    """Compute the coefficient from `(n_units, n_raters)` labels.
 
     Raises:
-        ArgumentError: Rows differ in length, a label is outside, or categories must be declared and are not.
+        ArgumentError: If rows differ in length, a label is not on the scale, or required categories are not
+            declared.
     """
     coded, codes = code_ratings(ratings, scale, options.labels)
     if coefficient.needs_declared and coded.size and not (coded.declared or isinstance(coded.scale, Binary)):
@@ -93,14 +94,14 @@ def ratings_estimate(
 
 
 def units_by_category(codes: Codes, size: int) -> Array:
-    """How often each unit was given each category, shape `(n_units, K)`."""
+    """Count the ratings of each unit in each category, shape `(n_units, K)`."""
     unit, rater = np.nonzero(codes >= 0)
     flat = np.bincount(unit * size + codes[unit, rater], minlength=len(codes) * size)
     return flat.reshape(len(codes), size).astype(float)
 
 
 def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple[Coded, Any]:
-    """A units × raters table of labels as codes, shape `(n_units, n_raters)`, -1 where missing."""
+    """Encode a units × raters table of labels, shape `(n_units, n_raters)`, -1 where missing."""
     rows = read_rows(ratings, "ratings")
     if isinstance(rows, np.ndarray):
         n_units, n_raters = rows.shape
@@ -112,10 +113,10 @@ def code_ratings(ratings: Any, scale: Scale | None, labels: int | None) -> tuple
 
 
 def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Array, Array]:
-    """Units × K counts and the weight matrix.
+    """Read units × K counts, and return them with the weight matrix.
 
     Raises:
-        ArgumentError: They are no counts, or do not fit the scale.
+        ArgumentError: If the counts are invalid or do not match the scale.
     """
     rows = read_rows(counts, "counts", "units × K")
     try:
@@ -135,7 +136,7 @@ def read_counts(counts: Any, scale: Scale | None, weights: Weights) -> tuple[Arr
 def counts_estimate(
     coefficient: CountCoefficient, counts: Array, weights: Array, options: IntervalOptions, note: str = ""
 ) -> Estimate:
-    """The coefficient of units × K counts; units without a rating are left out and counted as missing."""
+    """Compute the coefficient from units × K counts; units without ratings are dropped as missing."""
     rated = counts.sum(1) > 0
     plain = coefficient.chance is no_chance
     smoothed = is_smoothed(options) and not plain and len(weights) > 0
@@ -153,7 +154,7 @@ def counts_estimate(
 def _units(
     counts: Array, weights: Array, cluster: Iterable[Any] | None, rated: Array, *, smoothed: bool
 ) -> Units:
-    """Sums of the units, equal ones kept once with their count, or of the clusters of units."""
+    """Return the sums of the units, with equal units merged and counted, or the sums of the clusters."""
     members = dense(cluster_codes(cluster, len(rated)), rated)
     table = CountedRows.of(counts.astype(np.int64), int(counts.max(initial=0)) + 1, members)
     units = row_units(_unit_sums(table.rows, weights), members, table.counts)
@@ -164,7 +165,7 @@ def _units(
 
 
 def _unit_sums(counts: Array, weights: Array) -> Array:
-    """Per unit: agreement among its pairs, whether it has a pair, its shares of each category, and 1."""
+    """Compute per unit: agreement of its pairs, whether it has a pair, its share of each category, and 1."""
     total = counts.sum(1)
     paired = total >= 2
     pairs = np.where(paired, total * (total - 1), 1.0)

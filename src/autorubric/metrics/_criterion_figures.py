@@ -1,4 +1,4 @@
-"""The figures of one rater on one criterion, from its two columns of codes or numbers."""
+"""Metrics of one rater on one criterion, computed from two columns of codes or numbers."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ from autorubric.metrics._weights import weight_matrix
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnCriterion:
-    """A criterion and two columns over its cells.
+    """A criterion with two columns over its cells.
 
     Attributes:
         criterion: The criterion.
         index: Its position in the run.
         truth: Labels.
         rater: Decisions.
-        table: Counts of pairs of answers, rows truth; see `tables_of`.
+        table: Counts of pairs of answers, truth in the rows; see `tables_of`.
         modes: How abstentions count.
         options: Interval options of correlations.
         fleiss_kappa: Agreement among the judges.
-        outcomes: What comparisons on it came to.
-        positions: Answers alike in both orders of the candidates, and how many there are.
+        outcomes: Outcomes of comparisons on the criterion.
+        positions: Samples with the same answer in both orders of the candidates, and all samples with both.
     """
 
     criterion: MeasuredCriterion
@@ -76,13 +76,13 @@ class OnCriterion:
 
 
 class Noted:
-    """Collects figures and, where they are None, why."""
+    """A collector of the reasons why metrics are None."""
 
     def __init__(self) -> None:
         self.reasons: dict[str, Reason] = {}
 
     def take(self, name: str, value: Array | float, reason: Reason) -> float | None:
-        """The value as a number; None, with the reason kept, where it is NaN."""
+        """Return the value as a float; if it is NaN, record the reason and return None."""
         number = float(value)
         if math.isnan(number):
             self.reasons[name] = reason
@@ -90,18 +90,18 @@ class Noted:
         return number
 
     def refuse(self, name: str, reason: Reason) -> None:
-        """None, with the reason kept."""
+        """Record the reason why a metric is None."""
         self.reasons[name] = reason
 
     def estimate(self, name: str, found: Estimate) -> float | None:
-        """The estimate's value; None, with its reason kept, where it is undefined."""
+        """Return the estimate's value; if it is undefined, record its reason and return None."""
         if found.value is None and found.reason is not None:
             self.reasons[name] = found.reason
         return found.value
 
 
 def tables_of(cells: Cells, rater: Column, modes: Modes) -> list[Array]:
-    """For each criterion the counts of pairs where both have a code, `(K, K)`, rows truth."""
+    """Count the pairs of codes on each criterion, as `(K, K)` tables with truth in the rows."""
     tables = []
     for place, span in enumerate(cells.spans):
         size = cells.size(place, modes)
@@ -113,14 +113,14 @@ def tables_of(cells: Cells, rater: Column, modes: Modes) -> list[Array]:
 
 
 def weights_on_values(criterion: MeasuredCriterion) -> Array:
-    """Quadratic agreement weights on the option values, `(K, K)`."""
+    """Return quadratic agreement weights on the option values, shape `(K, K)`."""
     return weight_matrix(
         "quadratic", Ordinal(range(len(criterion.categories)), category_values(criterion)), 0
     )
 
 
 def category_values(criterion: MeasuredCriterion) -> list[float]:
-    """Value of each category on [0, 1]; its place where one has none."""
+    """Return the value of each category on [0, 1], or all their positions if any value is missing."""
     values = [answer.value for answer in criterion.categories]
     if any(value is None for value in values):
         return [float(place) for place in range(len(values))]
@@ -128,7 +128,7 @@ def category_values(criterion: MeasuredCriterion) -> list[float]:
 
 
 def figures_on(given: OnCriterion) -> AnyCriterionMetrics | None:
-    """The criterion's figures; None on levels that have none."""
+    """Compute the criterion's metrics; None for levels without metrics."""
     match given.criterion.level:
         case "binary":
             return _binary(given)
@@ -329,13 +329,13 @@ def _ranking(given: OnCriterion) -> RankingCriterionMetrics:
 
 
 def linear_correlation(pairs: NumberPairs, options: IntervalOptions, noted: Noted) -> CorrelationResult:
-    """Pearson's r with p and interval."""
+    """Compute Pearson's r with p-value and interval."""
     found = pearson_estimate(pairs, options)
     return _correlation("pearson", found, _test_of(found), options, noted)
 
 
 def rank_correlation(name: str, ranked: Ranked, options: IntervalOptions, noted: Noted) -> CorrelationResult:
-    """Spearman's rho or Kendall's tau-b with p and interval."""
+    """Compute Spearman's rho or Kendall's tau-b with p-value and interval."""
     if name == "spearman":
         found = spearman_estimate(ranked, options)
         return _correlation(name, found, _test_of(found), options, noted)
@@ -345,7 +345,7 @@ def rank_correlation(name: str, ranked: Ranked, options: IntervalOptions, noted:
 
 
 def _test_of(found: Estimate) -> tuple[float | None, TestStatistic | None]:
-    """The p-value of a coefficient and its test; without a test, that of ±1 included, None."""
+    """Return the p-value of a coefficient and its test; both None if undefined, no test for ±1."""
     if found.value is None:
         return None, None
     return correlation_p_value(found.value, found.n), correlation_test(found.value, found.n)

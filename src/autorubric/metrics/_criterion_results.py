@@ -1,4 +1,4 @@
-"""What is known of a rater on one criterion, by measurement level."""
+"""Metrics of a rater on one criterion, by measurement level."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrelationResult(NumberLike):
-    """A correlation; compares and calculates as its coefficient where there is one.
+    """A correlation, which behaves like its coefficient in comparisons and arithmetic if it is defined.
 
     Attributes:
-        coefficient: The correlation, on [-1, 1]; None where undefined.
-        p_value: Two-sided p of no correlation, items being independent; None where undefined.
-        ci: Its interval; None where there are too few items.
-        interpretation: The size in words; `undefined` without a coefficient.
-        n_samples: Pairs used.
-        method: Which correlation, and how the interval was made.
-        reason: Why it is undefined.
-        test: The test of `p_value` with its statistic: t of Pearson and Spearman, z of Kendall; None where
+        coefficient: The correlation, on [-1, 1]; None if undefined.
+        p_value: Two-sided p-value of no correlation, assuming independent items; None if undefined.
+        ci: Confidence interval; None with too few items.
+        interpretation: Size in words; `undefined` without a coefficient.
+        n_samples: Number of pairs used.
+        method: Name of the correlation.
+        reason: Why the coefficient is undefined.
+        test: Test behind `p_value` with its statistic: t for Pearson and Spearman, z for Kendall. None if
             there is no test, and for coefficients of ±1, where t is infinite.
     """
 
@@ -49,15 +49,15 @@ class CorrelationResult(NumberLike):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionMetrics:
-    """One option against all others.
+    """Metrics of one option against all others.
 
     Attributes:
         label: The option.
-        precision: Of those judged so, the share that is; None where nobody was.
-        recall: Of those that are, the share judged so; None where nobody is.
-        f1: Their harmonic mean; None where the option occurs on neither side.
-        support_true: How often it is true.
-        support_pred: How often it was judged.
+        precision: Share of the judge's uses of the option that are correct; None if the judge never used it.
+        recall: Share of the items with this true option that the judge found; None if there are none.
+        f1: Harmonic mean of precision and recall; None if the option occurs on neither side.
+        support_true: Number of pairs with this option in truth.
+        support_pred: Number of pairs with this option in the judge's answers.
     """
 
     label: str
@@ -70,11 +70,11 @@ class OptionMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionMatrix:
-    """Pairs of truth and judge.
+    """A confusion matrix of truth and judge.
 
     Attributes:
         labels: Categories, in order.
-        counts: `(n_labels, n_labels)`; rows are truth, columns the judge.
+        counts: Counts of shape `(n_labels, n_labels)`; rows are truth, columns the judge.
     """
 
     labels: tuple[str, ...]
@@ -83,18 +83,18 @@ class ConfusionMatrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionCoverage:
-    """What the figures of a criterion rest on.
+    """The data behind the metrics of a criterion.
 
     Attributes:
-        name: The criterion.
-        index: Its position among the run's criteria.
-        criterion_type: Its level.
-        n_samples: Pairs of truth and judge that the figures use.
-        n_labelled: Cells with a label, abstentions included.
+        name: Name of the criterion.
+        index: Position among the run's criteria.
+        criterion_type: Measurement level.
+        n_samples: Number of pairs of truth and judge that the metrics use.
+        n_labelled: Number of cells with a label, including abstentions.
         coverage: `n_samples / n_labelled`; None without labels.
         abstention_rate: Share of labelled cells on which the judge abstained.
         failure_rate: Share of labelled cells on which the judge failed.
-        reasons: Why figures are None, by name.
+        reasons: Why metrics are None, by name.
     """
 
     name: str
@@ -110,25 +110,25 @@ class CriterionCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionMetrics(CriterionCoverage):
-    """A rater on a binary criterion; MET is the positive class.
+    """Metrics of a rater on a binary criterion, with MET as the positive class.
 
     Attributes:
-        accuracy: Share of right verdicts.
+        accuracy: Share of correct verdicts.
         balanced_accuracy: Mean of recall and specificity.
-        precision: Share of right ones among those judged MET.
-        recall: Share found of those that are MET.
-        sensitivity: True positive rate (TPR), another name of recall.
-        sensitivity_ci: Its score interval (Wilson); None where it is undefined.
-        specificity: True negative rate (TNR): share found of those that are UNMET.
-        specificity_ci: Its score interval (Wilson); None where it is undefined.
+        precision: Share of MET verdicts that are correct.
+        recall: Share of MET labels that were judged MET.
+        sensitivity: True positive rate (TPR), the same as `recall`.
+        sensitivity_ci: Wilson score interval of `sensitivity`; None if undefined.
+        specificity: True negative rate (TNR), the share of UNMET labels that were judged UNMET.
+        specificity_ci: Wilson score interval of `specificity`; None if undefined.
         f1: Harmonic mean of precision and recall.
         kappa: Cohen's kappa.
-        kappa_interpretation: Its size in the words of Landis and Koch (1977).
-        mcc: Matthews' correlation.
-        support_true: MET labels among the pairs.
-        support_pred: MET verdicts among the pairs.
-        confusion_matrix: UNMET, MET and, where abstentions are a category, CANNOT_ASSESS.
-        fleiss_kappa: Agreement among the judges; None with one.
+        kappa_interpretation: Size of `kappa` in the words of Landis and Koch (1977).
+        mcc: Matthews' correlation coefficient.
+        support_true: Number of MET labels among the pairs.
+        support_pred: Number of MET verdicts among the pairs.
+        confusion_matrix: Counts of UNMET, MET and, if abstentions are a category, CANNOT_ASSESS.
+        fleiss_kappa: Agreement among the judges; None with a single judge.
     """
 
     accuracy: float | None
@@ -151,17 +151,17 @@ class CriterionMetrics(CriterionCoverage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NominalCriterionMetrics(CriterionCoverage):
-    """A rater on a choice without order.
+    """Metrics of a rater on a nominal criterion.
 
     Attributes:
-        exact_accuracy: Share of right options.
-        balanced_accuracy: Mean recall over the options that are true somewhere.
-        macro_f1: Mean F1 over the options that occur.
+        exact_accuracy: Share of correct options.
+        balanced_accuracy: Mean recall over the options that occur in truth.
+        macro_f1: Mean F1 over the options that occur on either side.
         kappa: Cohen's kappa.
-        kappa_interpretation: Its size in the words of Landis and Koch (1977).
-        per_option: Each option against the others.
-        confusion_matrix: Pairs of options.
-        fleiss_kappa: Agreement among the judges; None with one.
+        kappa_interpretation: Size of `kappa` in the words of Landis and Koch (1977).
+        per_option: Metrics of each option against the others.
+        confusion_matrix: Counts of pairs of options.
+        fleiss_kappa: Agreement among the judges; None with a single judge.
     """
 
     exact_accuracy: float | None
@@ -176,17 +176,17 @@ class NominalCriterionMetrics(CriterionCoverage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrdinalCriterionMetrics(NominalCriterionMetrics):
-    """A rater on an ordered scale; `kappa` ignores the order.
+    """Metrics of a rater on an ordinal criterion; `kappa` ignores the order.
 
     Attributes:
-        adjacent_accuracy: Share at most one option apart.
-        adjacent_by_chance: What the margins alone would give of it.
+        adjacent_accuracy: Share of pairs at most one option apart.
+        adjacent_by_chance: `adjacent_accuracy` expected from the margins alone.
         weighted_kappa: Kappa with quadratic weights on the option values.
-        weighted_kappa_interpretation: Its size in the words of Landis and Koch (1977).
-        spearman: Of the option values.
-        kendall: Tau-b of the option values.
-        rmse: Of the option values, on [0, 1].
-        mae: Of the option values, on [0, 1].
+        weighted_kappa_interpretation: Size of `weighted_kappa` in the words of Landis and Koch (1977).
+        spearman: Spearman's rho of the option values.
+        kendall: Kendall's tau-b of the option values.
+        rmse: Root mean square error of the option values, on [0, 1].
+        mae: Mean absolute error of the option values, on [0, 1].
     """
 
     adjacent_accuracy: float | None
@@ -201,16 +201,16 @@ class OrdinalCriterionMetrics(NominalCriterionMetrics):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalCriterionMetrics(CriterionCoverage):
-    """A rater on numbers, in their own units.
+    """Metrics of a rater on a numeric criterion, in the units of the numbers.
 
     Attributes:
         rmse: Root mean square error.
         mae: Mean absolute error.
         bias: Judge minus truth.
-        pearson: Linear correlation.
-        spearman: Rank correlation.
-        kendall: Tau-b.
-        ccc: Lin's concordance.
+        pearson: Pearson's linear correlation.
+        spearman: Spearman's rank correlation.
+        kendall: Kendall's tau-b.
+        ccc: Lin's concordance correlation.
     """
 
     rmse: float | None
@@ -224,20 +224,19 @@ class IntervalCriterionMetrics(CriterionCoverage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingCriterionMetrics(CriterionCoverage):
-    """A rater on a comparison of candidates, by what it came to and not by how far.
+    """Metrics of a rater on a comparison of candidates, by its outcome and not by margin.
 
-    It stands beside the figures of the other levels and enters no mean over criteria: two candidates may
-    change places, so that no answer is the positive one.
+    They enter no mean over criteria: candidates may swap places, so no answer is the positive class.
 
     Attributes:
-        accuracy: Share of right outcomes: the right one of a pair preferred, or a tie; the right order; the
-            right best.
-        kappa: Cohen's kappa of the outcomes, by the place where each candidate is declared.
-        kappa_interpretation: Its size in the words of Landis and Koch (1977).
-        tie_rate: Share of the judged outcomes in which the first place is shared.
-        position_consistency: Share of the samples in which a judge came to the same outcome in both orders of
-            the candidates; of the panel, over all of its judges.
-        n_position_pairs: How many samples that is a share of.
+        accuracy: Share of correct outcomes: the correct preference or tie in a pair, the correct order, or
+            the correct best candidate.
+        kappa: Cohen's kappa of the outcomes, by the declared position of each candidate.
+        kappa_interpretation: Size of `kappa` in the words of Landis and Koch (1977).
+        tie_rate: Share of the judged outcomes with a shared first place.
+        position_consistency: Share of samples in which a judge gives the same outcome in both orders of the
+            candidates; for the panel, over all its judges.
+        n_position_pairs: Number of samples behind `position_consistency`.
     """
 
     accuracy: float | None
@@ -258,7 +257,7 @@ AnyCriterionMetrics: TypeAlias = (
 
 
 def interpret_kappa(kappa: float | None) -> str:
-    """The size of a kappa in the words of Landis and Koch (1977, table on page 165)."""
+    """Describe the size of a kappa in the words of Landis and Koch (1977, table on page 165)."""
     if kappa is None:
         return "undefined"
     if kappa < 0:
@@ -268,7 +267,7 @@ def interpret_kappa(kappa: float | None) -> str:
 
 
 def interpret_correlation(coefficient: float | None) -> str:
-    """The size of a correlation in words, by the conventional steps .1, .3, .5, .7 and .9."""
+    """Describe the size of a correlation in words, with the conventional steps .1, .3, .5, .7 and .9."""
     if coefficient is None:
         return "undefined"
     steps = ((0.1, "negligible"), (0.3, "weak"), (0.5, "moderate"), (0.7, "strong"), (0.9, "very strong"))

@@ -1,4 +1,4 @@
-"""Distances between the distributions of two samples, pairing ignored, with their bootstrap."""
+"""Distances between the distributions of two unpaired samples, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from autorubric.metrics._scales import MISSING, Codes, Interval, Scale, as_seque
 _CHUNK_CELLS = 4_000_000
 
 Distance: TypeAlias = Callable[[Array, Array], Array]
-"""Weights of both samples on one grid, `(..., G)`, to distances `(...)`."""
+"""A function from the weights of both samples on one grid, `(..., G)`, to distances, `(...)`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """Two samples as places on one grid, -1 missing.
+    """Two samples as positions on one grid, -1 where missing.
 
     Attributes:
-        left: Shape `(n_a,)`.
-        right: Shape `(n_b,)`.
-        size: Places of the grid.
+        left: Positions of sample a, shape `(n_a,)`.
+        right: Positions of sample b, shape `(n_b,)`.
+        size: Size of the grid.
     """
 
     left: Codes
@@ -39,11 +39,11 @@ class _Samples:
 
     @property
     def n_missing(self) -> int:
-        """Missing values on both sides."""
+        """Number of missing values on both sides."""
         return int(np.count_nonzero(self.left < 0) + np.count_nonzero(self.right < 0))
 
     def counts(self) -> tuple[Array, Array]:
-        """How often each place occurs on either side."""
+        """Count how often each position occurs in each sample."""
         left, right = (
             np.bincount(side[side >= 0], minlength=self.size).astype(float)
             for side in (self.left, self.right)
@@ -52,21 +52,21 @@ class _Samples:
 
 
 def on_grid(a: Array, b: Array) -> tuple[Array, Codes, Codes]:
-    """The distinct numbers of both samples, and where each number of either stands among them."""
+    """Return the sorted distinct numbers of both samples, and the index of each number among them."""
     grid, where = np.unique(np.concatenate([a, b]), return_inverse=True)
     where = where.reshape(-1)
     return grid, where[: len(a)], where[len(a) :]
 
 
 def work(grid: Array, weights_a: Array, weights_b: Array) -> Array:
-    """∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
+    """Compute ∫ |F_a - F_b| over the grid of distinct values, for weights of shape `(..., len(grid))`."""
     below_a = np.cumsum(weights_a, axis=-1)[..., :-1] / weights_a.sum(-1)[..., None]
     below_b = np.cumsum(weights_b, axis=-1)[..., :-1] / weights_b.sum(-1)[..., None]
     return np.asarray((np.abs(below_a - below_b) * np.diff(grid)).sum(-1))
 
 
 def _divergence_root(weights_a: Array, weights_b: Array) -> Array:
-    """√(½ KL(p, m) + ½ KL(q, m)) in bits, m = (p + q) / 2."""
+    """Compute √(½ KL(p, m) + ½ KL(q, m)) in bits, with m = (p + q) / 2."""
     p = weights_a / weights_a.sum(-1)[..., None]
     q = weights_b / weights_b.sum(-1)[..., None]
     middle = (p + q) / 2
@@ -75,7 +75,7 @@ def _divergence_root(weights_a: Array, weights_b: Array) -> Array:
 
 
 def _located(a: Iterable[Any], b: Iterable[Any], scale: Scale | None) -> tuple[_Samples, Array, str]:
-    """Both samples on the grid of their numbers, the grid, and its unit."""
+    """Return both samples on the grid of their numbers, the grid, and its unit."""
     sides, divisor, unit = [], 1.0, "units of the scores"
     for values, what in ((a, "a"), (b, "b")):
         if scale is None or isinstance(scale, Interval):
@@ -108,18 +108,18 @@ def _span(scale: Scale) -> float | None:
 def wasserstein_distance(
     a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """W₁ = ∫ |F_a(x) - F_b(x)| dx between two samples, pairing ignored.
+    """Compute the Wasserstein distance W₁ = ∫ |F_a(x) - F_b(x)| dx between two unpaired samples.
 
-    Without a scale in the units of the numbers; with one, labels stand at its values and the distance is
-    divided by the declared range, which makes it free of units; where the range is open it is not. An empty
-    sample: undefined (`no_values`). The interval is the percentile bootstrap, each sample resampled by
-    itself, or both together by cluster; a distance cannot be negative, so near 0 it lies high.
+    Without a scale, the distance is in the units of the numbers. With a scale, labels are placed at its
+    values and the distance is divided by the declared range, unless the range is open. It is undefined if a
+    sample is empty (`no_values`). The interval is the percentile bootstrap; samples are resampled separately
+    or, with clusters, together. Since a distance cannot be negative, the interval is biased upwards near 0.
 
     Args:
         a: Numbers, or labels on the scale; None and NaN are missing.
-        b: Likewise, as many or not.
+        b: The other sample, which may differ in length.
         scale: `Interval(low, high)`, `Ordinal(labels, values)` or `Binary()`.
-        **interval: See `IntervalArguments`; with `cluster` both samples have one value per unit.
+        **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
     """
     options = IntervalOptions(**interval)
     samples, grid, unit = _located(a, b, scale)
@@ -130,18 +130,18 @@ def wasserstein_distance(
 def js_distance(
     a: Iterable[Any], b: Iterable[Any], *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Jensen-Shannon distance: `√(½ KL(p, m) + ½ KL(q, m))`, m = (p + q) / 2, base 2 [1, 2]; in [0, 1].
+    """Compute the Jensen-Shannon distance in [0, 1], `√(½ KL(p, m) + ½ KL(q, m))` in base 2 [1, 2].
 
-    0 for equal shares of every category, 1 where no category occurs in both samples. It knows no order:
-    neighbours are as far apart as the ends, and numbers that nearly all differ are at a distance near 1
-    whatever they are; there take `wasserstein_distance`. Pairing is ignored. An empty sample: undefined
-    (`no_values`). The interval is the percentile bootstrap, as in `wasserstein_distance`.
+    m = (p + q) / 2. The distance is 0 if all categories have equal shares in both samples, and 1 if no
+    category occurs in both. It ignores the order of categories, and is near 1 for any numbers that are nearly
+    all distinct; use `wasserstein_distance` for those. Pairing is ignored. The distance is undefined if a
+    sample is empty (`no_values`). The interval is the percentile bootstrap, as in `wasserstein_distance`.
 
     Args:
         a: Labels or numbers; None and NaN are missing.
-        b: Likewise, as many or not.
-        scale: Declared categories; None, and `Interval`, take each distinct value seen.
-        **interval: See `IntervalArguments`; with `cluster` both samples have one value per unit.
+        b: The other sample, which may differ in length.
+        scale: Declared categories; with None or `Interval`, each distinct value is a category.
+        **interval: See `IntervalArguments`; with `cluster`, both samples need one value per unit.
 
     References:
         [1] J. Lin (1991), Divergence measures based on the Shannon entropy, IEEE Transactions on Information
@@ -185,7 +185,7 @@ def _estimate(name: str, samples: _Samples, distance: Distance, options: Interva
 
 
 def _by_cluster(samples: _Samples, options: IntervalOptions) -> tuple[Array, Array]:
-    """Counts of each cluster on either side, shape `(C, G)`; clusters without any value are left out."""
+    """Count the values of each cluster in each sample, shape `(C, G)`; empty clusters are dropped."""
     if len(samples.left) != len(samples.right):
         raise ArgumentError(
             f"cluster pairs the samples; a has {len(samples.left)} values and b {len(samples.right)}"

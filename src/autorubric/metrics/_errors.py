@@ -1,4 +1,4 @@
-"""Distance between two columns of numbers: root mean square and mean absolute error."""
+"""Errors between two columns of numbers: root mean square error and mean absolute error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autorubric.metrics._scales import as_sequence
 
 
 def _mean_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """t interval of a mean of squares or distances, not below 0."""
+    """Compute the t interval of a mean of squares or distances, cut off at 0."""
     if units.size < 2:
         return Ends(None, None, None)
     effects = influence(units, figure.compute)
@@ -46,13 +46,13 @@ def _pairs(truth: Iterable[Any], pred: Iterable[Any], options: IntervalOptions) 
 
 
 def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Root mean square error: √(Σ (pred - truth)² / n), in the units of the numbers.
+    """Compute the root mean square error, √(Σ (pred - truth)² / n), in the units of the numbers.
 
-    No pair: undefined (`no_pairs`). The interval is the root of a t interval of the mean square; over
-    clusters with C - 1 degrees of freedom.
+    It is undefined without pairs (`no_pairs`). The interval is the root of a t interval of the mean square,
+    with C - 1 degrees of freedom over C clusters.
 
     Args:
-        truth: Numbers; None and NaN are missing, and drop the pair.
+        truth: Numbers; None and NaN are missing, and the pair is dropped.
         pred: Numbers.
         **interval: See `IntervalArguments`.
     """
@@ -61,7 +61,7 @@ def rmse(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalA
 
 
 def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """`rmse` of pairs that are read already."""
+    """Compute `rmse` from pairs that have already been read."""
     moments = moments_of(pairs)
     figure = _mean_figure("RMSE", mean_square_of)
     squared = estimate(figure, moments.units, options, n_missing=pairs.n_missing)
@@ -74,17 +74,17 @@ def rmse_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
 
 
 def mae(truth: Iterable[Any], pred: Iterable[Any], **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Mean absolute error: Σ |pred - truth| / n, in the units of the numbers.
+    """Compute the mean absolute error, Σ |pred - truth| / n, in the units of the numbers.
 
-    No pair: undefined (`no_pairs`). t interval; over clusters with C - 1 degrees of freedom. Arguments as in
-    `rmse`.
+    It is undefined without pairs (`no_pairs`). The interval is a t interval, with C - 1 degrees of freedom
+    over C clusters. Arguments are as in `rmse`.
     """
     options = IntervalOptions(**interval)
     return mae_estimate(_pairs(truth, pred, options), options)
 
 
 def mae_estimate(pairs: NumberPairs, options: IntervalOptions) -> Estimate:
-    """`mae` of pairs that are read already."""
+    """Compute `mae` from pairs that have already been read."""
     moments = moments_of(pairs)
     scaled = estimate(
         _mean_figure("MAE", mean_absolute_of), moments.units, options, n_missing=pairs.n_missing

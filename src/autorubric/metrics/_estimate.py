@@ -1,4 +1,4 @@
-"""A figure with its uncertainty, which behaves like a number where it is defined."""
+"""Estimates with uncertainty, which behave like numbers if they are defined."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ Reason = Literal[
     "no_interval",
     "errors_cancel",
 ]
-"""Why a figure, or the interval of a figure that is there, is undefined."""
+"""Why a metric, or the interval of a defined metric, is undefined."""
 
 
 class UndefinedEstimateError(ArgumentError):
-    """A number was asked of an estimate that has none.
+    """An error raised when an undefined estimate is used as a number.
 
     Attributes:
-        reason: Why there is none, as in `Estimate.reason`.
+        reason: Why the estimate is undefined, as in `Estimate.reason`.
     """
 
     def __init__(self, estimate: Estimate) -> None:
@@ -70,12 +70,12 @@ class TestStatistic:
     """A test statistic with its reference distribution.
 
     Attributes:
-        name: The distribution that the statistic has under the null hypothesis.
+        name: Distribution of the statistic under the null hypothesis.
         value: The statistic; signed for t and z.
-        df: Degrees of freedom, of F those of the numerator; None for z.
+        df: Degrees of freedom; of the numerator for F, None for z.
         df_denominator: Degrees of freedom of the denominator of F; None otherwise.
-        p_value: p-value in [0, 1]. Two-sided for t and z unless the result says otherwise; the
-            upper tail of F and chi-squared.
+        p_value: p-value in [0, 1]. Two-sided for t and z unless the result says otherwise; upper tail for F
+            and chi-squared.
     """
 
     __test__ = False  # pytest would collect the class by its name
@@ -87,28 +87,28 @@ class TestStatistic:
     p_value: float
 
     def to_dict(self) -> dict[str, float | str | None]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-compatible values, never NaN."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate(NumberLike):
-    """A figure, its interval and what it rests on.
+    """The value of a metric with its confidence interval and method.
 
-    Where it is defined it compares, formats and calculates as its `value`. Where it is not, `value` is None,
-    `float()` and arithmetic raise, `==` with a number is False, and formatting gives `n/a`.
+    If it is defined, it behaves like its `value` in comparisons, formatting and arithmetic. If it is not,
+    `value` is None, `float()` and arithmetic raise, `==` with a number is False, and formatting gives `n/a`.
 
     Attributes:
-        value: The figure; None where it is undefined.
+        value: The value; None if undefined.
         low: Lower end of the interval; None without one.
         high: Upper end of the interval; None without one.
         se: Standard error; None without one.
-        n: Observations used (pairs, or units with at least one rating).
-        method: What was computed, and how the interval was.
-        reason: Why the value is undefined or, where the value is there, why the interval is not.
-        n_missing: Observations left out because a side was missing.
-        test: Test of the figure against 0, where the figure has one (the intraclass correlations, Kendall's
-            W); None otherwise, and over clusters.
+        n: Number of observations used (pairs, or units with at least one rating).
+        method: What was computed, and how the interval was computed.
+        reason: Why the value is undefined or, if it is defined, why there is no interval.
+        n_missing: Number of observations dropped because a value was missing.
+        test: Test of the metric against 0, for intraclass correlations and Kendall's W. None for other
+            metrics and with clusters.
     """
 
     value: float | None
@@ -133,7 +133,7 @@ class Estimate(NumberLike):
 
     @classmethod
     def undefined(cls, reason: Reason, *, n: int = 0, method: str = "", n_missing: int = 0) -> Estimate:
-        """An estimate without a value, and why."""
+        """Create an estimate without a value, with the reason."""
         return cls(None, n=n, method=method, reason=reason, n_missing=n_missing)
 
     @property
@@ -142,7 +142,7 @@ class Estimate(NumberLike):
         return self.value is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN. `test` is left out where there is none."""
+        """Return all fields as JSON-compatible values, never NaN; `test` is omitted if it is None."""
         fields: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         test = fields.pop("test")
         return fields if test is None else fields | {"test": test.to_dict()}
@@ -158,7 +158,7 @@ class Estimate(NumberLike):
         return str(self.value) if self.value is not None else f"n/a ({self.reason})"
 
     def map(self, function: Callable[[float], float]) -> Estimate:
-        """The same estimate through a monotone function; the standard error is lost."""
+        """Apply a monotone function to the value and the ends; the standard error is dropped."""
         if self.value is None:
             return self
         low, high = None, None

@@ -1,4 +1,4 @@
-"""From a figure and the units it rests on to an estimate with its interval."""
+"""Computation of estimates and their intervals from a figure and its sampling units."""
 
 from __future__ import annotations
 
@@ -32,30 +32,31 @@ from autorubric.metrics._resampling import (
 from autorubric.metrics._rounding import is_rounding
 
 DEGENERATE_SHARE = 0.5
-"""With more than this share of resamples undefined, a bootstrap gives no interval."""
+"""Share of undefined resamples above which a bootstrap gives no interval."""
 
 FEWEST_CLUSTERS = 12
-"""From this many clusters on the smoothed bootstrap covers at least .93 at a level of .95, as measured by
-`benchmarks.clustered_kappa`."""
+"""Number of clusters from which the smoothed bootstrap covers at least .93 at a confidence level of .95, as
+measured by `benchmarks.clustered_kappa`."""
 
 Analytic: TypeAlias = Callable[["Figure", Units, float, float], Ends]
-"""(figure, units, value, confidence level) to the ends of an interval in closed form."""
+"""A function from (figure, units, value, confidence level) to the ends of an interval in closed form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure as a function of sums, with what it takes to put an interval around it.
+    """A metric as a function of sums, with the settings of its intervals.
 
     Attributes:
-        name: What it is, in words.
-        compute: Sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined, never a warning.
-        reason: Why it is undefined at these sums.
-        bounds: Least and greatest possible value.
+        name: Name in words.
+        compute: Function from sums of shape `(..., d)` to values of shape `(...)`; NaN where undefined, and
+            without warnings.
+        reason: Function from sums to the reason why the figure is undefined.
+        bounds: Smallest and largest possible value.
         auto: Method of `ci="auto"`.
-        auto_clustered: Method of `ci="auto"` where units are clusters.
+        auto_clustered: Method of `ci="auto"` if units are clusters.
         analytic: Interval in closed form.
-        trials: Denominator of a proportion at these sums; None for other figures.
-        on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is given.
+        trials: Function from sums to the denominator of a proportion; None for other figures.
+        on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set.
     """
 
     name: str
@@ -72,7 +73,7 @@ class Figure:
 def estimate(
     figure: Figure, units: Units, options: IntervalOptions, *, n_missing: int = 0, note: str = ""
 ) -> Estimate:
-    """The figure over the units, with the interval that the options ask for."""
+    """Compute the figure over the units, with the interval requested in the options."""
     return estimates([figure], units, options, n_missing=n_missing, notes=[note])[0]
 
 
@@ -84,7 +85,7 @@ def estimates(
     n_missing: int = 0,
     notes: Sequence[str] = (),
 ) -> list[Estimate]:
-    """Each figure over the same units, as `estimate` gives it; what is resampled is drawn once for all."""
+    """Compute each figure over the same units, as in `estimate`, with the same resamples for all."""
     methods = [_method(figure, units, options) for figure in figures]
     total = units.total()[None, :]
     values = [float(figure.compute(total)[0]) if units.n else math.nan for figure in figures]
@@ -114,7 +115,7 @@ def estimates(
 
 
 class _Found(NamedTuple):
-    """What is known of a figure when its estimate is put together; `drawn` are its resamples."""
+    """A computed figure before its interval; `drawn` has its values in the resamples."""
 
     name: str
     method: CiMethod
@@ -125,7 +126,7 @@ class _Found(NamedTuple):
 def _replicates_of_all(
     units: Units, computes: Sequence[Compute], options: IntervalOptions, *, smooth: bool
 ) -> Array:
-    """Each figure in each resample, shape `(n_figures, n_resamples)`."""
+    """Compute each figure in each resample, shape `(n_figures, n_resamples)`."""
 
     def compute(sums: Array) -> Array:
         return np.stack([one(sums) for one in computes], axis=-1)
@@ -180,7 +181,7 @@ _NOTHING = Ends(None, None, None)
 
 
 def _certain(ends: Ends, value: float) -> bool:
-    """Whether an interval has no width but rounding."""
+    """Return whether the width of an interval is only rounding error."""
     assert ends.low is not None and ends.high is not None
     return is_rounding(ends.high - ends.low, max(abs(value), 1.0))
 
@@ -212,11 +213,10 @@ def _bootstrap(figure: Figure, units: Units, options: IntervalOptions, found: _F
 
 
 def _degrees_of_freedom(figure: Figure, units: Units) -> float:
-    """Degrees of freedom of the variance over clusters, from 1 to C - 1.
+    """Compute the degrees of freedom of the variance over clusters, from 1 to C - 1.
 
     2C / (k - (C - 3)/(C - 1)) with k the kurtosis of the clusters' effects [1], which is C - 1 for normal
-    ones: where few clusters hold what decides the figure, its error is known less well. C - 1 where the
-    effects have no closed form.
+    effects. There are fewer if a few clusters dominate the figure. C - 1 if the effects have no closed form.
 
     References:
         [1] B. O'Neill (2014), Some useful moment results in sampling problems, The American Statistician
@@ -236,7 +236,7 @@ def _degrees_of_freedom(figure: Figure, units: Units) -> float:
 def bca_quantiles(
     drawn: Array, value: float, units: Units, compute: Compute, confidence_level: float
 ) -> tuple[float, float] | None:
-    """Quantiles to read off, corrected for bias and acceleration [1]; None where the jackknife is undefined.
+    """Compute quantile levels corrected for bias and acceleration [1]; None if the jackknife is undefined.
 
     References:
         [1] B. Efron (1987), Better bootstrap confidence intervals, JASA 82(397), 171-185.
@@ -270,9 +270,10 @@ def _delta_se(figure: Figure, units: Units) -> float | None:
 
 
 def delta(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Large-sample interval by the delta method, cut at the bounds; over clusters with t, C - 1.
+    """Compute the large-sample interval by the delta method, cut off at the bounds.
 
-    For Cohen's kappa this is the non-null variance of Fleiss, Cohen and Everitt (1969).
+    With C clusters it uses t with C - 1 degrees of freedom. For Cohen's kappa, the variance is the non-null
+    variance of Fleiss, Cohen and Everitt (1969).
     """
     se = _delta_se(figure, units)
     if se is None:
@@ -285,7 +286,7 @@ def delta(figure: Figure, units: Units, value: float, confidence_level: float) -
 
 
 def proportion(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Wilson's interval on the proportion's own denominator; over clusters logit-t with C - 1."""
+    """Compute Wilson's interval with the proportion's denominator; over clusters, `logit_t`."""
     if not units.clustered:
         trials = float(figure.trials(units.total()[None, :])[0]) if figure.trials else float(units.n)
         low, high = wilson_ends(value, trials, normal_quantile(confidence_level))
@@ -294,7 +295,7 @@ def proportion(figure: Figure, units: Units, value: float, confidence_level: flo
 
 
 def logit_t(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Logit-t interval of a share over the units that hold any of its denominator, none below two of them."""
+    """Compute the logit-t interval of a share over the units in its denominator; none with fewer than two."""
     held = units.counts
     if figure.trials is not None and units.sums is not None:
         held = np.where(figure.trials(units.sums) > 0, units.counts, 0)
@@ -307,7 +308,7 @@ def logit_t(figure: Figure, units: Units, value: float, confidence_level: float)
 
 
 def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
-    """Interval on Fisher's z scale with the given variance of z at (value, n); for independent units."""
+    """Return an interval on Fisher's z scale for independent units, with the variance of z at (value, n)."""
 
     def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
         if units.clustered:
@@ -321,7 +322,7 @@ def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
 
 
 def z_ends(value: float, se_z: float, quantile: float) -> Ends:
-    """Interval of a correlation from its standard error on Fisher's z scale; a point at -1 and 1."""
+    """Compute the interval of a correlation from its standard error on Fisher's z scale; a point at ±1."""
     if is_rounding(1 - abs(value)):
         return Ends(value, value, 0.0)
     centre = math.atanh(value)
@@ -330,7 +331,7 @@ def z_ends(value: float, se_z: float, quantile: float) -> Ends:
 
 
 def lin_z(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Interval on Fisher's z scale with the delta-method error, which clusters respect."""
+    """Compute the interval on Fisher's z scale with the delta-method error, which accounts for clusters."""
     se = _delta_se(figure, units)
     if se is None:
         return _NOTHING

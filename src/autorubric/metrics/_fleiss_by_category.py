@@ -1,4 +1,4 @@
-"""Fleiss' kappa of single categories: which of them raters tell apart."""
+"""Fleiss' kappa of single categories, which shows the categories that raters can tell apart."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def fleiss_kappa_by_category(
     counts: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> dict[Any, Estimate]:
-    """Fleiss' kappa of each category against all others, by label: κ_j = (P_j - p_j) / (1 - p_j) [1].
+    """Compute Fleiss' kappa of each category against all others, κ_j = (P_j - p_j) / (1 - p_j) [1].
 
-    p_j is the share of category j, P_j how often a second rating is j where a first one is. That is
-    `fleiss_kappa` of "j or not", which takes any number of ratings a unit; weighted by p_j (1 - p_j), the κ_j
-    have the kappa of all categories as their mean. A category that nobody chose, or everybody: undefined
-    (`single_class`); no unit with two ratings: `no_pairs`.
+    p_j is the share of category j, and P_j the probability that a second rating is j if a first one is. κ_j
+    is computed as `fleiss_kappa` of "j or not", which allows any number of ratings per unit. The mean of the
+    κ_j with weights p_j (1 - p_j) is the overall kappa. κ_j is undefined if no rating or every rating is j
+    (`single_class`), and if no unit has two ratings (`no_pairs`).
 
     Args:
-        ratings: Labels, `(n_units, n_raters)`; None and NaN are missing.
-        scale: Declared categories; None takes those seen.
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are missing.
+        scale: Declared categories; None uses the categories that occur.
         counts: Units × K counts instead of labels.
-        **interval: See `CodedArguments`; `cluster` is an id per unit.
+        **interval: See `CodedArguments`; `cluster` has one id per unit.
 
     Returns:
-        An estimate by label, in the order of the scale; by code where the categories have no labels. Empty
-        where there is no rating and no scale.
+        Estimates by label in the order of the scale, or by code if the categories have no labels. Empty
+        without ratings and scale.
 
     References:
         [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin

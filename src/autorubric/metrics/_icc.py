@@ -1,7 +1,7 @@
 """Intraclass correlations of a units × raters table: six forms from one analysis of variance.
 
-All sums are over units, so that a resample of units is one matrix product. Notation of [2]: MSR between
-units, MSC between raters, MSE what is left, MSW within units; n units, k raters.
+All sums are over units, so a resample of units is one matrix product. Mean squares in the notation of [2]:
+MSR between units, MSC between raters, MSE residual, MSW within units; n units, k raters.
 
 References:
     [1] P. E. Shrout, J. L. Fleiss (1979), Intraclass correlations: uses in assessing rater reliability,
@@ -48,7 +48,7 @@ _FORMS: dict[str, tuple[_Model, bool]] = {
 
 
 class _Squares(NamedTuple):
-    """Mean squares; arrays of one shape."""
+    """Mean squares, as arrays of the same shape."""
 
     units: Array
     raters: Array
@@ -58,27 +58,31 @@ class _Squares(NamedTuple):
 
 
 def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Intraclass correlation [1, 2]: the share of variance between units, of one rating or a mean of k.
+    """Compute an intraclass correlation: the share of variance between units [1, 2].
 
-    `ICC(1,1)` = (MSR - MSW) / (MSR + (k-1) MSW), each unit has raters of its own; `ICC(2,1)` = (MSR - MSE) /
-    (MSR + (k-1) MSE + k/n (MSC - MSE)), the same raters, who stand for others (agreement, `ICC(A,1)`);
-    `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE), these very raters, whose levels do not count (consistency,
-    `ICC(C,1)`). `…,k)` is that of the mean of all k raters, k ρ / (1 + (k-1) ρ). Negative values stand.
+    - `ICC(1,1)` = (MSR - MSW) / (MSR + (k-1) MSW): each unit has different raters.
+    - `ICC(2,1)` = (MSR - MSE) / (MSR + (k-1) MSE + k/n (MSC - MSE)): all units have the same raters, a random
+      sample of possible raters (agreement, `ICC(A,1)`).
+    - `ICC(3,1)` = (MSR - MSE) / (MSR + (k-1) MSE): all units have the same fixed raters, and differences
+      between rater means are ignored (consistency, `ICC(C,1)`).
 
-    Units that lack a rating are left out and counted. No rating: undefined (`no_ratings`); one rater:
-    `no_pairs`; one complete unit or none: `too_few_units`; nothing varies: `no_variance`. The interval is
-    that of [2], table 7; over clusters the percentile bootstrap; none where raters agree throughout.
+    These are for a single rating. The forms `…,k)` are for the mean of all k raters, k ρ / (1 + (k-1) ρ).
+    Negative values are kept. Units with a missing rating are dropped and counted in `n_missing`.
 
-    `test` is the F test of ρ = 0 [2, table 8]: MSR / MSW with n - 1 and n (k-1) degrees of freedom one-way,
-    MSR / MSE with n - 1 and (n-1)(k-1) otherwise; None over clusters and where raters agree throughout.
+    The correlation is undefined without ratings (`no_ratings`), with one rater (`no_pairs`), with fewer than
+    two complete units (`too_few_units`) and without any variance (`no_variance`). The interval is that of
+    [2], table 7; with clusters, the percentile bootstrap. There is none if the raters agree perfectly.
+
+    `test` is the F test of ρ = 0 [2, table 8]: MSR / MSW with n - 1 and n (k-1) degrees of freedom for the
+    one-way forms, otherwise MSR / MSE with n - 1 and (n-1)(k-1). None with clusters and perfect agreement.
 
     Args:
-        ratings: Numbers, `(n_units, n_raters)`; None and NaN are missing.
-        form: One of the six, by the names of [1] or [2].
-        **interval: See `IntervalArguments`; `cluster` is an id per unit.
+        ratings: Numbers of shape `(n_units, n_raters)`; None and NaN are missing.
+        form: One of the six forms, named as in [1] or [2].
+        **interval: See `IntervalArguments`; `cluster` has one id per unit.
 
     Raises:
-        ArgumentError: There is no such form, or a rating is no number.
+        ArgumentError: If the form is unknown, or a rating is not a number.
     """
     if form not in _FORMS:
         raise ArgumentError(f"form={form!r}; give one of {', '.join(_FORMS)}")
@@ -86,9 +90,9 @@ def icc(ratings: Any, *, form: str = "ICC(2,1)", **interval: Unpack[IntervalArgu
 
 
 def cronbach_alpha(ratings: Any, **interval: Unpack[IntervalArguments]) -> Estimate:
-    """Cronbach's alpha: k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k); raters in the place of items [1, 2].
+    """Compute Cronbach's alpha with raters as items, k / (k-1) (1 - Σ s_j² / s_T²) = ICC(3,k) [1, 2].
 
-    The interval is that of ICC(3,k), which is Feldt's [3]. Undefined, and arguments, as in `icc`.
+    The interval is that of ICC(3,k), which equals Feldt's [3]. Undefined cases and arguments are as in `icc`.
 
     References:
         [1] L. J. Cronbach (1951), Coefficient alpha and the internal structure of tests, Psychometrika 16(3),
@@ -126,7 +130,7 @@ def _estimate(ratings: Any, form: str, name: str, options: IntervalOptions) -> E
 
 
 def _f_test(squares: _Squares, k: int, model: _Model) -> TestStatistic | None:
-    """F test of no variance between units; None where raters agree throughout, which makes F infinite."""
+    """Return the F test of no variance between units; None under perfect agreement, where F is infinite."""
     n = float(squares.n)
     rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
     if rest == 0:
@@ -155,7 +159,7 @@ def _squares(totals: Array, k: int) -> _Squares:
 
 
 def _or_zero(square: Array, scale: Array) -> Array:
-    """Exactly 0 where rounding is all that is left of a sum of squares."""
+    """Replace sums of squares that are only rounding error by 0."""
     return np.where(square <= RELATIVE_ZERO * scale, 0.0, square)
 
 
@@ -171,7 +175,7 @@ def _coefficient(squares: _Squares, k: int, model: _Model, *, mean: bool) -> Arr
 
 
 def _parts(squares: _Squares, k: int, model: _Model) -> tuple[Array, Array]:
-    """Numerator and denominator of the coefficient of a single rating."""
+    """Return numerator and denominator of the coefficient of a single rating."""
     rest = squares.within if model == "one-way" else squares.error
     numerator, denominator = squares.units - rest, squares.units + (k - 1) * rest
     if model == "agreement":
@@ -201,7 +205,7 @@ def _stepped_up(single: float, k: int) -> float:
 
 
 def _ratio_limits(squares: _Squares, k: int, tail: float, model: _Model) -> tuple[float, float]:
-    """Limits of ICC(1,1) and ICC(3,1), from the ratio of two mean squares."""
+    """Compute the limits of ICC(1,1) and ICC(3,1) from the ratio of two mean squares."""
     n = float(squares.n)
     rest, df = (squares.within, n * (k - 1)) if model == "one-way" else (squares.error, (n - 1) * (k - 1))
     if rest == 0:
@@ -212,7 +216,7 @@ def _ratio_limits(squares: _Squares, k: int, tail: float, model: _Model) -> tupl
 
 
 def _agreement_limits(squares: _Squares, k: int, tail: float, model: _Model) -> tuple[float, float]:
-    """Limits of ICC(2,1), with Satterthwaite's degrees of freedom."""
+    """Compute the limits of ICC(2,1) with Satterthwaite's degrees of freedom."""
     n, rows, columns, error = (
         float(one) for one in (squares.n, squares.units, squares.raters, squares.error)
     )

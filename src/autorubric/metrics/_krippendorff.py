@@ -95,7 +95,7 @@ def krippendorff_alpha(
         level: Which differences count.
         scale: Declared categories, and their order; None takes the labels seen. Ordinal labels that are no
             numbers need it.
-        **interval: See `CodedArguments`; `cluster` is an id per unit.
+        **interval: See `CodedArguments`; `cluster` has one id per unit.
 
     Raises:
         ArgumentError: The labels have no order or distance that the level needs, or are negative on a ratio

@@ -47,10 +47,10 @@ def fleiss_kappa(
 
     Args:
         ratings: Labels, `(n_units, n_raters)`; None and NaN are missing.
-        scale: Declared categories; None takes those seen.
+        scale: Declared categories; None uses the categories that occur.
         weights: Credit for near misses, as in `cohen_kappa`.
         counts: Units × K counts instead of labels.
-        **interval: See `CodedArguments`; `cluster` is an id per unit.
+        **interval: See `CodedArguments`; `cluster` has one id per unit.
 
     References:
         [1] J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin

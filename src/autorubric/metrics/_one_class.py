@@ -76,19 +76,19 @@ def precision(
     on the judged positives, or logit-t over clusters.
 
     Args:
-        truth: True labels; None and NaN are missing, and drop the pair.
+        truth: True labels; None and NaN are missing, and the pair is dropped.
         pred: Judged labels.
         positive: The positive category; None on binary labels is MET, True, 1, and the second of two in a
             bare table.
-        scale: Declared categories; None takes those seen.
-        table: Counts, K × K, rows truth, instead of labels.
+        scale: Declared categories; None uses the categories that occur.
+        table: K × K counts with truth in the rows, instead of labels.
         **interval: See `CodedArguments`.
     """
     return _estimate(precision_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
 
 def precision_figure(size: int, positive: int) -> Figure:
-    """`precision` of the category at `positive` of a K × K table."""
+    """Return the figure of `precision` for the category at `positive` of a K × K table."""
     return share_figure(
         "precision",
         size,
@@ -115,7 +115,7 @@ def recall(
 
 
 def recall_figure(size: int, positive: int) -> Figure:
-    """`recall` of the category at `positive` of a K × K table."""
+    """Return the figure of `recall` for the category at `positive` of a K × K table."""
     return share_figure(
         "recall",
         size,
@@ -142,7 +142,7 @@ def specificity(
 
 
 def specificity_figure(size: int, positive: int) -> Figure:
-    """`specificity` of the category at `positive` of a K × K table."""
+    """Return the figure of `specificity` for the category at `positive` of a K × K table."""
     return share_figure(
         "specificity",
         size,
@@ -169,7 +169,7 @@ def f1(
 
 
 def f1_figure(size: int, positive: int) -> Figure:
-    """`f1` of the category at `positive` of a K × K table."""
+    """Return the figure of `f1` for the category at `positive` of a K × K table."""
     return smooth_figure("F1", size, lambda cells: shares.f1_of(cells, positive), "no_positive")
 
 
@@ -195,7 +195,7 @@ def positive_agreement(
 
 
 def positive_agreement_figure(size: int, positive: int) -> Figure:
-    """`positive_agreement` of the category at `positive` of a K × K table."""
+    """Return the figure of `positive_agreement` for the category at `positive` of a K × K table."""
     return smooth_figure(
         "positive agreement", size, lambda cells: shares.f1_of(cells, positive), "no_positive"
     )
@@ -221,7 +221,7 @@ def negative_agreement(
 
 
 def negative_agreement_figure(size: int, positive: int) -> Figure:
-    """`negative_agreement` of the category at `positive` of a K × K table."""
+    """Return the figure of `negative_agreement` for the category at `positive` of a K × K table."""
     return smooth_figure(
         "negative agreement",
         size,

@@ -54,7 +54,7 @@ class EMDResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-compatible values, never NaN."""
         return asdict(self)
 
 
@@ -79,7 +79,7 @@ class KSTestResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-compatible values, never NaN."""
         return asdict(self)
 
 
@@ -116,7 +116,7 @@ class DistributionResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-compatible values, never NaN."""
         return asdict(self)
 
 
