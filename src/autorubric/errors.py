@@ -1,33 +1,33 @@
-"""Every error that the library raises on purpose, as one tree.
+"""The errors that the library raises on purpose, as one tree.
 
 ```text
 AutorubricError
-├── ArgumentError (ValueError)         an argument, or a combination of them, that cannot work
-├── FileError (ValueError)             a file with faults; all of them at once, in `faults`
-│   ├── RubricError                    … a rubric or a criterion in it
-│   └── DatasetError                   … a dataset or an item in it
+├── ArgumentError (ValueError)         an invalid argument or combination of arguments
+├── FileError (ValueError)             an invalid file; `faults` lists every error in it
+│   ├── RubricError                    … a rubric or one of its criteria
+│   └── DatasetError                   … a dataset or one of its items
 ├── JudgeError                         a judge could not answer
-│   ├── ReplyError (ValueError)        … it answered, and the answer cannot be read
+│   ├── ReplyError (ValueError)        … it replied, but the reply cannot be read
 │   ├── JudgeCodeError                 … its own code has a programming error
-│   ├── NotJudgedError                 … so that a text that was to be tested has no full score
+│   ├── NotJudgedError                 … so a text under test has no complete score
 │   └── ProviderError                  … a model provider sent no usable reply
 │       ├── AuthenticationError        the key is missing or refused
-│       ├── ModelNotFoundError         no such model or endpoint
-│       ├── RequestRefusedError        the provider rejects the request as it stands
+│       ├── ModelNotFoundError         the model or the endpoint does not exist
+│       ├── RequestRefusedError        the provider rejects the request; retrying does not help
 │       │   ├── ContextLengthError     … because the text is longer than the model's context
-│       │   └── SchemaRefusedError     … because it cannot take the response format
-│       └── TransientError             worth another try
+│       │   └── SchemaRefusedError     … because it does not support the response format
+│       └── TransientError             worth retrying
 │           ├── RateLimitError         too many requests or tokens; may carry `retry_after`
-│           ├── ProviderTimeoutError   no answer in time
-│           ├── ProviderConnectionError  no connection, or it broke
-│           └── ServerError            the provider failed (5xx), or sent an unreadable envelope
-├── RunError                           a run folder that cannot be used as asked
-│   ├── RunMismatchError               … because what it depends on has changed
-│   ├── RunLockedError                 … because another process writes to it
+│           ├── ProviderTimeoutError   no reply in time
+│           ├── ProviderConnectionError  the connection failed or broke
+│           └── ServerError            the provider failed (5xx) or sent an unreadable envelope
+├── RunError                           a run folder cannot be used as requested
+│   ├── RunMismatchError               … because its inputs have changed
+│   ├── RunLockedError                 … because another process is writing to it
 │   ├── RunFormatError                 … because a newer version wrote it, or it is damaged
-│   ├── RunWriteError                  … because the system does not let it be written
-│   └── ItemFailedError                … because an item failed and the run was to end there
-├── BudgetError                        the calls or US dollars that a run may spend are used up
+│   ├── RunWriteError                  … because the system refuses the write
+│   └── ItemFailedError                … because an item failed and the run stops at the first failure
+├── BudgetError                        the run has used up its calls or US dollars
 └── MissingDependencyError (ImportError)  an optional package is not installed
 ```
 """
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
 
 
 class AutorubricError(Exception):
-    """Base of every error that the library raises on purpose."""
+    """Base class of every error that the library raises on purpose."""
 
 
 class ArgumentError(AutorubricError, ValueError):
-    """An argument, or a combination of arguments, that cannot work."""
+    """An invalid argument or combination of arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One fault in a file.
+    """One error in a file.
 
     Attributes:
-        path: Where inside the file, as `criteria[2].weight`; empty for the file as a whole.
-        message: What was given, what is allowed, what to do.
-        line: Line in the file, from 1; None where the format gives none.
+        path: Location inside the file, such as `criteria[2].weight`; empty for the file as a whole.
+        message: The value found, the values allowed and how to fix it.
+        line: Line number, from 1; None if the format has no line numbers.
     """
 
     path: str
@@ -70,11 +70,11 @@ class Fault:
 
 
 class FileError(AutorubricError, ValueError):
-    """A file, or a mapping that stands for one, with every fault found in it.
+    """An invalid file, or a mapping in its place, with every error found in it.
 
     Attributes:
-        source: The file's path, or what stood in its place.
-        faults: All faults, in the order of the file.
+        source: Path of the file, or a description of the mapping.
+        faults: All errors, in the order of the file.
     """
 
     def __init__(self, source: str, faults: Iterable[Fault]) -> None:
@@ -85,24 +85,24 @@ class FileError(AutorubricError, ValueError):
 
 
 class RubricError(FileError):
-    """A rubric, or a criterion in it, with faults."""
+    """An invalid rubric or criterion."""
 
 
 class DatasetError(FileError):
-    """A dataset, or an item in it, with faults."""
+    """An invalid dataset or item."""
 
 
 class JudgeError(AutorubricError):
-    """A judge could not answer; becomes a failed vote.
+    """A judge could not answer; its vote is recorded as failed.
 
     Attributes:
-        usage: Tokens spent in trying, where counted.
-        cost: US dollars spent in trying, where known.
-        replies: Raw replies that came, oldest first.
-        messages: Role and content of each message sent, where a model was asked.
-        attempted: Models asked, in order; empty where none was.
-        selected_model: The model of the last reply, as its provider names it; None where none came.
-        request_id: The provider's id of the last reply, where it gives one.
+        usage: Tokens spent on the attempt, if counted.
+        cost: US dollars spent on the attempt, if known.
+        replies: Raw replies received, oldest first.
+        messages: Role and content of each message sent, if a model was called.
+        attempted: Models called, in order; empty if none.
+        selected_model: Model of the last reply, as its provider names it; None if there was no reply.
+        request_id: The provider's id of the last reply, if it sends one.
     """
 
     usage: TokenUsage | None = None
@@ -115,10 +115,10 @@ class JudgeError(AutorubricError):
 
 
 class ReplyError(JudgeError, ValueError):
-    """A reply came and cannot be read as an answer to its criterion.
+    """A reply arrived but cannot be read as an answer to its criterion.
 
     Attributes:
-        reply: The reply as it came, where there is one.
+        reply: The raw reply, if any.
     """
 
     def __init__(self, message: str, *, reply: str | None = None) -> None:
@@ -127,10 +127,10 @@ class ReplyError(JudgeError, ValueError):
 
 
 class JudgeCodeError(JudgeError):
-    """A judge's own code has a programming error: it raised an `AttributeError`, a `TypeError` or the like.
+    """A judge's own code raised a programming error, such as `AttributeError` or `TypeError`.
 
     Attributes:
-        place: File and line that raised it; empty where unknown.
+        place: File and line that raised it; empty if unknown.
     """
 
     def __init__(self, message: str, *, place: str = "") -> None:
@@ -139,16 +139,16 @@ class JudgeCodeError(JudgeError):
 
 
 class NotJudgedError(JudgeError):
-    """A text that was to be tested could not be judged: an error of the test, not a failure of the text."""
+    """A text under test could not be judged: the test is in error, the text has not failed."""
 
 
 class ProviderError(JudgeError):
     """A model provider sent no usable reply.
 
     Attributes:
-        model: The model that was asked.
-        status: HTTP status, where there was one.
-        retry_after: Seconds that the provider asks to wait, where it says so.
+        model: The model called.
+        status: HTTP status, if any.
+        retry_after: Seconds that the provider asks to wait, if it says so.
     """
 
     def __init__(
@@ -165,11 +165,11 @@ class AuthenticationError(ProviderError):
 
 
 class ModelNotFoundError(ProviderError):
-    """The provider knows no such model or endpoint."""
+    """The provider does not know the model or the endpoint."""
 
 
 class RequestRefusedError(ProviderError):
-    """The provider rejects the request as it stands; sending it again changes nothing."""
+    """The provider rejects the request; sending it again does not help."""
 
 
 class ContextLengthError(RequestRefusedError):
@@ -177,26 +177,26 @@ class ContextLengthError(RequestRefusedError):
 
 
 class SchemaRefusedError(RequestRefusedError):
-    """The provider cannot take the response format of the request."""
+    """The provider does not support the response format of the request."""
 
 
 class TransientError(ProviderError):
-    """A failure that another try may mend."""
+    """A failure that may not recur; the request is worth retrying."""
 
 
 class RateLimitError(TransientError):
-    """Too many requests or tokens for now."""
+    """The provider refuses the request because of too many requests or tokens."""
 
 
 class ProviderTimeoutError(TransientError):
-    """No answer within the time allowed."""
+    """The provider did not reply in time."""
 
 
 class ProviderConnectionError(TransientError):
-    """No connection, or it broke before the reply was whole.
+    """The connection failed, or broke before the reply was complete.
 
     Attributes:
-        connected: False where there was no connection at all: a wrong address or port, or no network.
+        connected: False if no connection was made at all: a wrong address or port, or no network.
     """
 
     connected: bool = True
@@ -207,14 +207,14 @@ class ServerError(TransientError):
 
 
 class RunError(AutorubricError):
-    """A run folder that cannot be used as asked."""
+    """A run folder cannot be used as requested."""
 
 
 class RunMismatchError(RunError):
-    """What the run depends on has changed since it was made.
+    """The inputs of a run have changed since it was created.
 
     Attributes:
-        differences: What differs, one line each.
+        differences: One line per difference.
     """
 
     def __init__(self, message: str, *, differences: Iterable[str] = ()) -> None:
@@ -223,18 +223,18 @@ class RunMismatchError(RunError):
 
 
 class RunLockedError(RunError):
-    """Another process writes to the run folder."""
+    """Another process is writing to the run folder."""
 
 
 class RunFormatError(RunError):
-    """A run folder of a newer format, or a damaged one."""
+    """The run folder is damaged, or has a newer format."""
 
 
 class RunWriteError(RunError):
-    """A run folder cannot be written: the disk is full, or the folder read-only; what was written stands.
+    """The run folder cannot be written: the disk is full or the folder is read-only; earlier data is kept.
 
     Attributes:
-        begun: Whether grading had begun.
+        begun: Whether grading had started.
     """
 
     def __init__(self, message: str, *, begun: bool = False) -> None:
@@ -243,14 +243,14 @@ class RunWriteError(RunError):
 
 
 class ItemFailedError(RunError):
-    """An item could not be judged, and the run was to end at the first that could not."""
+    """An item could not be judged, and the run was configured to stop at the first such item."""
 
 
 class BudgetError(AutorubricError):
-    """What a run may spend is used up; no judge's fault, so it ends the run instead of failing a vote.
+    """The run has used up its budget; this ends the run instead of failing a vote.
 
     Attributes:
-        limit: Which limit was reached: `max_calls` or `max_cost`.
+        limit: The limit that was reached: `max_calls` or `max_cost`.
     """
 
     def __init__(self, message: str, *, limit: str = "") -> None:
@@ -259,4 +259,4 @@ class BudgetError(AutorubricError):
 
 
 class MissingDependencyError(AutorubricError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is required but not installed."""

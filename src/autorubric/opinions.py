@@ -1,7 +1,7 @@
-"""Opinion scores: several evaluations of one thing as one number, and how far the raters agree.
+"""Opinion scores: combine several evaluations into one number and measure how far the raters agree.
 
-An evaluation is anything with `rating`, `score`, `passed`, `level_index` or `overall_score`, as critics give
-it. Evaluations come as a flat list, or grouped by item and rater, which tells how far raters agree.
+An evaluation is any object with `rating`, `score`, `passed`, `level_index` or `overall_score`, such as the
+output of a critic. Pass evaluations as a flat list, or grouped by item and rater to measure agreement.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ ReliabilityMethod: TypeAlias = Literal[
     "fleiss_kappa", "cohen_kappa", "weighted_kappa", "icc", "krippendorff_alpha", "gwet_ac1"
 ]
 Ratings: TypeAlias = Mapping[Any, Mapping[Any, Any]] | Sequence[Sequence[Any]]
-"""Evaluations as `{item: {rater: evaluation}}`, or items × raters; None where there is none."""
+"""Evaluations as `{item: {rater: evaluation}}`, or items × raters with None for a missing evaluation."""
 
 SCORE_FIELDS = ("rating", "score", "passed", "level_index", "overall_score")
-"""Where an evaluation's score is looked for, in this order."""
+"""Fields searched for an evaluation's score, in this order."""
 
 _RESAMPLES, _AT_ONCE = 2000, 250
 
 
 class AggregatedScore(BaseModel):
-    """Several scores as one.
+    """One number that combines several scores, with its spread.
 
     Attributes:
-        aggregated_value: The one number, in the scores' own units.
-        aggregation_method: How it was made.
-        individual_scores: The scores, in the order given; of grouped evaluations item by item.
-        n_scores: How many there are.
-        variance: Variance of the scores over n - 1; None for one score.
-        std_dev: Its square root.
-        confidence_interval: 95 % interval of the value: Student's t for the mean, over items where there are
-            two or more of them; for the others a percentile bootstrap of the same units, which a minimum and
-            a maximum only ever shrink into. None for one score.
-        inter_rater_reliability: How far raters agree, where evaluations were given by item and rater; None
-            where that is undefined.
-        agreement_method: What that figure is; None for a flat list.
-        timestamp: When it was computed, with its time zone.
+        aggregated_value: The combined score, in the units of the scores.
+        aggregation_method: Method that combined them.
+        individual_scores: The scores, in input order; grouped evaluations are listed item by item.
+        n_scores: Number of scores.
+        variance: Variance of the scores, with n - 1 in the denominator; None for one score.
+        std_dev: Square root of `variance`; None for one score.
+        confidence_interval: 95 % interval of the value. The mean uses Student's t, over items if there are
+            two or more. Other methods use a percentile bootstrap over the same units; for a minimum or a
+            maximum, resampling can only move the value inwards. None for one score.
+        inter_rater_reliability: Agreement between raters, if the evaluations were grouped by item and rater;
+            None if it is undefined.
+        agreement_method: Method behind `inter_rater_reliability`; None for a flat list.
+        timestamp: Time of the computation, with its time zone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -75,12 +75,12 @@ class AggregatedScore(BaseModel):
 
 
 def mean_opinion_score(evaluations: Sequence[Any] | Ratings) -> AggregatedScore:
-    """The mean of the evaluations' scores; see `aggregate_scores`."""
+    """Return the mean of the evaluations' scores; see `aggregate_scores`."""
     return aggregate_scores(evaluations, "mean")
 
 
 def median_opinion_score(evaluations: Sequence[Any] | Ratings) -> AggregatedScore:
-    """The median of the evaluations' scores; see `aggregate_scores`."""
+    """Return the median of the evaluations' scores; see `aggregate_scores`."""
     return aggregate_scores(evaluations, "median")
 
 
@@ -89,15 +89,15 @@ def aggregate_scores(
     method: AggregationMethod = "mean",
     weights: Sequence[float] | None = None,
 ) -> AggregatedScore:
-    """The evaluations' scores as one number, with its spread and, of grouped ones, the raters' agreement.
+    """Combine evaluations into one score, with its spread and, for grouped ones, the raters' agreement.
 
     Args:
-        evaluations: Evaluations in a list, or grouped by item and rater.
-        method: How they are combined; of several modes the lowest.
-        weights: A weight for each score, for `weighted_mean` and for it alone; those of `variance` are equal.
+        evaluations: A list of evaluations, or evaluations grouped by item and rater.
+        method: How to combine the scores; if there are several modes, the lowest is used.
+        weights: One weight per score, for `weighted_mean` only. `variance` ignores them.
 
     Raises:
-        ArgumentError: There is no evaluation, one has no score, or method and weights do not match.
+        ArgumentError: If there is no evaluation, one has no score, or `method` and `weights` do not match.
     """
     if method not in get_args(AggregationMethod):
         raise ArgumentError(f"method={method!r}; give one of {', '.join(get_args(AggregationMethod))}")
@@ -135,24 +135,24 @@ def inter_rater_reliability(
     *,
     categories: Sequence[float] | None = None,
 ) -> float | None:
-    """How far raters agree beyond chance, from evaluations by item and rater; None where it is undefined.
+    """Compute the agreement of raters beyond chance; None if it is undefined.
 
     `fleiss_kappa`, `gwet_ac1` (categories) and `krippendorff_alpha` (nominal for `passed`, ordinal for
     `rating` and `level_index`, interval for `score` and `overall_score`) take any number of raters and
-    missing evaluations; `cohen_kappa` takes two raters; `weighted_kappa` has quadratic weights, Cohen's for
-    two raters and Conger's for more; `icc` is ICC(2,1) of the items that every rater rated. The figures with
-    their intervals are in `autorubric.metrics`.
+    missing evaluations. `cohen_kappa` takes two raters. `weighted_kappa` uses quadratic weights: Cohen's for
+    two raters, Conger's for more. `icc` is ICC(2,1) of the items that every rater rated. `autorubric.metrics`
+    has the same statistics with intervals.
 
     Args:
-        ratings: `{item: {rater: evaluation}}`, or items × raters, None where there is none. A flat list
-            cannot say who rated what.
-        method: Which figure.
-        categories: Every possible score, used or not; only `gwet_ac1` depends on it. By default the bounds of
-            the evaluations' own schema where it has some, else the scores that occur.
+        ratings: `{item: {rater: evaluation}}`, or items × raters with None for a missing evaluation. A flat
+            list does not work, because it does not say who rated what.
+        method: Agreement statistic to compute.
+        categories: Every possible score, used or not; only `gwet_ac1` uses it. Defaults to the bounds in the
+            evaluations' schema if it has any, otherwise to the scores that occur.
 
     Raises:
-        ArgumentError: The evaluations are not grouped, one has no score, or the method cannot take so many
-            raters.
+        ArgumentError: If the evaluations are not grouped, one has no score, or the method does not support
+            this number of raters.
     """
     if method not in get_args(ReliabilityMethod):
         raise ArgumentError(f"method={method!r}; give one of {', '.join(get_args(ReliabilityMethod))}")
@@ -216,7 +216,7 @@ def _is_grouped(evaluations: Any) -> bool:
 
 
 def _table(ratings: Any) -> list[list[Any]]:
-    """Items × raters; raters of a mapping in the order of their first evaluation."""
+    """Return items × raters; raters of a mapping are in the order of their first evaluation."""
     if not isinstance(ratings, Mapping):
         rows = [list(row) for row in ratings]
         if len({len(row) for row in rows}) > 1:
@@ -230,7 +230,7 @@ def _table(ratings: Any) -> list[list[Any]]:
 
 
 def _scored_field(evaluation: Any) -> tuple[str, Any]:
-    """The name of the field that holds an evaluation's score, and what it holds."""
+    """Return the name and the value of the field that holds an evaluation's score."""
     for name in SCORE_FIELDS:
         found = evaluation.get(name) if isinstance(evaluation, Mapping) else getattr(evaluation, name, None)
         if found is not None:
@@ -259,7 +259,7 @@ def _level(evaluations: Iterable[Any]) -> Literal["nominal", "ordinal", "interva
 
 
 def _declared_categories(table: list[list[Any]]) -> Sequence[float] | None:
-    """Every score that the evaluations' schemas allow; None where one does not say."""
+    """Return every score that the evaluations' schemas allow; None if a schema does not say."""
     allowed: set[float] = set()
     for one in (one for row in table for one in row if one is not None):
         name, _ = _scored_field(one)
@@ -313,7 +313,7 @@ _METHODS: dict[str, Callable[[Any, Any], Any]] = {
     "max": lambda scores, weights: np.nanmax(scores, -1),
     "weighted_mean": _weighted_mean,
 }
-"""Scores and weights of shape `(…, n)` to values of shape `(…)`; a NaN among the scores is no score."""
+"""Functions from scores and weights of shape `(…, n)` to values of shape `(…)`; NaN scores are ignored."""
 
 
 def _interval(method: str, scores: Any, weights: Any, members: Any) -> tuple[float, float] | None:
@@ -331,7 +331,7 @@ def _interval(method: str, scores: Any, weights: Any, members: Any) -> tuple[flo
 def _bootstrap(
     compute: Callable[[Any, Any], Any], scores: Any, weights: Any, members: Any
 ) -> tuple[float, float]:
-    """Percentile interval over resampled items; the same scores give the same interval."""
+    """Compute a percentile interval over resampled items; the same scores always give the same interval."""
     rng = np.random.default_rng(0)
     places = [np.flatnonzero(members == one) for one in np.unique(members)]
     # Items of one length, filled up with a score that is none, make all resamples of one shape.

@@ -1,4 +1,4 @@
-"""The plain values that flow through the library: submissions, verdicts, answers, token counts."""
+"""The basic values of the library: submissions, verdicts, answers and token counts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from autorubric.errors import ArgumentError
 _ROLE = re.compile(r"[A-Za-z][\w-]*")
 
 Json: TypeAlias = Any
-"""Anything that JSON can carry: None, bool, int, float, str, lists and string-keyed dicts of these."""
+"""Any JSON value: None, bool, int, float, str, or a list or string-keyed dict of these."""
 
 Level = Literal["binary", "nominal", "ordinal", "interval", "ranking", "text"]
-"""Measurement level of a criterion; everything downstream dispatches on it."""
+"""Measurement level of a criterion; it decides which statistics apply."""
 
 ScaleType = Literal["ordinal", "nominal"]
-"""Whether the options of a multi-choice criterion have an order."""
+"""Whether the options of a multi-choice criterion are ordered."""
 
 VoteStatus = Literal["answered", "abstained", "failed", "not_asked"]
-"""What became of a vote."""
+"""The outcome of a vote."""
 
 
 class CriterionVerdict(StrEnum):
-    """Answer to a binary criterion."""
+    """The answer to a binary criterion."""
 
     MET = "MET"
     UNMET = "UNMET"
@@ -42,14 +42,14 @@ class CriterionVerdict(StrEnum):
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
-    """Tokens used; adds with `+`.
+    """Token counts; add them with `+`.
 
     Attributes:
         prompt_tokens: Tokens sent.
-        completion_tokens: Tokens received, reasoning included.
-        total_tokens: Their sum as the provider counts it.
+        completion_tokens: Tokens received, including reasoning.
+        total_tokens: Total as counted by the provider.
         cache_creation_input_tokens: Prompt tokens written to the provider's prefix cache.
-        cache_read_input_tokens: Prompt tokens served from the provider's prefix cache.
+        cache_read_input_tokens: Prompt tokens read from the provider's prefix cache.
     """
 
     prompt_tokens: int = 0
@@ -65,12 +65,12 @@ class TokenUsage:
 
     @classmethod
     def sum(cls, usages: Iterable[TokenUsage]) -> TokenUsage:
-        """All of them together."""
+        """Return the sum of token counts."""
         totals = map(sum, zip(*map(_counts_of, usages), strict=True))
         return cls(**dict(zip(cls.__slots__, totals, strict=False)))
 
     def to_dict(self) -> dict[str, int]:
-        """The counts as a dict."""
+        """Return the counts as a dict."""
         return dict(zip(self.__slots__, _counts_of(self), strict=True))
 
 
@@ -78,26 +78,27 @@ _counts_of = attrgetter(*TokenUsage.__slots__)
 
 
 MAX_LOST: Final = 0.05
-"""Share of the verdicts behind a figure that a gate lets be lost or assumed, unless it is given another."""
+"""Default limit of a gate on the share of lost or assumed verdicts behind a figure."""
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictCounts:
-    """Verdicts by outcome, one verdict per item, criterion, judge and sample; adds with `+`.
+    """Counts of verdicts by outcome; add them with `+`.
 
-    `asked` is always `answered + abstained + lost + assumed`. Votes that were skipped because they could no
-    longer matter are not counted.
+    There is one verdict per item, criterion, judge and sample. `asked` always equals
+    `answered + abstained + lost + assumed`. Votes that were skipped because they could not change the result
+    are not counted.
 
     Attributes:
-        asked: Verdicts that judges were asked for.
+        asked: Verdicts requested from judges.
         answered: Verdicts with an answer.
         abstained: Verdicts of CANNOT_ASSESS or NA.
-        lost: Verdicts without a usable reply, which count nowhere: the judge failed, or its reply could not
-            be read and is excluded.
+        lost: Verdicts without a usable reply, excluded from every figure: the judge failed, or its reply
+            could not be read.
         assumed: Verdicts whose reply could not be read and which count as the conservative answer.
-        lost_cause: Error of the first lost verdict; None where none was lost.
-        assumed_cause: Error of the first assumed verdict; None where none was assumed.
+        lost_cause: Error of the first lost verdict; None if none was lost.
+        assumed_cause: Error of the first assumed verdict; None if none was assumed.
     """
 
     asked: int = 0
@@ -110,16 +111,16 @@ class VerdictCounts:
 
     @property
     def missing_share(self) -> float | None:
-        """Share of the verdicts that were lost or assumed, on [0, 1]; None where none was asked for."""
+        """Share of verdicts that were lost or assumed, on [0, 1]; None if no verdict was requested."""
         return (self.lost + self.assumed) / self.asked if self.asked else None
 
     def exceeds(self, max_lost: float) -> bool:
-        """Whether a larger share than `max_lost`, on [0, 1], was lost or assumed."""
+        """Return whether the share of lost or assumed verdicts exceeds `max_lost`, on [0, 1]."""
         return (self.missing_share or 0.0) > max_lost
 
     @classmethod
     def sum(cls, counts: Iterable[VerdictCounts]) -> VerdictCounts:
-        """The sum of counts, each cause that of the first that has one."""
+        """Return the sum of counts; each cause is the first one found."""
         every = list(counts)
         numbers = {name: sum(getattr(one, name) for one in every) for name in cls.__slots__[:5]}
         return cls(
@@ -129,7 +130,7 @@ class VerdictCounts:
         )
 
     def __str__(self) -> str:
-        """The counts in a line, as `300 asked for: 245 answered, 5 abstained, 50 lost, 0 assumed`."""
+        """Return the counts on one line: `300 asked for: 245 answered, 5 abstained, 50 lost, 0 assumed`."""
         return (
             f"{self.asked:,} asked for: {self.answered:,} answered, {self.abstained:,} abstained, "
             f"{self.lost:,} lost, {self.assumed:,} assumed"
@@ -149,11 +150,11 @@ class VerdictCounts:
         )
 
     def to_dict(self) -> dict[str, Json]:
-        """The counts and causes as JSON."""
+        """Return the counts and causes as JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     def messages(self) -> list[str]:
-        """One line for each kind of missing verdict, with its first cause; empty where none is missing."""
+        """Return one line per kind of missing verdict, with its first cause; empty if none is missing."""
         found = []
         if self.lost:
             found.append(f"{self.lost} of {self.asked} verdicts were lost; first cause: {self.lost_cause}")
@@ -168,17 +169,17 @@ class VerdictCounts:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a criterion read from one reply, from one truth label, or decided from votes.
+    """An answer to a criterion, read from a reply or a truth label, or decided from votes.
 
     Attributes:
-        code: The answer in JSON: `"MET"`, an option's label, a number, a ranking, an evaluation.
-        value: The answer on [0, 1]; None where it has no value (NA, text, cannot assess).
-        label: The answer in words, as `"MET"` or an option's label; None where it has none.
-        index: Position among the criterion's declared answers, from 0; None where undeclared.
-        na: The rater chose "not applicable".
-        cannot_assess: The rater says that it cannot judge.
-        reason: Why, in the rater's words.
-        evaluation: The reply as the criterion's evaluation fields, where it carried more than `code`.
+        code: The answer as JSON: `"MET"`, an option's label, a number, a ranking or an evaluation.
+        value: The answer on [0, 1]; None if it has no value (NA, text, cannot assess).
+        label: The answer in words, such as `"MET"` or an option's label; None if it has no label.
+        index: Position among the criterion's declared answers, from 0; None if it is not declared.
+        na: Whether the rater chose "not applicable".
+        cannot_assess: Whether the rater said that it cannot judge.
+        reason: The rater's explanation.
+        evaluation: The reply as the criterion's evaluation fields, if it carried more than `code`.
     """
 
     code: Json
@@ -198,12 +199,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Submission:
-    """A text under judgment, normalised from what a caller may pass as `to_grade`.
+    """A text to judge, normalized from any form of `to_grade`.
 
     Attributes:
-        text: What is judged; None where there is no text (recorded votes need none).
-        thinking: The author's reasoning before the text, kept apart from it; None where not given.
-        candidates: Named texts, for criteria that compare; empty otherwise. `text` is then the first.
+        text: The text to judge; None if there is none (recorded votes need none).
+        thinking: The author's reasoning before the text, kept separate from it; None if not given.
+        candidates: Texts by name, for comparative criteria; empty otherwise. `text` is then the first one.
     """
 
     text: str | None
@@ -212,14 +213,14 @@ class Submission:
 
     @classmethod
     def parse(cls, to_grade: Any) -> Submission:
-        """The submission that `to_grade` stands for.
+        """Convert `to_grade` to a submission.
 
         Args:
             to_grade: A text, `{"thinking": ..., "output": ...}`, a mapping of candidate names to texts,
                 a conversation (a list of `{"role", "content"}`), a `Submission`, or None.
 
         Raises:
-            ArgumentError: It is none of these.
+            ArgumentError: If `to_grade` has none of these forms.
         """
         if to_grade is None or isinstance(to_grade, str):
             return cls(text=to_grade)
@@ -268,11 +269,11 @@ def _conversation_text(turns: Sequence[Any]) -> str:
 
 
 class Named(Protocol):
-    """What has a name."""
+    """An object with a name."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the object."""
         ...
 
 
@@ -281,14 +282,14 @@ ValueT = TypeVar("ValueT")
 
 
 class NamedDict(dict[str, ValueT]):
-    """A dict by name whose error for a name that is not in it lists those that are."""
+    """A dict keyed by name; its KeyError lists the names it has."""
 
     def __missing__(self, key: object) -> ValueT:
         raise KeyError(f"{key!r}; there are: {', '.join(self) or 'none'}")
 
 
 class NamedList(list[NamedT]):
-    """A list whose elements are also found by their names; of several that share one, the first."""
+    """A list whose elements can also be looked up by name; the first one wins if several share a name."""
 
     @overload
     def __getitem__(self, key: SupportsIndex | str) -> NamedT: ...
@@ -303,5 +304,5 @@ class NamedList(list[NamedT]):
         raise KeyError(f"{key!r}; there are: {', '.join(one.name for one in self) or 'none'}")
 
     def names(self) -> list[str]:
-        """The names of the elements."""
+        """Return the names of the elements."""
         return [one.name for one in self]

@@ -1,4 +1,4 @@
-"""Rubrics: weighted criteria in order and in groups, with guidelines, from and to files."""
+"""Rubrics: ordered, weighted criteria, optionally in groups, with guidelines and file input and output."""
 
 from autorubric.rubric._names import similar_names
 from autorubric.rubric._rubric import Rubric, SupportsGrade

@@ -1,4 +1,4 @@
-"""What conditions, gates and bonuses demand of the rubric around them."""
+"""Checks of conditions, gates and bonuses against the rubric that contains them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from autorubric.criteria import BaseCriterion, When
 
 
 class Placed(NamedTuple):
-    """A criterion and where its file has it."""
+    """A criterion and its path in the file."""
 
     path: FilePath
     criterion: BaseCriterion
 
 
 class Unread(NamedTuple):
-    """A criterion with errors of its own.
+    """A criterion that has errors and could not be read.
 
     Attributes:
-        path: Where its file has it.
-        name: Its name; None where it has none.
-        when: The criterion that its condition names; None without one.
+        path: Its path in the file.
+        name: Its name; None if it has none.
+        when: Name of the criterion in its condition; None without a condition.
     """
 
     path: FilePath
@@ -34,7 +34,7 @@ class Unread(NamedTuple):
 
 
 def condition_of(when: Any) -> str | None:
-    """The criterion that a condition in a rubric file names; None where the condition cannot be read."""
+    """Return the criterion that a condition in a rubric file names; None if the condition cannot be read."""
     try:
         return When.model_validate(when).criterion
     except ValidationError:
@@ -44,13 +44,13 @@ def condition_of(when: Any) -> str | None:
 def check_conditions(
     found: Mapping[str, Placed], groups: Collection[str], faults: Faults, unread: Sequence[Unread] = ()
 ) -> None:
-    """Notes conditions and gates that cannot be decided.
+    """Report conditions and gates that cannot be decided.
 
     Args:
         found: The criteria by name.
         groups: Names of the groups.
-        faults: Gets every fault.
-        unread: The criteria that have other errors; conditions may name them.
+        faults: Collects the errors.
+        unread: Criteria with other errors; conditions may still name them.
     """
     known = list(dict.fromkeys([*found, *(one.name for one in unread if one.name is not None)]))
     # The names that nameless criteria get are not settled where some could not be read.
@@ -82,7 +82,7 @@ def check_conditions(
 
 
 def _circles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
-    """The circles that names form, each name pointing to at most one other."""
+    """Yield the cycles in `conditions`, where each name points to at most one other name."""
     done: set[str] = set()
     for start in conditions:
         chain: dict[str, None] = {}
@@ -97,6 +97,6 @@ def _circles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
 
 
 def check_bonuses(members: Sequence[BaseCriterion | None], at: FilePath, faults: Faults) -> None:
-    """Notes a group of bonuses alone; `members` are its criteria, None for groups in it."""
+    """Report a group of bonuses only; `members` holds its criteria, with None for nested groups."""
     if members and all(one is not None and one.bonus for one in members):
         faults.add(at, "bonuses alone have no score that they could add to; put a criterion beside them")

@@ -1,8 +1,8 @@
-"""Criteria as other tools write them, in the words of the house.
+"""Conversion of criteria written for other tools to the library's own format.
 
-Two shapes are read besides the house's own: the tables `[[criterion]]`, whose `type` is `binary`, `likert`
-(with `points`) or `numeric` (with `min` and `max`), and lists of `{name, text, weight, choices}`. In both a
-criterion without a weight weighs 1.
+Two other formats are supported: `[[criterion]]` tables, whose `type` is `binary`, `likert` (with `points`)
+or `numeric` (with `min` and `max`), and lists of `{name, text, weight, choices}`. In both formats the weight
+defaults to 1.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from autorubric._files import Faults, FilePath, shortened
 from autorubric.values import Json
 
 TABLES: Final = "criterion"
-"""The key under which `[[criterion]]` tables stand."""
+"""The key of `[[criterion]]` tables."""
 
 SETTINGS: Final = ("judge", "scoring")
-"""Tables beside them that say who judges and how scores are combined; a rubric holds neither."""
+"""Tables in the same file that configure judges and scoring; a rubric does not store them."""
 
 _SHAPES: Final[Mapping[str, tuple[str, ...]]] = {
     "binary": (),
@@ -30,13 +30,13 @@ _DEFAULT_WEIGHT: Final = 1.0
 def in_house_words(
     given: Mapping[str, Json], tables: bool, faults: Faults, at: FilePath
 ) -> Mapping[str, Json]:
-    """A criterion with the house's keys; one that has them already is given back as it is.
+    """Convert a criterion to the library's own keys; one that already uses them is returned unchanged.
 
     Args:
         given: The criterion.
-        tables: Whether it is a `[[criterion]]` table.
-        faults: Gets what cannot be said in the house's words.
-        at: Where it stands.
+        tables: Whether it comes from a `[[criterion]]` table.
+        faults: Collects what cannot be converted.
+        at: Its path in the file.
     """
     # A kind of the house, or of a user's own, may have parameters of these names.
     if not tables and ("type" in given or not {"text", "choices"} & set(given)):
@@ -60,7 +60,7 @@ def _renamed(found: dict[str, Any], key: str, own: str, faults: Faults, at: File
 
 
 def _options(given: Json, faults: Faults, at: FilePath) -> Json:
-    """Choices with their values; those without are spread evenly from 0, the first, to 1, the last."""
+    """Convert choices to options; labels without values are spaced evenly from 0 (first) to 1 (last)."""
     if isinstance(given, Mapping):
         return [{"label": str(label), "value": value} for label, value in given.items()]
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 2:
@@ -75,7 +75,7 @@ def _options(given: Json, faults: Faults, at: FilePath) -> Json:
 
 
 def _scale(found: dict[str, Any], shape: str, faults: Faults, at: FilePath) -> dict[str, Any]:
-    """What the type of a table comes to; its own keys are taken out of `found`."""
+    """Convert the type of a table to the library's fields, and remove the table's own keys from `found`."""
     del found["type"]
     own = {key: found.pop(key) for key in ("points", "min", "max") if key in found}
     wanted = _SHAPES[shape]

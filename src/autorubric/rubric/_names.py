@@ -1,4 +1,4 @@
-"""Names that readers, and judges, can hardly tell apart."""
+"""Detection of names that readers and judges can hardly tell apart."""
 
 from __future__ import annotations
 
@@ -94,16 +94,16 @@ _TWINS: Final = {
 _PROTOTYPES: Final = str.maketrans({twin: letter for letter, twins in _TWINS.items() for twin in twins})
 _SHAPES: Final = str.maketrans("I1|0", "lllO")
 _GAPS: Final = re.compile(rf"[\s\u2800\ufff9-\ufffb{INVISIBLE}]+")
-"""Blanks, and characters without a glyph."""
+"""Whitespace and invisible characters."""
 
 
 def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return pairs of different names that look alike: each name with the first earlier one.
 
-    Two names look alike if they differ only by case, by blanks, by invisible characters, or by characters
-    that most fonts draw alike: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
-    quotation marks. This is a part of the confusable characters of Unicode Technical Standard #39, section 4:
-    those like a letter, a digit or a common sign of ASCII, one character each.
+    Two names look alike if they differ only by case, whitespace, invisible characters, or characters that
+    most fonts draw alike: letters of other alphabets, `I`, `l`, `1` and `|`, `O` and `0`, dashes, and
+    quotation marks. These are a subset of the confusable characters of Unicode Technical Standard #39,
+    section 4: single characters that look like a letter, a digit or a common sign of ASCII.
     """
     earlier: dict[str, str] = {}
     pairs = []
@@ -119,12 +119,12 @@ def similar_names(names: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _skeleton(name: str) -> str:
-    """The name without gaps, each character replaced by the one that it looks like."""
+    """Return the name without whitespace, with each character replaced by the one it looks like."""
     # Compatibility forms of some twins are other letters: that of a lunate sigma is a final sigma.
     normal = unicodedata.normalize("NFKC", name.translate(_PROTOTYPES))
     return _GAPS.sub("", normal).translate(_PROTOTYPES)
 
 
 def _folded(text: str) -> str:
-    """The text without case; small letters of Cherokee fold to capitals, which have twins."""
+    """Return the text case-folded; lowercase Cherokee folds to capitals, which have lookalikes too."""
     return text.casefold().translate(_PROTOTYPES).casefold()

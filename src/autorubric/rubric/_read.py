@@ -1,4 +1,4 @@
-"""From the four forms of a rubric file to a tree of criteria, with every fault on the way."""
+"""Parsing of rubric files, in any of their four forms, into a tree of criteria; every error is collected."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from autorubric.types import RubricGroup, is_group
 from autorubric.values import Json
 
 FORMAT: Final = 1
-"""The newest format of rubric files that this version reads and the one it writes."""
+"""Version of the rubric file format: the newest one read, and the one written."""
 
 MAX_DEPTH: Final = 100
-"""How deep groups may nest: what holds a rubric must stay within the depth that files may have."""
+"""Maximum nesting of groups; it keeps files that contain a rubric within the nesting that files may have."""
 
 _DEFAULT_WEIGHT: Final = 10.0
 
@@ -32,11 +32,11 @@ _FORMS: Final = (
 
 
 class Section(NamedTuple):
-    """A label over consecutive criteria and groups; scoring does not know of it.
+    """A label over consecutive criteria and groups; it does not affect the score.
 
     Attributes:
         name: The label.
-        size: How many members of the rubric's root stand under it.
+        size: Number of members of the rubric's root under the label.
     """
 
     name: str
@@ -44,13 +44,13 @@ class Section(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a rubric is made of.
+    """The parts of a rubric.
 
     Attributes:
         root: The tree; every criterion in it has a name.
-        criteria: Its leaves, depth first.
+        criteria: The leaves of the tree, depth first.
         guidelines: Advice to judges on the rubric as a whole.
-        sections: Labels over the members of the root; empty, or covering all of them in order.
+        sections: Labels over the members of the root; either empty, or covering all members in order.
     """
 
     root: RubricGroup
@@ -62,19 +62,19 @@ class Parts(NamedTuple):
 def read_rubric(
     given: Json, faults: Faults, at: FilePath = (), *, demand_checks: bool = True
 ) -> Parts | None:
-    """The parts of a rubric given in one of its four forms; None where there are faults.
+    """Read a rubric in any of its four forms; return None if it has errors.
 
     Args:
-        given: A list of criteria, or a mapping with them; criteria as mappings or ready made.
-        faults: Gets every fault found.
-        at: Where the rubric stands inside its file.
-        demand_checks: Whether the checks that it names must be registered.
+        given: A list of criteria, or a mapping that contains one; criteria are mappings or criterion objects.
+        faults: Collects the errors.
+        at: Path of the rubric inside its file.
+        demand_checks: Whether the checks that the rubric names must be registered.
     """
     return _Reader(faults, demand_checks).read(given, at)
 
 
 class _Draft(NamedTuple):
-    """A group as it is read; a criterion in it is its place among all that were found."""
+    """A group being read; its criteria are positions in the list of all criteria found."""
 
     name: str
     weight: float
@@ -149,7 +149,7 @@ class _Reader:
         return guidelines
 
     def _read_tables(self, given: Mapping[str, Json], at: FilePath) -> str | None:
-        """Criteria as `[[criterion]]` tables; the settings beside them are passed over, with a warning."""
+        """Read `[[criterion]]` tables; warn about the settings next to them, which are ignored."""
         self._check_keys(given, (TABLES, "guidelines", *SETTINGS), at)
         self._tables = True
         self._members = self._read_members(given[TABLES], (*at, TABLES))
@@ -218,14 +218,14 @@ class _Reader:
         return members
 
     def _note_unread(self, given: Json, path: FilePath) -> None:
-        """Take the name and the condition of a criterion with errors, so that theirs are found too."""
+        """Record the name and the condition of a criterion with errors, so that they are checked too."""
         fields = given if isinstance(given, Mapping) else {}
         name, when = fields.get("name"), fields.get("when")
         self._unread.append(Unread(path, name if isinstance(name, str) else None, condition_of(when)))
         self._take(self._unread[-1].name, "criterion", path)
 
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
-        """The group alone; nothing where it lies too deep."""
+        """Read a group and return it as a list of one; return an empty list if it is nested too deep."""
         if depth >= MAX_DEPTH:
             self._faults.add(path, f"groups nest deeper than {MAX_DEPTH}; make the tree flatter")
             return []
@@ -248,7 +248,7 @@ class _Reader:
         check_bonuses(criteria, at, self._faults)
 
     def _check_rows(self, by_name: Mapping[str, Placed]) -> None:
-        """Each part of a criterion is a row of its own in metrics; no other criterion may be called so."""
+        """Check that no criterion shares its name with a part of another; metrics have one row per part."""
         for name, one in by_name.items():
             for key in one.criterion.part_fields:
                 part = one.criterion.part_fields[key].name or ""
@@ -309,7 +309,7 @@ def _made(draft: _Draft, leaves: Sequence[BaseCriterion]) -> RubricGroup:
 
 
 def _names(criteria: Sequence[BaseCriterion], taken: Collection[str]) -> Iterator[str]:
-    """The criteria's names; the nameless are `criterion_<position>`, with `_2`, … where that is taken."""
+    """Yield the criteria's names; unnamed ones become `criterion_<position>`, plus `_2`, … if taken."""
     for position, criterion in enumerate(criteria, start=1):
         name, count = criterion.name or f"criterion_{position}", 1
         while criterion.name is None and name in taken:
@@ -319,7 +319,7 @@ def _names(criteria: Sequence[BaseCriterion], taken: Collection[str]) -> Iterato
 
 
 def members_to_list(members: Sequence[BaseCriterion | RubricGroup]) -> list[Json]:
-    """Criteria and groups as a rubric file holds them."""
+    """Convert criteria and groups to the form of a rubric file."""
     return [
         {"name": one.name, "weight": one.weight, "criteria": members_to_list(one.criteria)}
         if isinstance(one, RubricGroup)

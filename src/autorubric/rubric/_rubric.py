@@ -1,4 +1,4 @@
-"""The rubric: weighted criteria in order, from and to files, with its score and its grading."""
+"""The rubric: ordered, weighted criteria that can be read, written, scored and graded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SUFFIXES: Final = {suffix: form for suffix, form in FORMATS.items() if form != 
 
 
 class SupportsGrade(Protocol):
-    """What a rubric needs of a grader."""
+    """An object that can grade a submission against a rubric."""
 
     async def grade(
         self,
@@ -49,14 +49,14 @@ class SupportsGrade(Protocol):
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """The report on one submission."""
+        """Grade one submission and return the report."""
         ...
 
 
 class Rubric(Sequence[BaseCriterion]):
-    """Weighted criteria in order; an immutable sequence of them, each with a name of its own.
+    """An immutable sequence of weighted criteria with unique names.
 
-    Criteria may stand in groups, at any depth; the sequence is that of the leaves, `root` the tree.
+    Criteria can be nested in groups to any depth; the sequence holds the leaves, `root` the tree.
     """
 
     __slots__ = ("_by_name", "_parts")
@@ -67,16 +67,16 @@ class Rubric(Sequence[BaseCriterion]):
         *,
         guidelines: str | None = None,
     ) -> None:
-        """A rubric of these criteria.
+        """Create a rubric from criteria.
 
         Args:
-            criteria: At least one criterion or group, ready made or as mappings. The nameless criteria are
-                named `criterion_<position>`, depth first.
+            criteria: At least one criterion or group, as objects or mappings. Unnamed criteria are named
+                `criterion_<position>`, depth first.
             guidelines: Advice to judges on the rubric as a whole.
 
         Raises:
-            RubricError: There are none, a name occurs twice, conditions go in a circle or name no criterion,
-                or a mapping has faults; all are reported.
+            RubricError: If there are no criteria, a name occurs twice, conditions form a cycle or name an
+                unknown criterion, or a mapping is invalid. All errors are reported.
         """
         if isinstance(criteria, (str, bytes, Mapping)) or not isinstance(criteria, Iterable):
             raise RubricError(
@@ -103,41 +103,42 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any] | Sequence[Any]) -> Self:
-        """The rubric of a mapping or list in one of the forms that files have.
+        """Create a rubric from a mapping or list, in any of the forms that files have.
 
         The forms are a list of criteria, `{"criteria": [...]}`, `{"sections": [{"name", "criteria"}]}` and
-        `{"rubric": ...}`; the mappings may carry `guidelines` and `format`. Among criteria may stand groups,
-        `{"name", "weight", "criteria": [...]}`, at any depth up to 100; one alone is a rubric too.
+        `{"rubric": ...}`; a mapping may also contain `guidelines` and `format`. A list of criteria may
+        contain groups, `{"name", "weight", "criteria": [...]}`, nested up to 100 deep; a single group is also
+        a rubric.
 
         Raises:
-            RubricError: It has faults; all are reported.
+            RubricError: If the rubric is invalid. All errors are reported.
         """
         return cls._of(_read(given, Faults("Rubric.from_dict")))
 
     @classmethod
     def from_json(cls, given: str | Path) -> Self:
-        """The rubric of a JSON text, or of a file: a `Path`, or one line that ends in `.json`.
+        """Read a rubric from JSON text or from a file: a `Path`, or one line that ends in `.json`.
 
         Raises:
-            RubricError: It has faults; all are reported.
+            RubricError: If the rubric is invalid. All errors are reported.
         """
         return cls._from_text(given, "json")
 
     @classmethod
     def from_yaml(cls, given: str | Path) -> Self:
-        """The rubric of a YAML text, or of a file: a `Path`, or one line that ends in `.yaml` or `.yml`.
+        """Read a rubric from YAML text or from a file: a `Path`, or one line that ends in `.yaml` or `.yml`.
 
         Raises:
-            RubricError: It has faults; all are reported.
+            RubricError: If the rubric is invalid. All errors are reported.
         """
         return cls._from_text(given, "yaml")
 
     @classmethod
     def from_toml(cls, given: str | Path) -> Self:
-        """The rubric of a TOML text, or of a file: a `Path`, or one line that ends in `.toml`.
+        """Read a rubric from TOML text or from a file: a `Path`, or one line that ends in `.toml`.
 
         Raises:
-            RubricError: It has faults; all are reported.
+            RubricError: If the rubric is invalid. All errors are reported.
         """
         return cls._from_text(given, "toml")
 
@@ -151,36 +152,36 @@ class Rubric(Sequence[BaseCriterion]):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """The rubric in a YAML, JSON or TOML file; the suffix says which.
+        """Read a rubric from a YAML, JSON or TOML file, as its suffix says.
 
-        Beside the forms of `from_dict` two of other tools are read: `[[criterion]]` tables with a `type` of
-        `binary`, `likert` (`points`) or `numeric` (`min`, `max`), and criteria of `name`, `text`, `weight`
-        and `choices`: labels from the worst to the best, or labels with values. A criterion without a
-        weight weighs 1 there.
+        In addition to the forms of `from_dict`, the formats of two other tools are supported: `[[criterion]]`
+        tables with a `type` of `binary`, `likert` (`points`) or `numeric` (`min`, `max`), and criteria of
+        `name`, `text`, `weight` and `choices`, where choices are labels from worst to best or labels with
+        values. In these two formats the weight defaults to 1.
 
         Raises:
-            RubricError: The file cannot be read, or has faults; all are reported, with lines where the
-                format gives them.
+            RubricError: If the file cannot be read or the rubric is invalid. All errors are reported, with
+                line numbers if the format has them.
         """
         document = read_structured(path, suffixes=_SUFFIXES, error=RubricError)
         return cls._of(_read(document.data, document.faults()))
 
     @classmethod
     def _read_inside(cls, given: Json, faults: Faults, at: FilePath) -> Self | None:
-        """The rubric that stands at `at` inside another file; None where it has faults, told to `faults`."""
+        """Read the rubric at path `at` of another file; return None and add to `faults` if it has errors."""
         parts = read_rubric(given, faults, at)
         return None if parts is None else cls._of(parts)
 
     @classmethod
     def restore(cls, given: Mapping[str, Any]) -> Self:
-        """The rubric that `snapshot` stored; its checks need not be registered in this process."""
+        """Restore a rubric that `snapshot` stored; its checks need not be registered in this process."""
         return cls._of(_read(given, Faults("stored rubric"), demand_checks=False))
 
     def to_dict(self) -> dict[str, Json]:
-        """The rubric as a mapping that `from_dict` reads; nothing is lost.
+        """Convert the rubric to a mapping that `from_dict` reads without loss.
 
         Raises:
-            ArgumentError: A check is a function that no file can name.
+            ArgumentError: If a check is a function that is not registered, so a file cannot name it.
         """
         for criterion in self:
             if criterion.check is not None and not is_registered(criterion.check):
@@ -191,7 +192,7 @@ class Rubric(Sequence[BaseCriterion]):
         return self.snapshot()
 
     def snapshot(self) -> dict[str, Json]:
-        """The rubric as a mapping, unregistered checks by their qualified names; see `restore`."""
+        """Convert the rubric to a mapping, with unregistered checks by qualified name; see `restore`."""
         head: dict[str, Json] = {"format": FORMAT}
         if self.guidelines is not None:
             head["guidelines"] = self.guidelines
@@ -205,18 +206,18 @@ class Rubric(Sequence[BaseCriterion]):
         }
 
     def to_file(self, path: str | Path) -> None:
-        """Writes the rubric to a YAML, JSON or TOML file; the suffix says which.
+        """Write the rubric to a YAML, JSON or TOML file, as its suffix says.
 
         Raises:
-            ArgumentError: A check is a function that no file can name.
-            FileError: The file cannot be written.
+            ArgumentError: If a check is a function that is not registered, so a file cannot name it.
+            FileError: If the file cannot be written.
         """
         form = format_of(path, suffixes=_SUFFIXES, error=RubricError)
         write_text_atomic(path, dump_structured(self.to_dict(), form))
 
     @staticmethod
     def json_schema() -> dict[str, Json]:
-        """The JSON schema of rubric files, for editors; knows the kinds registered at the time."""
+        """Return the JSON schema of rubric files, for editors; it covers the kinds registered at the time."""
         return rubric_json_schema()
 
     @property
@@ -226,9 +227,9 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def sections(self) -> dict[str, tuple[BaseCriterion, ...]]:
-        """Criteria by section, in order; empty for a rubric without sections. Scoring ignores them.
+        """Criteria by section, in order; empty for a rubric without sections.
 
-        Of groups in a section these are the leaves.
+        Groups in a section are replaced by their leaves. Sections do not affect the score.
         """
         return {name: RubricGroup(name, members).leaves for name, members in self._by_section()}
 
@@ -240,7 +241,7 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def root(self) -> RubricGroup:
-        """The tree of groups and criteria; its own name is `""`. A flat rubric's holds criteria alone."""
+        """The tree of groups and criteria, named `""`; the root of a flat rubric holds only criteria."""
         return self._parts.root
 
     @property
@@ -250,9 +251,9 @@ class Rubric(Sequence[BaseCriterion]):
 
     @property
     def total_positive_weight(self) -> float:
-        """Sum of the positive weights by which the raw score is divided: of the root's criteria and groups.
+        """Sum of the positive weights of the root's criteria and groups, by which the raw score is divided.
 
-        Bonuses are not among them, and neither is what stands inside groups.
+        Bonuses and the weights of criteria inside groups are not included.
         """
         return sum(
             one.weight
@@ -261,10 +262,10 @@ class Rubric(Sequence[BaseCriterion]):
         )
 
     def by_name(self, name: str) -> BaseCriterion:
-        """The criterion of that name.
+        """Return the criterion with this name.
 
         Raises:
-            ArgumentError: There is none; the nearest name is given.
+            ArgumentError: If there is no such criterion; the message suggests the nearest name.
         """
         if name in self._by_name:
             return self._by_name[name]
@@ -277,20 +278,20 @@ class Rubric(Sequence[BaseCriterion]):
         cannot_assess_strategy: CannotAssessStrategy = CannotAssessStrategy.SKIP,
         partial_credit: float = 0.5,
     ) -> float | None:
-        """The score that a label for each criterion gives, before any length penalty.
+        """Compute the score from one label per criterion, before any length penalty.
 
         Args:
-            verdicts: A verdict, option label or number per criterion, in order or by name. None, or a name
-                left out, was not judged and leaves the score; a gate without a label leaves its group
-                without one.
-            normalize: Whether to normalise to [0, 1]; else Σ value × weight, where the value of a group is
-                its score.
+            verdicts: A verdict, option label or number per criterion, in order or by name. None or a missing
+                name means that the criterion was not judged: it is left out of the score, and if it is a
+                gate, its group has no score.
+            normalize: Whether to normalize the score to [0, 1]; otherwise it is Σ value × weight, where the
+                value of a group is its score.
             cannot_assess_strategy: How CANNOT_ASSESS and NA count.
-            partial_credit: The value that `PARTIAL` gives, on [0, 1].
+            partial_credit: Value on [0, 1] used by `PARTIAL`.
 
         Raises:
-            ArgumentError: Verdicts are too few or too many, of no criterion, or not among those allowed; or
-                the strategy or the credit is none.
+            ArgumentError: If the verdicts do not match the criteria or are not among those allowed, or if the
+                strategy or the credit is invalid.
         """
         try:
             policy = CannotAssessConfig(strategy=cannot_assess_strategy, partial_credit=partial_credit)
@@ -312,17 +313,17 @@ class Rubric(Sequence[BaseCriterion]):
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """The grader's report on one submission.
+        """Grade one submission and return the grader's report.
 
         Args:
             to_grade: A text, `{"thinking", "output"}`, named candidates, a conversation, or None.
-            grader: Grades it.
-            query: What the submission answers.
+            grader: The grader to use.
+            query: The prompt that the submission responds to.
             reference_submission: A model answer for the judges to compare with.
-            item_id: The submission's id, by which recorded votes are found.
+            item_id: Id of the submission, used to look up recorded votes.
 
         Raises:
-            ArgumentError: The grader is not one.
+            ArgumentError: If `grader` is not a grader.
         """
         if not hasattr(grader, "grade"):
             raise ArgumentError(
@@ -341,7 +342,7 @@ class Rubric(Sequence[BaseCriterion]):
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """`grade` for synchronous code; works inside a running event loop too."""
+        """Call `grade` from synchronous code; this also works inside a running event loop."""
         # Late, since most that is done with a rubric needs no event loop.
         from autorubric._sync import run_sync
 

@@ -1,4 +1,4 @@
-"""A JSON schema of rubric files, for editors: built from the kinds that are registered."""
+"""JSON schema of rubric files, for editors, built from the registered kinds of criteria."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class _Generator(GenerateJsonSchema):
-    """What pydantic writes, and what validators add to it before pydantic looks."""
+    """A schema generator that extends pydantic's schema with the forms that validators accept."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
@@ -51,7 +51,7 @@ def _requirement_or_description(made: JsonSchemaValue) -> JsonSchemaValue:
 
 
 def rubric_json_schema() -> dict[str, Json]:
-    """The JSON schema (2020-12) of a rubric file in any of its four forms."""
+    """Return the JSON schema (2020-12) of a rubric file in any of its four forms."""
     kinds = {tag: kind_of(tag) for tag in (None, *registered_kinds())}
     references, made = models_json_schema(
         [(kind, "validation") for kind in kinds.values()], schema_generator=_Generator

@@ -1,4 +1,4 @@
-"""A rubric's score from labels, by the core that the grader uses."""
+"""Scoring of a rubric from labels, with the same core as the grader."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def score_labels(
     *,
     normalize: bool,
 ) -> float | None:
-    """The score of labels in the order of the leaves, or by name; None where nothing is left to score.
+    """Compute the score from labels, by name or in the order of the leaves; None if nothing can be scored.
 
     Raises:
-        ArgumentError: Labels are too few or too many, of no criterion, or not among those allowed.
+        ArgumentError: If the labels do not match the criteria or are not among those allowed.
     """
     criteria = root.leaves
     answers = _answers(criteria, labels_by_name(criteria, labels))
@@ -35,10 +35,10 @@ def score_labels(
 def labels_by_name(
     criteria: Sequence[BaseCriterion], labels: Sequence[Json] | Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Labels by criterion name, given so or in the order of the criteria.
+    """Return the labels by criterion name, from a mapping or from a sequence in the order of the criteria.
 
     Raises:
-        ArgumentError: They do not fit the criteria.
+        ArgumentError: If the labels do not match the criteria.
     """
     names = [criterion.name or "" for criterion in criteria]
     if isinstance(labels, Mapping):
@@ -58,7 +58,7 @@ def labels_by_name(
 
 
 def _answers(criteria: Sequence[BaseCriterion], labels: Mapping[str, Json]) -> dict[str, Answer]:
-    """What the labels say, by name; a missing label says nothing."""
+    """Convert labels to answers by criterion name; missing labels are skipped."""
     answers, faults = {}, []
     for criterion in criteria:
         name = criterion.name or ""

@@ -1,8 +1,8 @@
-"""Answers, weights and policies to a score; and what length takes off it. All pure.
+"""Pure functions that compute a score, and its length penalty, from answers, weights and policies.
 
-With `v` the value of a criterion on [0, 1] and `w` its weight, the raw score is Σ v·w. Normalised it is
-`clamp(Σ v·w / Σ positive w, 0, 1)`; penalties alone score `clamp(1 + Σ v·w / Σ |w|, 0, 1)`. Every group of a
-tree is scored so, from the leaves up. Bonuses are left out of the denominators.
+With `v` the value of a criterion on [0, 1] and `w` its weight, the raw score is Σ v·w. The normalized score
+is `clamp(Σ v·w / Σ positive w, 0, 1)`, or `clamp(1 + Σ v·w / Σ |w|, 0, 1)` if there are only penalties. Each
+group of a tree is scored this way, from the leaves up. Bonuses are not part of the denominators.
 """
 
 from autorubric.scoring._entries import Entry, apply_conditions, entering_value, entry_of

@@ -1,4 +1,4 @@
-"""From decisions to what enters a score: policies for missing judgments, and conditions."""
+"""Conversion of decisions to score entries: policies for missing judgments, and conditions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from autorubric.types import CannotAssessConfig, CannotAssessStrategy, Decision
 
 
 class Entry(NamedTuple):
-    """A criterion's part in a score.
+    """The contribution of one criterion to a score.
 
     Attributes:
-        value: With which it enters the sums, on [0, 1]; None where it leaves them.
-        seen: What its gate sees; None where it was not judged.
-        applies: False where it does not apply; then its gate asks nothing.
+        value: Value in the sums, on [0, 1]; None if the criterion is left out of the score.
+        seen: Value that its gate checks; None if the criterion was not judged.
+        applies: Whether the criterion applies; if not, its gate is ignored.
     """
 
     value: float | None
@@ -25,10 +25,10 @@ class Entry(NamedTuple):
 
     @classmethod
     def of(cls, value: float | None, decision: Decision | None) -> Entry:
-        """What a decision that enters with this value brings into the score.
+        """Create the entry of a decision that enters the score with this value.
 
-        A decision on NA that leaves the score says that the criterion does not apply, and so does one that
-        a condition left out.
+        The criterion does not apply if its decision is NA and is left out of the score, or if its condition
+        does not hold.
         """
         if value is not None or decision is None:
             return cls(value, value)
@@ -39,10 +39,10 @@ class Entry(NamedTuple):
 def entering_value(
     criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig
 ) -> float | None:
-    """The value on [0, 1] with which a decision enters the score; None where it leaves it.
+    """Return the value on [0, 1] with which a decision enters the score; None if it is left out.
 
-    A missing judgment counts as the policy says; a failed criterion, one that was not asked and one that
-    does not apply leave numerator and denominator, and so does a criterion that measures nothing.
+    A missing judgment counts as `policy` says. A criterion that failed, was not asked, does not apply or
+    measures nothing is left out of numerator and denominator.
     """
     if decision is None or decision.status in ("failed", "not_asked", "not_applicable"):
         return None
@@ -64,7 +64,7 @@ def entering_value(
 
 
 def entry_of(criterion: BaseCriterion, decision: Decision | None, policy: CannotAssessConfig) -> Entry:
-    """What a decision brings into the score under a policy."""
+    """Return the score entry of a decision under a policy."""
     return Entry.of(entering_value(criterion, decision, policy), decision)
 
 
@@ -75,16 +75,16 @@ def apply_conditions(
     *,
     elsewhere: Mapping[str, Decision] | None = None,
 ) -> dict[str, Decision]:
-    """The decisions, `not_applicable` where a criterion's condition does not hold.
+    """Mark decisions `not_applicable` if the criterion's condition does not hold.
 
-    A condition holds where the criterion that it names reaches the value; where that one was not judged, or
-    does not apply itself, it does not hold.
+    A condition holds if the criterion it names reaches the required value. It does not hold if that criterion
+    was not judged or does not apply.
 
     Args:
-        criteria: With their conditions, which form no circle.
-        decisions: By criterion name.
-        policy: What a missing judgment is worth.
-        elsewhere: Decisions to look at for criteria that have none among these.
+        criteria: The criteria; their conditions must not form a cycle.
+        decisions: Decisions by criterion name.
+        policy: How missing judgments count.
+        elsewhere: Decisions to use for criteria that are not in `decisions`.
     """
     applied = dict(decisions)
     by_name = {criterion.name or "": criterion for criterion in criteria}

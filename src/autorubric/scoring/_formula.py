@@ -15,11 +15,11 @@ Number = TypeVar("Number", float, Fraction)
 
 
 class Term(NamedTuple):
-    """One part in a score: a criterion's, or a group's.
+    """One term of a score: a criterion or a group.
 
     Attributes:
-        value: On [0, 1].
-        weight: Any sign.
+        value: Value on [0, 1].
+        weight: Weight, of any sign.
         bonus: Whether it is left out of the denominator.
     """
 
@@ -32,8 +32,8 @@ class Score(NamedTuple):
     """A score before the length penalty.
 
     Attributes:
-        score: Normalised to [0, 1] where asked for, else the raw sum; None where nothing is left to score.
-        raw: Σ value × weight; None where nothing is left to score, or the sum is beyond the largest float.
+        score: The score, normalized to [0, 1] or else the raw sum; None if nothing can be scored.
+        raw: Σ value × weight; None if nothing can be scored or the sum exceeds the largest float.
     """
 
     score: float | None
@@ -41,22 +41,22 @@ class Score(NamedTuple):
 
 
 def score_terms(terms: Iterable[Term], *, normalize: bool = True, cap: float | None = None) -> Score:
-    """Return the score of the terms that are left, by the formulas of this package.
+    """Compute the score of terms with the formulas of this package.
 
-    Where no term is left that could be divided by, a cap of 0 is the score: a missed gate that allows nothing
-    does not pass because the rest was not judged. Under any other cap the score is undefined.
+    If the denominator would be empty or zero, a cap of 0 becomes the score, so that a missed gate with cap 0
+    does not pass because nothing else was judged. With any other cap the score is then undefined.
 
-    Weights whose sum is beyond the largest float (1.8e308), or so small that products would underflow, are
-    summed as exact fractions, so that the normalised score is still right.
+    If the sum of the weights exceeds the largest float (1.8e308), or is so small that products would
+    underflow, exact fractions are used, so that the normalized score is still right.
 
     Args:
-        terms: What is scored together.
-        normalize: Whether to normalise to [0, 1].
-        cap: The most on [0, 1] that the normalised score may be; a raw sum is capped at the sum that would
-            normalise to it.
+        terms: The terms to score together.
+        normalize: Whether to normalize to [0, 1].
+        cap: Upper limit of the normalized score, on [0, 1]; a raw sum is limited to the sum that normalizes
+            to it.
 
     Raises:
-        ArgumentError: The score is a raw sum, and it is beyond the largest float.
+        ArgumentError: If the score is a raw sum that exceeds the largest float.
     """
     kept = list(terms)
     total = sum(abs(term.weight) for term in kept)
@@ -93,7 +93,7 @@ def _score_and_raw(
 
 
 def _as_float(figure: Fraction | None) -> float | None:
-    """The nearest float; None where there is none below infinity."""
+    """Return the nearest float; None if the value overflows."""
     try:
         return None if figure is None else float(figure)
     except OverflowError:
@@ -107,7 +107,7 @@ def clamp(score: Number) -> Number:
 
 
 def penalised(score: float | None, penalty: float, *, normalize: bool = True) -> float | None:
-    """A score less the length penalty; clamped to [0, 1] again where normalised."""
+    """Subtract the length penalty from a score, and clamp a normalized score to [0, 1] again."""
     if score is None:
         return None
     return clamp(score - penalty) if normalize else score - penalty

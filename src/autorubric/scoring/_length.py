@@ -1,4 +1,4 @@
-"""What length takes off a score."""
+"""Length penalties."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ from autorubric.types import LengthPenalty, Submission
 def compute_length_penalty(
     text: str | Mapping[str, Any], config: LengthPenalty | Mapping[str, Any] | None = None
 ) -> float:
-    """What length takes off the score of a text.
+    """Compute the length penalty of a text.
 
-    0 up to the free budget, `penalty_at_cap` from the cap on, and between them
-    `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` for `n` units.
+    With `n` units of text, the penalty is 0 up to `free_budget`, `penalty_at_cap` from `max_cap` on, and
+    `penalty_at_cap * ((n - free_budget) / (max_cap - free_budget)) ** exponent` in between.
 
     Args:
-        text: The text, or a submission such as `{"thinking", "output"}`, of which the policy says what
-            counts.
-        config: The policy, or its fields; None takes those of `LengthPenalty()`.
+        text: The text, or a submission such as `{"thinking", "output"}`; the policy says which part counts.
+        config: The policy, or its fields; None means `LengthPenalty()`.
 
     Raises:
-        ArgumentError: The text is not one, the policy has errors, `count_fn` raised, or returned no count.
+        ArgumentError: If the text or the policy is invalid, or `count_fn` raised or did not return a count.
     """
     policy = config if isinstance(config, LengthPenalty) else _policy(config or {})
     if isinstance(text, Mapping):
@@ -74,7 +73,7 @@ def _penalty(units: int, config: LengthPenalty) -> float:
 
 
 def submission_length_penalty(submission: Submission, config: LengthPenalty | None) -> float:
-    """What length takes off the score of a submission, of the parts that the policy counts."""
+    """Compute the length penalty of a submission, over the parts that the policy counts."""
     if config is None:
         return 0.0
     parts = {

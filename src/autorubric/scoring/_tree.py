@@ -1,4 +1,4 @@
-"""The scores of a rubric's tree, from the leaves up."""
+"""Scores of a rubric's tree, computed from the leaves up."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _ABSENT = Entry(None, None, applies=False)
 
 
 class OpenGate(NamedTuple):
-    """A gate that could not be judged, so that its group has no score.
+    """A gate that could not be judged and therefore leaves its group without a score.
 
     Attributes:
-        criterion: The gate's name.
-        group: The group's name.
+        criterion: Name of the gate.
+        group: Name of the group.
     """
 
     criterion: str
@@ -30,11 +30,11 @@ class TreeScore(NamedTuple):
     """The scores of a tree before the length penalty.
 
     Attributes:
-        score: That of the root, normalised to [0, 1] where asked for; None where there is none.
-        raw: Σ value × weight over what stands in the root, a group's value being its score; no gate is in
-            it. None where nothing is left to score.
-        node_scores: Normalised scores of all groups by name, each before those below it; the root is `""`.
-        open_gates: Gates that could not be judged and would have made a difference to their group.
+        score: Score of the root, normalized to [0, 1] if requested; None if it has none.
+        raw: Σ value × weight over the root's members, where the value of a group is its score; gates are not
+            applied. None if nothing can be scored.
+        node_scores: Normalized score of each group by name, parents before children; the root is `""`.
+        open_gates: Gates that could not be judged and whose outcome could have changed their group's score.
     """
 
     score: float | None
@@ -44,18 +44,18 @@ class TreeScore(NamedTuple):
 
 
 def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bool = True) -> TreeScore:
-    """The scores of a tree whose criteria enter it so.
+    """Score a tree from the entries of its criteria, in time linear in the size of the tree.
 
-    A group's score is that of its members by `score_terms`; a group in which nothing is left to score leaves
-    the one around it. A gate below its threshold caps the group that it stands in, at 0 even where nothing
-    else is left. A gate that was not judged leaves its group without a score, unless that is under
-    the gate's cap anyhow, and so every group around it, but for one that another gate caps at 0. Linear in
-    the size of the tree.
+    The score of a group combines its members with `score_terms`; a group in which nothing can be scored is
+    left out of its parent. A failed gate caps its group; a cap of 0 applies even if nothing else can be
+    scored. A gate that was not judged leaves its group, and every group above it, without a score. The
+    exceptions are a group whose score does not exceed the gate's cap anyway, and a group above that another
+    gate caps at 0.
 
     Args:
         root: The tree.
-        entries: By criterion name; what has none leaves the score, and its gate asks nothing.
-        normalize: Whether the root is normalised; groups below it always are.
+        entries: Entries by criterion name; a criterion without one is left out, and its gate is ignored.
+        normalize: Whether to normalize the root's score; groups below it are always normalized.
     """
     scores: dict[str, float | None] = {}
     open_gates: list[OpenGate] = []

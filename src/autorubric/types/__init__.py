@@ -1,4 +1,4 @@
-"""Votes, decisions, reports and policies; the criteria and verdicts are re-exported beside them."""
+"""Votes, decisions, reports and policies; criteria and verdicts are also exported here."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A decision: what the votes on one criterion come to."""
+"""The decision on one criterion, combined from its votes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from typing import Any, Literal
 from autorubric.values import Answer, Json
 
 DecisionStatus = Literal["answered", "abstained", "failed", "not_asked", "not_applicable"]
-"""What became of a criterion: judged, left open by its judges, unjudged by failure, never asked, or not
-applicable because of a condition."""
+"""Outcome of a criterion: judged, left open by its judges, failed, never asked, or not applicable.
+
+A criterion is not applicable because of a condition.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What the votes on one criterion come to, of one judge or of the panel.
+    """The combined votes on one criterion, of one judge or of the panel.
 
     Attributes:
-        status: What became of the criterion.
-        answer: The answer decided on; None unless answered or abstained with an answer.
-        mean_value: The aggregate on [0, 1] before an option was selected; None without a value.
-        tie: The votes were tied and the conservative answer was taken.
+        status: Outcome of the criterion.
+        answer: The chosen answer; None unless `status` is answered, or abstained with an answer.
+        mean_value: Aggregate on [0, 1] before an option was selected; None if there is no value.
+        tie: Whether the votes were tied, so that the conservative answer was taken.
         agreement: Share of answered votes equal to the answer, on [0, 1]; None without answered votes.
-        assumed: The answer stands for unreadable replies alone; no vote was answered.
-        swayed: Unreadable replies, counted as the conservative answer, made the answer another than the
-            answered votes alone would have. Such an answer enters the score and never a figure.
+        assumed: Whether the answer rests only on unreadable replies; no vote was answered.
+        swayed: Whether unreadable replies, counted as the conservative answer, changed the answer that the
+            answered votes alone would give. Such an answer enters the score but no other figure.
     """
 
     status: DecisionStatus
@@ -38,15 +40,15 @@ class Decision:
 
     @property
     def value(self) -> float | None:
-        """The answer on [0, 1]; None where nothing was decided."""
+        """The answer on [0, 1]; None if nothing was decided."""
         return self.answer.value if self.answer and self.status == "answered" else None
 
     def to_dict(self) -> dict[str, Json]:
-        """The decision as JSON."""
+        """Return the decision as JSON."""
         return {**asdict(self), "answer": asdict(self.answer) if self.answer else None}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Decision:
-        """The decision that `to_dict` wrote."""
+        """Read a decision that `to_dict` wrote."""
         answer = given.get("answer")
         return cls(**{**given, "answer": Answer(**answer) if answer else None})

@@ -28,16 +28,16 @@ def _some(members: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class RubricGroup(BaseModel):
-    """Criteria and groups under one name, which count together with one weight.
+    """A named group of criteria and groups that count together with one weight.
 
-    Its score is normalised as that of a rubric: it lies on [0, 1] and enters the score of the group around
-    it as the value of a criterion would.
+    Its score is normalized like that of a rubric: it lies on [0, 1] and enters the score of the group around
+    it like the value of a criterion.
 
     Attributes:
-        name: Its name; unique among all groups and criteria of a rubric. That of a rubric's root is empty.
-        criteria: Criteria and groups, at least one; mappings are read as in a rubric file.
-        weight: Its share of the score around it, not negative: penalties are for criteria. That of a
-            rubric's root says nothing.
+        name: Name of the group, unique among all groups and criteria of a rubric; empty for the root.
+        criteria: At least one criterion or group; mappings are read as in a rubric file.
+        weight: Weight in the score of the group around it, at least 0 (only criteria can be penalties). The
+            weight of a rubric's root has no effect.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,12 +60,12 @@ class RubricGroup(BaseModel):
 
     @property
     def leaves(self) -> tuple[BaseCriterion, ...]:
-        """The criteria in it and below, depth first."""
+        """The criteria in the group and in the groups below it, depth first."""
         return tuple(one for one in _walk(self) if not isinstance(one, RubricGroup))
 
     @property
     def groups(self) -> tuple[RubricGroup, ...]:
-        """The group itself and those below it, each before what it holds."""
+        """The group itself and all groups below it, parents first."""
         return tuple(one for one in _walk(self) if isinstance(one, RubricGroup))
 
 
@@ -78,5 +78,5 @@ def _walk(group: RubricGroup) -> Iterator[BaseCriterion | RubricGroup]:
 
 
 def is_group(given: Mapping[str, Any]) -> bool:
-    """Whether a mapping in a rubric file is a group and no criterion."""
+    """Return whether a mapping in a rubric file is a group rather than a criterion."""
     return "criteria" in given and "type" not in given

@@ -1,4 +1,4 @@
-"""Policies: how missing judgments and length count in a score."""
+"""Policies: how missing judgments and length affect a score."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ CountFunction = Annotated[
 class CannotAssessStrategy(StrEnum):
     """How a criterion without a judgment (CANNOT_ASSESS, NA) counts.
 
-    `SKIP` leaves numerator and denominator, `ZERO` counts as value 0, `PARTIAL` as `partial_credit`,
-    `FAIL` as the worst case for the sign of the weight.
+    `SKIP` removes it from numerator and denominator, `ZERO` counts it as 0, `PARTIAL` as `partial_credit`,
+    and `FAIL` as the worst case for the sign of its weight.
     """
 
     SKIP = "skip"
@@ -58,7 +58,7 @@ class CannotAssessConfig(BaseModel):
 
     Attributes:
         strategy: How they count.
-        partial_credit: The value on [0, 1] that `PARTIAL` gives.
+        partial_credit: Value on [0, 1] used by `PARTIAL`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -68,15 +68,15 @@ class CannotAssessConfig(BaseModel):
 
 
 class LengthPenalty(BaseModel):
-    """What is taken off a score for length.
+    """Policy for subtracting a length penalty from a score.
 
     Attributes:
-        free_budget: Units up to which nothing is taken off.
-        max_cap: Units from which on `penalty_at_cap` is taken off.
-        penalty_at_cap: The most that is taken off, in units of the score.
-        exponent: Shape of the rise between the two; 1 is straight.
-        count_fn: Counts the units of a text; None counts words.
-        penalty_type: Which part of a submission is counted.
+        free_budget: Number of units up to which there is no penalty.
+        max_cap: Number of units from which the full `penalty_at_cap` applies.
+        penalty_at_cap: Largest penalty, in units of the score.
+        exponent: Shape of the rise between the two limits; 1 is linear.
+        count_fn: Function that counts the units of a text; None counts words.
+        penalty_type: Part of the submission that is counted.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

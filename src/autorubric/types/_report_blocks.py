@@ -1,4 +1,4 @@
-"""A grading report as blocks, which every renderer reads."""
+"""A grading report as blocks for the renderers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
-    """Tables of the criteria and of the groups, and the score with what is known about it."""
+    """Return tables of criteria and groups, and the score with its details."""
     panel = len(report.judge_scores) > 1
     columns = ("criterion", "weight", "answer", *(("agreement",) if panel else ()), "reason")
     rows = tuple(
@@ -42,7 +42,7 @@ def report_blocks(report: EnsembleEvaluationReport) -> list[Block]:
 
 
 def answer_text(report: EnsembleCriterionReport) -> str:
-    """The answer decided on, in words; without one, what became of the criterion."""
+    """Return the chosen answer in words; without one, the outcome of the criterion."""
     decision = report.decision
     label = decision.answer.label if decision.answer else None
     # A panel that abstained has an answer with nothing in it.

@@ -1,4 +1,4 @@
-"""Reports: what grading one submission gives, per criterion and as a whole."""
+"""Reports on the grading of one submission, per criterion and as a whole."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MultiChoiceVerdict:
-    """The option decided on.
+    """The option chosen for a multi-choice criterion.
 
     Attributes:
-        selected_index: Its position among the options.
-        selected_label: Its label.
-        value: Its value on [0, 1]; None for an NA option.
+        selected_index: Position among the options.
+        selected_label: Label of the option.
+        value: Value of the option on [0, 1]; None for an NA option.
         na: Whether it is an NA option.
-        aggregated_value: The aggregate of the votes before the option was selected, on [0, 1].
+        aggregated_value: Aggregate of the votes on [0, 1], before an option was selected.
     """
 
     selected_index: int
@@ -38,20 +38,20 @@ class MultiChoiceVerdict:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleCriterionReport:
-    """One criterion's decision with the votes behind it; a single judge is a panel of one.
+    """The decision on one criterion with the votes behind it; a single judge is a panel of one.
 
     Attributes:
         criterion: The criterion.
-        decision: What the panel decided.
-        votes: Every vote, in the order planned.
-        judge_decisions: What each judge's samples come to, by judge id.
-        final_reason: Reasons of the votes that carry the decision.
-        error: Why there is no decision, or what failed on the way; None where nothing did.
-        score_value: The value on [0, 1] with which it enters the score; None where it does not.
-        confidence: How sure the judges that grade first are, on [0, 1], where unsure criteria are escalated;
-            None where they are not, or do not say.
-        escalated: Whether the votes of the panel that was escalated to decide, and no others.
-        verdicts: How many verdicts were asked for, answered, abstained, lost and assumed.
+        decision: The panel's decision.
+        votes: Every vote, in the planned order.
+        judge_decisions: Decision from each judge's samples, by judge id.
+        final_reason: Reasons of the votes that agree with the decision.
+        error: Why there is no decision, or what failed on the way; None if nothing failed.
+        score_value: Value on [0, 1] in the score; None if the criterion is left out of it.
+        confidence: Confidence of the first panel on [0, 1], if unsure criteria are escalated; None if they
+            are not, or the judges report no confidence.
+        escalated: Whether only the votes of the panel escalated to decide.
+        verdicts: Counts of verdicts asked for, answered, abstained, lost and assumed.
     """
 
     criterion: BaseCriterion
@@ -67,15 +67,15 @@ class EnsembleCriterionReport:
 
     @property
     def name(self) -> str:
-        """The criterion's name."""
+        """Name of the criterion."""
         return self.criterion.name or ""
 
     @property
     def status(self) -> DecisionStatus:
         """Outcome of the criterion.
 
-        `failed` also where the answer is an assumed one: no vote has an answer, and unreadable replies count
-        as the conservative answer (see `decision`).
+        It is also `failed` if the answer is assumed: no vote has an answer, and unreadable replies count as
+        the conservative answer (see `decision`).
         """
         return "failed" if self.decision.assumed else self.decision.status
 
@@ -96,7 +96,7 @@ class EnsembleCriterionReport:
 
     @property
     def judge_verdicts(self) -> dict[str, VerdictCounts]:
-        """`verdicts` of each judge alone, by judge id."""
+        """Counts of verdicts per judge, by judge id."""
         assumes = self.verdicts.assumed > 0
         by_judge: dict[str, list[JudgeVote]] = {}
         for vote in self.votes:
@@ -105,7 +105,7 @@ class EnsembleCriterionReport:
 
     @property
     def distinct_replies(self) -> dict[str, int]:
-        """How many different (answer, reason) a judge's answered samples gave, by judge id."""
+        """Number of distinct (answer, reason) pairs among a judge's answered samples, by judge id."""
         replies: dict[str, set[str]] = {vote.judge_id: set() for vote in self.votes}
         for vote in self.votes:
             if vote.status == "answered":
@@ -119,12 +119,12 @@ class EnsembleCriterionReport:
 
     @property
     def final_answer(self) -> Json:
-        """The answer in JSON; None where there is none."""
+        """The answer as JSON; None if there is none."""
         return self.decision.answer.code if self.decision.answer else None
 
     @property
     def final_verdict(self) -> CriterionVerdict | None:
-        """The verdict, for a binary criterion; None where it could not be judged."""
+        """The verdict on a binary criterion; None if it could not be judged."""
         if self.criterion.level != "binary" or self.decision.answer is None:
             return None
         if self.decision.answer.cannot_assess:
@@ -133,7 +133,7 @@ class EnsembleCriterionReport:
 
     @property
     def final_multi_choice_verdict(self) -> MultiChoiceVerdict | None:
-        """The option decided on, for a criterion with options; None where none was."""
+        """The option chosen for a criterion with options; None if none was chosen."""
         answer = self.decision.answer
         if self.criterion.level == "binary" or answer is None or answer.index is None:
             return None
@@ -147,16 +147,16 @@ class EnsembleCriterionReport:
 
     @property
     def verdict(self) -> CriterionVerdict | None:
-        """`final_verdict`, by its name in a single judge's report."""
+        """Alias of `final_verdict`, for the report of a single judge."""
         return self.final_verdict
 
     @property
     def reason(self) -> str:
-        """`final_reason`, by its name in a single judge's report."""
+        """Alias of `final_reason`, for the report of a single judge."""
         return self.final_reason
 
     def to_dict(self) -> dict[str, Json]:
-        """The report as JSON."""
+        """Return the report as JSON."""
         return {
             "criterion": criterion_to_dict(self.criterion),
             "decision": self.decision.to_dict(),
@@ -172,7 +172,7 @@ class EnsembleCriterionReport:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> EnsembleCriterionReport:
-        """The report that `to_dict` wrote."""
+        """Read a report that `to_dict` wrote."""
         return cls(
             criterion=criterion_from_dict(given["criterion"]),
             decision=Decision.from_dict(given["decision"]),
@@ -192,24 +192,24 @@ CriterionReport = EnsembleCriterionReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationReport:
-    """What grading one submission gives.
+    """The result of grading one submission.
 
     Attributes:
-        score: The score, on [0, 1] where normalised, after the length penalty; None where nothing could
-            be judged, and then `error` says why.
-        raw_score: Sum of value × weight over what stands in the rubric's root, the value of a group being
-            its score; before gates, normalising and length penalty. None where nothing was judged, or the sum
-            is beyond the largest float.
-        llm_raw_score: The same figure; the name says that no length penalty is in it.
-        length_penalty: What was taken off for length.
-        node_scores: Normalised scores, before the length penalty, of the rubric (`""`) and of every group in
-            it by name; None where nothing in it is left to score, or a gate in it could not be judged.
-        report: One report a criterion, in the rubric's order.
-        cannot_assess_count: Criteria left open by their judges.
-        token_usage: Tokens of all votes; None where none was counted.
-        completion_cost: US dollars of all votes whose cost is known; None where none is.
-        error: What could not be judged, and why; None where everything was.
-        verdicts: How many verdicts were asked for, answered, abstained, lost and assumed.
+        score: The score after the length penalty, on [0, 1] if normalized; None if nothing could be judged,
+            in which case `error` says why.
+        raw_score: Sum of value × weight over the members of the rubric's root, where the value of a group is
+            its score; before gates, normalization and length penalty. None if nothing was judged or the sum
+            exceeds the largest float.
+        llm_raw_score: Same as `raw_score`; the name says that it excludes the length penalty.
+        length_penalty: Penalty subtracted for length.
+        node_scores: Normalized scores before the length penalty, of the rubric (`""`) and of each group by
+            name; None if nothing in it can be scored or one of its gates could not be judged.
+        report: One report per criterion, in the rubric's order.
+        cannot_assess_count: Number of criteria left open by their judges.
+        token_usage: Tokens of all votes; None if none were counted.
+        completion_cost: US dollars of all votes with a known cost; None if no cost is known.
+        error: What could not be judged and why; None if everything was judged.
+        verdicts: Counts of verdicts asked for, answered, abstained, lost and assumed.
     """
 
     score: float | None
@@ -226,7 +226,7 @@ class EvaluationReport:
 
     @property
     def per_criterion(self) -> NamedList[EnsembleCriterionReport]:
-        """`report`, whose elements are found by the name of the criterion too."""
+        """The reports in `report`, which can also be looked up by criterion name."""
         return NamedList(self.report)
 
     @property
@@ -236,22 +236,22 @@ class EvaluationReport:
 
     @property
     def assumed(self) -> tuple[str, ...]:
-        """Names of the criteria whose answer is that of unreadable replies.
+        """Names of the criteria whose answer rests on unreadable replies.
 
-        No vote on them has an answer, or the panel would have decided otherwise without those replies.
+        Either no vote has an answer, or the panel would have decided differently without those replies.
         """
         return tuple(one.name for one in self.report if one.decision.assumed or one.decision.swayed)
 
     @property
     def calls_saved(self) -> int:
-        """Votes that were not asked for, since they could no longer matter.
+        """Number of votes skipped because they could not change the result.
 
-        Each is a call where every criterion has its own, as under `llm_calls="per_criterion"`.
+        Each is one saved call if every criterion has its own call, as with `llm_calls="per_criterion"`.
         """
         return sum(vote.skipped for criterion in self.report for vote in criterion.votes)
 
     def to_dict(self) -> dict[str, Json]:
-        """The report as JSON."""
+        """Return the report as JSON."""
         shallow = {name: getattr(self, name) for name in self.__dataclass_fields__}
         shallow["report"] = [criterion.to_dict() for criterion in self.report]
         shallow["token_usage"] = asdict(self.token_usage) if self.token_usage else None
@@ -260,7 +260,7 @@ class EvaluationReport:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> EvaluationReport:
-        """The report that `to_dict` wrote."""
+        """Read a report that `to_dict` wrote."""
         usage = given.get("token_usage")
         return cls(
             **{
@@ -275,10 +275,10 @@ class EvaluationReport:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleEvaluationReport(EvaluationReport):
-    """What grading one submission by a panel gives.
+    """The result of grading one submission with a panel of judges.
 
     Attributes:
-        judge_scores: The score that each judge's votes give alone, by judge id; None where it judged nothing.
+        judge_scores: Score from each judge's votes alone, by judge id; None if the judge judged nothing.
         mean_agreement: Mean over criteria of the share of answered votes equal to the decision.
     """
 
@@ -286,14 +286,14 @@ class EnsembleEvaluationReport(EvaluationReport):
     mean_agreement: float | None = None
 
     def blocks(self) -> list[Block]:
-        """The report, for any renderer: criteria, groups, and the score with what is known about it."""
+        """Return the report as blocks for any renderer: criteria, groups, and the score with its details."""
         # Late, since a run makes many reports and prints few.
         from autorubric.types._report_blocks import report_blocks
 
         return report_blocks(self)
 
     def summary(self) -> str:
-        """Each criterion's answer and reason, and the score, as plain text."""
+        """Return the answer and reason for each criterion, and the score, as plain text."""
         from autorubric._blocks import TextBlock, render_text
 
         error = [TextBlock(title="Could not be judged", text=self.error)] if self.error else []
@@ -304,7 +304,7 @@ class EnsembleEvaluationReport(EvaluationReport):
 
 
 def verdicts_by_judge(reports: Iterable[EvaluationReport]) -> dict[str, VerdictCounts]:
-    """Counts of the verdicts in reports, by judge id."""
+    """Count the verdicts in reports, by judge id."""
     found: dict[str, list[VerdictCounts]] = {}
     for report in reports:
         for criterion in report.report:

@@ -1,4 +1,4 @@
-"""A vote: what one judge said of one criterion in one sample."""
+"""A vote: the answer of one judge to one criterion in one sample."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from autorubric.values import CriterionVerdict, Json, TokenUsage, VerdictCounts,
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVote:
-    """What one judge said of one criterion in one sample, for every kind of criterion.
+    """The answer of one judge to one criterion in one sample, for any kind of criterion.
 
     Attributes:
-        judge_id: The judge.
+        judge_id: Id of the judge.
         sample: Index of the sample, from 0.
         status: `answered`, `abstained` (CANNOT_ASSESS or NA), `failed`, or `not_asked`.
-        answer: The answer in JSON: a verdict, a label, a number, an evaluation; None where there is none.
+        answer: The answer as JSON: a verdict, a label, a number or an evaluation; None if there is none.
         verdict: The verdict, for a binary criterion.
         selected_index: Position of the chosen option, for a multi-choice criterion.
         selected_label: Label of the chosen option, for a multi-choice criterion.
-        value: The answer on [0, 1]; None where it has no value.
-        na: The judge chose an NA option.
-        reason: Why, in the judge's words.
-        weight: The judge's weight in the panel.
-        confidence: The judge's own probability that it is right, on [0, 1], where it gives one.
-        error: Why the vote failed, where it did.
-        unreadable: A failed vote whose reply came and could not be read.
-        order: Names in the order shown, for criteria that compare.
-        model: The model that answered, where a model did.
-        truncated: The submission was cut to fit the model's context.
-        token_usage: Tokens spent, tries included; None where not counted.
-        completion_cost: US dollars spent, tries included; None where not known.
-        latency_seconds: Seconds from asking to the answer.
-        skipped: Not asked for, since it could no longer matter: the verdict was decided, or the criterion not
-            escalated.
+        value: The answer on [0, 1]; None if it has no value.
+        na: Whether the judge chose an NA option.
+        reason: The judge's explanation.
+        weight: Weight of the judge in the panel.
+        confidence: The judge's own probability of being right, on [0, 1], if it reports one.
+        error: Why the vote failed, if it did.
+        unreadable: Whether the vote failed because its reply could not be read.
+        order: Names in the order shown, for comparative criteria.
+        model: The model that answered, if any.
+        truncated: Whether the submission was cut to fit the model's context.
+        token_usage: Tokens spent, including retries; None if not counted.
+        completion_cost: US dollars spent, including retries; None if unknown.
+        latency_seconds: Seconds from the request to the answer.
+        skipped: Whether the vote was not requested because it could no longer matter: the verdict was already
+            decided, or the criterion was not escalated.
     """
 
     judge_id: str
@@ -66,11 +66,11 @@ class JudgeVote:
 
     @property
     def without_reply(self) -> bool:
-        """Whether it failed without a reply, so that it is worth asking again."""
+        """Whether the vote failed without a reply, so that a retry may help."""
         return self.status == "failed" and not self.unreadable
 
     def to_dict(self) -> dict[str, Json]:
-        """The vote as JSON; fields at their defaults are left out."""
+        """Return the vote as JSON, without fields that have their default."""
         kept: dict[str, Json] = {
             name: value
             for name, default, value in zip(_NAMES, _DEFAULTS, _values_of(self), strict=True)
@@ -86,7 +86,7 @@ class JudgeVote:
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> JudgeVote:
-        """The vote that `to_dict` wrote."""
+        """Read a vote that `to_dict` wrote."""
         fields = dict(given)
         if fields.get("token_usage") is not None:
             fields["token_usage"] = TokenUsage(**fields["token_usage"])
@@ -101,14 +101,14 @@ MultiChoiceJudgeVote = JudgeVote
 
 
 def prefers_alike(one: Json, other: Json) -> bool:
-    """Whether two answers that compare prefer the same candidate; how much they do may differ."""
+    """Return whether two comparative answers prefer the same candidate, regardless of the margin."""
     if isinstance(one, int | float) and isinstance(other, int | float):
         return (one > 0) == (other > 0) and (one < 0) == (other < 0)
     return bool(one == other)
 
 
 def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
-    """Ids of the judges that answered otherwise when the same candidates were shown in another order."""
+    """Return the ids of judges whose answer changed when the same candidates were shown in another order."""
     first: dict[tuple[str, int], JudgeVote] = {}
     found: dict[str, None] = {}
     for vote in votes:
@@ -121,7 +121,7 @@ def position_inconsistent(votes: Sequence[JudgeVote]) -> tuple[str, ...]:
 
 
 def count_verdicts(votes: Sequence[JudgeVote], *, assumes: bool) -> VerdictCounts:
-    """Counts of votes on one criterion.
+    """Count the votes on one criterion by outcome.
 
     Args:
         votes: The votes.
