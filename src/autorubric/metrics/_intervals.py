@@ -1,4 +1,4 @@
-"""Intervals of proportions and means: Wilson, logit-t over clusters, clustered standard errors."""
+"""Intervals of proportions and means: Wilson, Clopper-Pearson, logit-t and clustered standard errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ShareMethod: TypeAlias = Literal["wilson", "clopper-pearson"]
 
 
 class Ends(NamedTuple):
-    """Ends of an interval and the standard error it rests on; None where there is none."""
+    """The ends of an interval and its standard error; each None if not available."""
 
     low: float | None
     high: float | None
@@ -29,19 +29,20 @@ class Ends(NamedTuple):
 
 
 def normal_quantile(confidence_level: float) -> float:
-    """Two-sided standard normal quantile."""
+    """Return the two-sided standard normal quantile."""
     return float(ndtri(0.5 + confidence_level / 2))
 
 
 def t_quantile(confidence_level: float, df: float) -> float:
-    """Two-sided quantile of Student's t."""
+    """Return the two-sided quantile of Student's t."""
     return float(stdtrit(df, 0.5 + confidence_level / 2))
 
 
 def expanded_tail(confidence_level: float, df: float) -> float:
-    """Share to cut off at each end of a bootstrap distribution of few units [1].
+    """Compute the share to cut off at each end of a bootstrap distribution of few units [1].
 
-    Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as that of t.
+    Φ(-√((df + 1)/df) t), so that for a mean of df + 1 units the percentile interval is as wide as the t
+    interval.
 
     References:
         [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
@@ -51,7 +52,7 @@ def expanded_tail(confidence_level: float, df: float) -> float:
 
 
 def wilson_ends(proportion: float, n: float, quantile: float) -> tuple[float, float]:
-    """Ends of the score interval of a proportion; `n` may be an effective number."""
+    """Compute the ends of the score interval of a proportion; `n` may be an effective number."""
     spread = quantile * quantile / n
     centre = (proportion + spread / 2) / (1 + spread)
     half = quantile / (1 + spread) * math.sqrt(proportion * (1 - proportion) / n + spread / (4 * n))
@@ -61,7 +62,7 @@ def wilson_ends(proportion: float, n: float, quantile: float) -> tuple[float, fl
 
 
 def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tuple[float, float]:
-    """Ends of the exact interval of a proportion: quantiles of beta distributions."""
+    """Compute the ends of the exact interval of a proportion from quantiles of beta distributions."""
     tail = (1 - confidence_level) / 2
     low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
     high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
@@ -71,10 +72,10 @@ def clopper_pearson_ends(successes: int, n: int, confidence_level: float) -> tup
 def logit_t_ends(
     proportion: float, se: float, n_units: float, confidence_level: float
 ) -> tuple[float, float]:
-    """Ends of a t interval on the logit scale with `n_units - 1` degrees of freedom.
+    """Compute the ends of a t interval on the logit scale with `n_units - 1` degrees of freedom.
 
-    At 0 and 1, or with no spread between units but rounding, where the logit breaks down, the score interval
-    with one observation a unit stands in.
+    If the proportion is 0 or 1, or the spread between units is only rounding error, it is replaced by the
+    score interval with one observation per unit.
     """
     quantile = t_quantile(confidence_level, n_units - 1)
     if proportion in (0.0, 1.0) or is_rounding(se):
@@ -91,22 +92,23 @@ def _bounded(logit: float) -> float:
 def wilson(
     successes: int, n: int, *, method: ShareMethod = "wilson", **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """A proportion with the score interval of Wilson [1], or the exact interval of Clopper and Pearson [3].
+    """Compute a proportion with Wilson's score interval [1] or the exact Clopper-Pearson interval [3].
 
-    - `"wilson"`: `(p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)`; it stays inside [0, 1] and has width at
-      0 and 1 [2]. Its coverage is near the level on average over p.
+    - `"wilson"`: `(p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)`. It stays within [0, 1] and has nonzero
+      width at 0 and 1 [2]. Its coverage is close to the confidence level on average over p.
     - `"clopper-pearson"`: the α/2 quantile of Beta(k, n - k + 1) and the 1 - α/2 quantile of
-      Beta(k + 1, n - k) for k successes. Its coverage is at least the level for every p, so it is wider.
+      Beta(k + 1, n - k) for k successes. Its coverage is at least the confidence level for every p, so it is
+      wider.
 
     Args:
-        successes: Successes, from 0 to `n`.
-        n: Trials; with none the proportion is undefined (`no_values`).
-        method: The interval.
-        **interval: See `IntervalArguments`. Two counts know no clusters and are not resampled: `cluster` and
-            the bootstraps are refused, `n_resamples` and `rng` are without effect.
+        successes: Number of successes, from 0 to `n`.
+        n: Number of trials. With 0 trials the proportion is undefined (`no_values`).
+        method: Method of the interval.
+        **interval: See `IntervalArguments`. Clusters and bootstraps are not supported for two counts:
+            `cluster` and bootstrap methods raise, `n_resamples` and `rng` have no effect.
 
     Raises:
-        ArgumentError: The counts or the method are not allowed, or clusters or a bootstrap are asked for.
+        ArgumentError: If the counts or the method are invalid, or clusters or a bootstrap are requested.
 
     References:
         [1] E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference, JASA
@@ -141,9 +143,9 @@ def wilson(
 
 
 def mean_ends(values: Any, members: Any, confidence_level: float) -> Ends:
-    """Interval of a mean over clusters: t with C - 1 degrees of freedom.
+    """Compute the interval of a mean over clusters, using t with C - 1 degrees of freedom.
 
-    No ends with one cluster; none where clusters do not differ but by rounding, whose `se` is 0.
+    There are no ends with a single cluster, or if clusters differ only by rounding error (`se` is then 0).
     """
     n = len(values)
     sums = np.bincount(members, weights=values - values.mean())
@@ -166,25 +168,26 @@ def clustered_se(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> Estimate:
-    """The mean of the values with its standard error over clusters [1].
+    """Compute the mean of the values with its clustered standard error [1].
 
     `se = √(C/(C-1) · Σ_c (Σ_{i∈c} (x_i - x̄))²) / n`, with C the number of clusters; the interval is
     `mean ± t · se` with C - 1 degrees of freedom. This is Miller's formula [1, eq. 4] times √(C/(C-1)), the
-    small-sample factor of cluster-robust regression: without it the interval of few clusters is too narrow,
-    by 5 % at ten. Without `cluster` each value is a cluster, and `se` is the usual s/√n. One cluster: the
-    mean has no error (`too_few_units`); nor has it where the clusters do not differ (`no_variance`).
+    small-sample factor of cluster-robust regression; without it the interval is too narrow with few clusters,
+    by 5 % with ten. Without `cluster` each value is a cluster, and `se` is the usual s/√n. The standard error
+    is None with a single cluster (`too_few_units`), and if clusters do not differ (`no_variance`).
 
     Args:
         values: Numbers; None and NaN are missing.
-        cluster: An id per value.
-        ci: `"auto"` and `"analytic"` give the interval above, `"percentile"` a bootstrap of clusters, None no
-            ends; the standard error is the same in each case.
-        confidence_level: Level of the interval.
-        n_resamples: Bootstrap resamples.
+        cluster: One id per value.
+        ci: `"auto"` and `"analytic"` give the interval above, `"percentile"` a bootstrap over clusters, None
+            no interval. The standard error is the same in each case.
+        confidence_level: Confidence level of the interval.
+        n_resamples: Number of bootstrap resamples.
         rng: Seed or generator of the resampling.
 
     Raises:
-        ArgumentError: A value is no number, there is not one id per value, or an option is not allowed.
+        ArgumentError: If a value is not a number, the number of ids differs from the number of values, or an
+            option is invalid.
 
     References:
         [1] E. Miller (2024), Adding error bars to evals, arXiv:2411.00640.
@@ -223,7 +226,7 @@ def _how(options: IntervalOptions) -> str:
 
 
 def _resampled_ends(values: Any, members: Any, options: IntervalOptions) -> tuple[float, float]:
-    """Percentiles of the mean over clusters drawn with replacement."""
+    """Compute percentiles of the mean over clusters drawn with replacement."""
     sums = np.column_stack([np.bincount(members, weights=values), np.bincount(members)])
     units = Units(counts=np.ones(len(sums), dtype=np.int64), n=len(values), sums=sums)
     drawn = replicates(units, lambda s: s[..., 0] / s[..., 1], options.n_resamples, options.generator())

@@ -1,4 +1,4 @@
-"""Scores of an item by its truth, its panel and each judge alone, on common ground."""
+"""Scores of an item from its truth, its panel and each single judge, over the same criteria."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.values import Answer
 
 RaterKind: TypeAlias = Literal["judge", "panel", "human", "truth"]
 Rater: TypeAlias = tuple[RaterKind, str]
-"""Kind and name; a judge may be called `panel`."""
+"""Kind and name. The kind is needed because a judge may be named `panel`."""
 
 PANEL: Rater = ("panel", "panel")
 TRUTH: Rater = ("truth", "truth")
@@ -26,7 +26,7 @@ class ScoredItem:
     """An item with its labels and reports.
 
     Attributes:
-        root: Its criteria, in their groups.
+        root: The item's criteria, in their groups.
         truth: Labels by criterion name.
         reports: Criterion reports by name.
     """
@@ -37,11 +37,11 @@ class ScoredItem:
 
 
 def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
-    """Normalised scores of the truth, the panel and each judge; None where nothing is left to score.
+    """Compute the normalised scores of the truth, the panel and each judge; None if nothing can be scored.
 
-    Only criteria with a label count, and with labels on all that they depend on, on every side, so that all
-    scores have the same ground. A label of NA or CANNOT_ASSESS leaves the score of the truth. A judge
-    without a single answer has no score.
+    All scores use the same criteria: those with a label, and with labels on all criteria they depend on. A
+    criterion labelled NA or CANNOT_ASSESS does not count in the score of the truth. A judge without any
+    answer has no score.
     """
     answers = {name: answer for name, answer in item.truth.items() if answer is not None}
     labelled = _grounded(item.root.leaves, answers)
@@ -61,7 +61,7 @@ def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
 
 
 def _grounded(criteria: Sequence[BaseCriterion], answers: Mapping[str, Answer]) -> list[BaseCriterion]:
-    """Those that have a label, and so has every criterion that they depend on."""
+    """Return the criteria that have a label, and whose dependencies all have labels."""
     conditions = {c.name or "": c.when.criterion for c in criteria if c.when is not None}
 
     def has_ground(name: str) -> bool:
@@ -90,7 +90,7 @@ def _score(root: RubricGroup, entries: Mapping[str, Entry]) -> float | None:
 
 
 def _any_judged(entries: Mapping[str, Entry], decisions: Mapping[str, Decision | None]) -> bool:
-    """Whether something enters the score that unreadable replies did not decide, as a report demands."""
+    """Return whether any value in the score comes from a vote and not just from unreadable replies."""
     return any(
         entries[name].value is not None
         and decision is not None
@@ -105,7 +105,7 @@ def _panel_entry(report: EnsembleCriterionReport | None) -> Entry:
 
 
 def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
-    """What a judge's decision brings into its own score; gates that it was not asked are the panel's."""
+    """Return the entry of a judge's decision in its own score; gates it did not decide use the panel's."""
     own = report.judge_decisions.get(judge) if report else None
     if own is None:
         return _panel_entry(report)._replace(value=None)
@@ -113,9 +113,10 @@ def _judge_entry(judge: str, report: EnsembleCriterionReport | None) -> Entry:
 
 
 def _judge_value(decision: Decision, report: EnsembleCriterionReport | None) -> float | None:
-    """The value with which a judge's decision enters its own score.
+    """Return the value of a judge's decision in its own score.
 
-    What an abstention is worth is the grader's policy, which the panel's value shows where it abstained too.
+    The value of an abstention depends on the grader's policy; it is taken from the panel if the panel also
+    abstained, otherwise it is None.
     """
     if report is None or decision.status == "answered":
         return decision.value
@@ -123,7 +124,7 @@ def _judge_value(decision: Decision, report: EnsembleCriterionReport | None) -> 
 
 
 def regrouped(root: RubricGroup, criteria: Mapping[str, BaseCriterion]) -> RubricGroup:
-    """The tree with these criteria in the places of their names; those without a place stand in the root."""
+    """Return the tree with these criteria replaced by name; unmatched criteria are added to the root."""
     leaves = {leaf.name or "": leaf for leaf in root.leaves}
     if all(leaves.get(name) is criterion for name, criterion in criteria.items()):
         return root

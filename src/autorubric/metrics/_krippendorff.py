@@ -1,8 +1,8 @@
-"""Krippendorff's alpha for any number of raters, any metric of difference, and ratings missing.
+"""Krippendorff's alpha for any number of raters and difference metric, with missing ratings allowed.
 
-Alpha is 1 - Do / De over the pairable ratings. What two ratings of a unit differ by is summed per unit, what
-any two ratings differ by follows from the margins alone; so the whole is linear in the number of ratings, and
-coincidences are never laid out value by value. Equation numbers are those of [1].
+Alpha is 1 - Do / De over the pairable ratings. The observed disagreement is summed per unit, and the expected
+disagreement follows from the margins. The cost is therefore linear in the number of ratings, and the
+coincidence matrix is never built. Equation numbers are those of [1].
 
 References:
     [1] K. Krippendorff (2011), Computing Krippendorff's alpha-reliability, University of Pennsylvania.
@@ -42,25 +42,25 @@ from autorubric.metrics._resampling import Array, Compute, Units
 from autorubric.metrics._scales import Codes, Interval, Nominal, Scale
 
 _DENSE_CELLS = 4_000_000
-"""Above so many cells units × values the counts of values stay sparse."""
+"""Number of cells (units × values) above which the counts of values stay sparse."""
 
 AlphaLevel: TypeAlias = Literal["nominal", "ordinal", "interval", "ratio"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairable:
-    """The ratings of the units with two or more.
+    """The ratings of the units with two or more ratings.
 
     Attributes:
-        codes: Place of each rating among the values, shape `(u, n_raters)`, -1 where missing.
-        counts: How many units have these ratings, shape `(u,)`.
-        values: Where each value lies, in increasing order; None without an order.
+        codes: Position of each rating among the values, shape `(u, n_raters)`, -1 where missing.
+        counts: Number of units with these ratings, shape `(u,)`.
+        values: Number of each value, in increasing order; None without an order.
         size: Number of values.
-        cluster: Cluster of each unit.
-        pseudo: What the unit may look like that the smoothed bootstrap adds; None for none.
+        cluster: Cluster of each unit; None if each unit is independent.
+        pseudo: Possible units that the smoothed bootstrap adds; None if it adds none.
         any_rated: Whether any unit has a rating, pairable or not.
-        n_units: All units.
-        note: What `method` says of the scale.
+        n_units: Number of all units.
+        note: Note on the scale in `method`.
     """
 
     codes: Codes
@@ -81,25 +81,27 @@ def krippendorff_alpha(
     scale: Scale | None = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Krippendorff's alpha: 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck over pairable ratings [1, 2, 3].
+    """Compute Krippendorff's alpha, 1 - (n - 1) Σ o_ck δ²_ck / Σ n_c n_k δ²_ck [1, 2, 3].
 
-    δ² is 1 for different values (nominal), the squared number of ratings from the middle of one value to the
-    middle of the other (ordinal), (c - k)² (interval), or ((c - k) / (c + k))² (ratio). Units with one rating
-    are ignored. No unit with two: undefined (`no_pairs`); all pairable ratings equal, De = 0: undefined
-    (`single_class`). The interval resamples units, and with them one whose ratings are any category alike;
-    numbers without declared categories (levels interval and ratio) have no finite number of such units, so
-    that their interval is the plain percentile one, which covers too little of few units.
+    The sums are over pairable ratings: units with one rating are ignored. δ² depends on the level: 1 for
+    different values (nominal), the squared number of ratings from the middle of one value to the middle of
+    the other (ordinal), (c - k)² (interval), or ((c - k) / (c + k))² (ratio). Alpha is undefined if no unit
+    has two ratings (`no_pairs`), and if all pairable ratings are equal, so that De = 0 (`single_class`).
+
+    The interval resamples the units together with one pseudo-unit, whose ratings are any category with equal
+    probability. Numbers without declared categories (levels interval and ratio) have no finite set of such
+    units; their interval is the plain percentile interval, which covers too little with few units.
 
     Args:
-        ratings: Labels, `(n_units, n_raters)`; None and NaN are missing.
-        level: Which differences count.
-        scale: Declared categories, and their order; None takes the labels seen. Ordinal labels that are no
-            numbers need it.
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are missing.
+        level: Measurement level, which selects the difference metric.
+        scale: Declared categories and their order; None uses the labels that occur. Required for ordinal
+            labels that are not numbers.
         **interval: See `CodedArguments`; `cluster` has one id per unit.
 
     Raises:
-        ArgumentError: The labels have no order or distance that the level needs, or are negative on a ratio
-            level.
+        ArgumentError: If the labels lack the order or distance that the level needs, or are negative on the
+            ratio level.
     """
     if level not in get_args(AlphaLevel):
         raise ArgumentError(f"level={level!r}; give one of {', '.join(get_args(AlphaLevel))}")
@@ -125,13 +127,16 @@ def krippendorff_alpha(
 def alpha_parts(
     codes: Codes, values: Array | None, level: AlphaLevel, cluster: Codes
 ) -> tuple[Units, Compute]:
-    """Alpha of coded ratings as a figure of its clusters, for those who resample several tables together.
+    """Return alpha of coded ratings as sampling units and a function of their sums.
+
+    Used to resample several tables together.
 
     Args:
-        codes: Place of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
-        values: Where each value lies, in increasing order; None without an order.
-        level: Which differences count.
-        cluster: Cluster of each unit; those with a pairable unit are the units drawn, in rising order.
+        codes: Position of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
+        values: Number of each value, in increasing order; None without an order.
+        level: Measurement level, which selects the difference metric.
+        cluster: Cluster of each unit; clusters with a pairable unit are the sampling units, in ascending
+            order.
     """
     return _FIGURES[level](_pairable(codes, values, IntervalOptions(cluster=cluster), ""))
 
@@ -170,7 +175,7 @@ def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOp
 
 
 def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | None:
-    """Where the categories lie; for the ordinal level their order alone."""
+    """Return the numbers of the categories; for the ordinal level, only their order."""
     if level == "nominal":
         return None
     if isinstance(scale, Nominal):
@@ -206,14 +211,14 @@ def _pairable(codes: Codes, values: Array | None, options: IntervalOptions, note
 
 
 def _counts(codes: Codes, size: int) -> csr_array:
-    """How often each unit was given each value; sparse, for there may be as many values as ratings."""
+    """Count the ratings of each unit at each value; sparse, since there may be as many values as ratings."""
     unit, rater = np.nonzero(codes >= 0)
     ones = np.ones(len(unit))
     return csr_array((ones, (unit, codes[unit, rater])), shape=(len(codes), size))
 
 
 def _summed(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units:
-    """The units with their sums, from the sums of each row of codes."""
+    """Return the units with their sums, computed from each row of codes."""
     units = row_units(sums_of(table.codes), table.cluster, table.counts)
     if table.pseudo is None:
         return units
@@ -221,7 +226,7 @@ def _summed(table: _Pairable, sums_of: Callable[[Codes], Array]) -> Units:
 
 
 def _alpha(observed: Array, expected: Array, n: Array) -> Array:
-    """1 - (n - 1) Σ o δ² / Σ n n δ² (eq. 4); NaN where nothing could differ."""
+    """Compute 1 - (n - 1) Σ o δ² / Σ n n δ² (eq. 4); NaN if the expected disagreement is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         # What is left of equal values after rounding is no difference.
         none = expected <= 1e-12 * n * n
@@ -229,7 +234,7 @@ def _alpha(observed: Array, expected: Array, n: Array) -> Array:
 
 
 def _nominal(table: _Pairable) -> tuple[Units, Compute]:
-    """Σ over different values is what all pairs have less Σ n_c²; values are never set against each other."""
+    """Build the nominal figure; the sum over pairs of different values is n² - Σ n_c²."""
     codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
     if len(codes) * table.size <= _DENSE_CELLS:
 
@@ -258,7 +263,7 @@ def _with_counts(codes: Codes, size: int) -> Array:
 
 
 def _unequal_pairs(counts: csr_array) -> Array:
-    """Pairs of different values of each unit over m - 1, by which every rating counts once (eq. 2)."""
+    """Compute each unit's pairs of different values divided by m - 1, so every rating counts once (eq. 2)."""
     m = np.asarray(counts.sum(axis=1)).reshape(-1)
     return np.asarray((m * m - np.asarray((counts * counts).sum(axis=1)).reshape(-1)) / (m - 1))
 
@@ -280,7 +285,7 @@ def _ratio(table: _Pairable) -> tuple[Units, Compute]:
 
 
 def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
-    """Few values: each is set against each."""
+    """Build the ratio figure for few values, with the full matrix of differences."""
     total = values[:, None] + values
     difference = ((values[:, None] - values) / np.where(total == 0, 1.0, total)) ** 2
 

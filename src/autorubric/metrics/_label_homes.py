@@ -1,4 +1,4 @@
-"""Criteria of label tables, declared by a dataset or by scales, and how labels of them are read."""
+"""Criteria of label tables, declared by a dataset or by scales, and the parsing of their labels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 from autorubric.values import Answer, Level, Submission
 
 NO_ANSWER = {"NA": "abstained", "N/A": "abstained", "CANNOT_ASSESS": "abstained", "INVALID": "failed"}
-"""Labels in upper case that are no answer where the scale does not have them, and what became of the vote."""
+"""Upper-case labels that are not answers unless they are on the scale, with the status of their vote."""
 
 ABSTENTION = "CANNOT_ASSESS"
-"""Label of an abstention that is a category."""
+"""Label of abstentions that count as a category."""
 
 
 class Home(Protocol):
-    """Where the answers to a criterion of an item stand, and how labels of it are read."""
+    """A criterion of an item, which parses labels and adds answers to the table."""
 
     @property
     def level(self) -> Level: ...
@@ -100,7 +100,7 @@ def _on_unit(number: float, scale: Interval) -> float | None:
 def homes_on_scales(
     rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
 ) -> tuple[dict[tuple[str, str], Home], tuple[str, ...]]:
-    """The scale of each row's criterion, and a note on those that were inferred."""
+    """Return the home of each row's criterion, and notes on the scales that were inferred."""
     labels: dict[str, list[Any]] = {}
     for row in rows:
         answers = labels.setdefault(row.criterion, [])
@@ -126,7 +126,7 @@ _MOST_CATEGORIES = 20
 
 
 def _inferred(labels: Sequence[Any]) -> Scale | None:
-    """The scale of the labels that occur; numbers that are many, or no whole ones, are an interval."""
+    """Infer the scale from the labels; many distinct numbers, or non-integers, are an interval."""
     answers = [label for label in labels if not is_no_answer(label) and not is_missing(label)]
     numbers = [one for one in answers if isinstance(one, int | float) and not isinstance(one, bool)]
     if answers and len(numbers) == len(answers):
@@ -149,7 +149,7 @@ def is_no_answer(label: Any) -> bool:
 
 
 def abstention(label: Any) -> Answer:
-    """An abstention in the rater's words: NA where it says so or names what the scale does not."""
+    """Return an abstention with the rater's label: CANNOT_ASSESS if it says so or is empty, otherwise NA."""
     said = None if label is None else str(label)
     cannot = said is None or said.strip().upper() == "CANNOT_ASSESS"
     return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)
@@ -173,7 +173,7 @@ def _measured(name: str, scale: Scale) -> MeasuredCriterion:
 def homes_of(
     dataset: LabelledDataset, ids: Sequence[str]
 ) -> tuple[dict[tuple[str, str], Home], list[LabelRow]]:
-    """The criteria of each item, and the dataset's labels and ratings as rows."""
+    """Return the criteria of each item, and the dataset's labels and ratings as rows."""
     homes: dict[tuple[str, str], Home] = {}
     rows: list[LabelRow] = []
     for i, item_id in enumerate(ids):
@@ -192,7 +192,7 @@ Homes: TypeAlias = Mapping[tuple[str, str], Home]
 
 
 def declared_answer(home: Home, label: Any) -> Answer | None:
-    """The declared answer that is called so; None where none is."""
+    """Return the declared answer with this label, ignoring case; None if there is none."""
     if not isinstance(label, str):
         return None
     folded = label.strip().casefold()

@@ -1,4 +1,4 @@
-"""Long tables of labels, one row a label, as people have them: frames, CSV rows, lists of dicts."""
+"""Long tables of labels with one row per label: data frames, CSV rows, lists of dicts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LabelTable: TypeAlias = "pd.DataFrame | Iterable[Mapping[str, Any]]"
-"""Rows with `item_id, criterion, rater, label` (or `value`), and where known `rater_kind` (or `rater_type`:
+"""Rows with `item_id, criterion, rater, label` (or `value`), and optionally `rater_kind` (or `rater_type`:
 human, judge or llm, panel, truth), `sample`, `order` and `status`."""
 
 _KINDS: Mapping[str, str] = {
     "human": "human", "judge": "judge", "llm": "judge", "panel": "panel", "truth": "truth", "gold": "truth",
 }  # fmt: skip
 NEEDED = ("item_id", "criterion", "rater")
-"""Columns without which no long table is one."""
+"""Required columns of a long table."""
 
 _READ = (
     *NEEDED, "label", "value", "rater_kind", "rater_type", "sample", "order", "number", "status",
@@ -35,12 +35,12 @@ class LabelRow(NamedTuple):
     Attributes:
         item_id: The item.
         criterion: The criterion's name.
-        rater: Who gave it.
-        sample: Which of the rater's passes it is from; None for a decision, or where the table says nothing.
+        rater: The rater who gave the label.
+        sample: Index of the rater's pass; None for a decision, or if the table does not say.
         order: Candidates in the order shown.
-        label: The label as it stands.
-        number: The same as a number, where the table has it apart.
-        status: What became of the vote; None where the table says nothing.
+        label: The label as in the table.
+        number: The label as a number, if the table has a separate column for it.
+        status: Status of the vote; None if the table does not say.
     """
 
     item_id: str
@@ -54,10 +54,10 @@ class LabelRow(NamedTuple):
 
 
 def label_rows(table: Any) -> list[LabelRow]:
-    """The rows of a long table.
+    """Read the rows of a long table.
 
     Raises:
-        ArgumentError: It is no table, lacks a column, or a row has a kind of rater or a status that is none.
+        ArgumentError: If it is not a table, lacks a column, or has an unknown kind of rater or status.
     """
     if is_frame(table) and (rows := _frame_rows(table)) is not None:
         return rows
@@ -65,7 +65,7 @@ def label_rows(table: Any) -> list[LabelRow]:
 
 
 def _frame_rows(frame: Any) -> list[LabelRow] | None:
-    """The rows of a frame, column by column, each value read once; None where a row has to be looked at."""
+    """Read a data frame by column, parsing each distinct value once; None if it must be read by row."""
     names = list(frame.columns)
     if not {*NEEDED}.issubset(names) or len(set(names)) != len(names) or not {"label", "value"} & set(names):
         return None
@@ -101,7 +101,7 @@ def _frame_rows(frame: Any) -> list[LabelRow] | None:
 
 
 def _each(column: list[Any], read: Callable[[Any], Any]) -> list[Any]:
-    """What each value reads as; values repeat, so each is read once, those of another type apart."""
+    """Apply `read` to each value, calling it once per distinct type and value."""
     known: dict[Any, Any] = {}
     found = []
     for value in column:
@@ -162,7 +162,7 @@ def _row(number: int, row: Mapping[str, Any]) -> LabelRow:
 
 
 def _number(unlabelled: bool, number: Any, value: Any) -> float | None:
-    """The answer as a number: in its own units, or, where it has no label either, on [0, 1]."""
+    """Return the answer as a number in its own units or, if it has no label either, on [0, 1]."""
     for given in (number, value) if unlabelled else (number,):
         if not is_missing(given):
             return float(given)

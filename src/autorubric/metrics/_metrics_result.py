@@ -1,4 +1,4 @@
-"""What `compute_metrics` gives."""
+"""The result of `compute_metrics`."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1
-"""Version of the file that `to_file` writes; readers pass over keys that they do not know."""
+"""Version of the format that `to_file` writes; readers should ignore unknown keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsResult(RaterMetrics):
-    """The figures of a run: those of the panel, and of each judge where asked for.
+    """Metrics of a run's panel and, if requested, of each judge.
 
     Attributes:
-        per_judge: Figures of each judge, by id; empty unless asked for.
-        n_items: Items with a label and a report.
-        n_tied_labels: Cells that two people or more labelled and that have no label, because no one of theirs
-            leads; None with fewer than two people.
-        n_criteria: Criteria that have figures.
-        n_binary_criteria: Binary ones among them.
-        n_ordinal_criteria: Ordinal ones.
-        n_nominal_criteria: Nominal ones.
-        n_interval_criteria: Those of numbers.
-        cannot_assess: How CANNOT_ASSESS counted.
-        na_mode: How NA counted.
-        confidence_level: Level of the intervals.
+        per_judge: Metrics of each judge, by id; empty unless requested.
+        n_items: Number of items with a label and a report.
+        n_tied_labels: Number of cells that at least two people labelled and that have no truth because of a
+            tie; None with fewer than two people.
+        n_criteria: Number of criteria with metrics.
+        n_binary_criteria: Number of binary criteria.
+        n_ordinal_criteria: Number of ordinal criteria.
+        n_nominal_criteria: Number of nominal criteria.
+        n_interval_criteria: Number of numeric criteria.
+        cannot_assess: How CANNOT_ASSESS was counted.
+        na_mode: How NA was counted.
+        confidence_level: Confidence level of the intervals.
         seed: Seed of the resampling.
-        warnings: What the reader should know: figures that are None and why, thin data, odd settings.
+        warnings: Warnings: metrics that are None and why, sparse data, unusual settings.
     """
 
     per_judge: Mapping[str, JudgeMetrics]
@@ -59,34 +59,35 @@ class MetricsResult(RaterMetrics):
     warnings: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the metrics as blocks for renderers."""
         return metric_blocks(self, self.per_judge, self.n_items, self.warnings)
 
     def summary(self) -> str:
-        """The figures as plain text."""
+        """Return the metrics as plain text."""
         return render_text(self.blocks())
 
     def __str__(self) -> str:
         return self.summary()
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, as JSON can carry them; never NaN."""
+        """Return all metrics as JSON-compatible values, never NaN."""
         return {"format": FORMAT, **_plain(self)}
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a rater and criterion, and one a rater for the means, its `criterion` being `macro`."""
+        """Return one row per rater and criterion, and one `macro` row per rater with the means."""
         import pandas as pd  # only for those who ask for a frame
 
         return pd.DataFrame(metric_rows(self, self.per_judge))
 
     def to_file(self, path: str | Path) -> None:
-        """Writes all figures as JSON, or the rows of `to_dataframe` as CSV; the suffix says which.
+        """Write all metrics as JSON, or the rows of `to_dataframe` as CSV, depending on the suffix.
 
-        The CSV is for spreadsheets: texts in it that would be formulas are marked, see `spreadsheet_safe`.
+        The CSV is safe for spreadsheets: texts that would run as formulas are escaped; see
+        `spreadsheet_safe`.
 
         Raises:
-            ArgumentError: The suffix is neither.
-            FileError: The file cannot be written.
+            ArgumentError: If the suffix is neither .json nor .csv.
+            FileError: If the file cannot be written.
         """
         suffix = Path(path).suffix.lower()
         if suffix == ".json":

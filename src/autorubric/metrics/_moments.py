@@ -1,7 +1,7 @@
 """Pearson's r, Lin's concordance, RMSE and MAE as functions of sums over pairs of numbers.
 
-Sums per pair, in this order: 1, x, y, x², y², xy, (y - x)², |y - x|; x and y are shifted and scaled first,
-so that nothing is lost to cancellation.
+Sums per pair, in this order: 1, x, y, x², y², xy, (y - x)², |y - x|. x and y are first shifted and scaled to
+avoid cancellation.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from autorubric.metrics._rounding import RELATIVE_ZERO
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Sums of pairs, ready to resample.
+    """The sums of pairs, ready to resample.
 
     Attributes:
-        units: Sampling units; their sums are those of the module's docstring.
-        shift: Mean of x minus mean of y before each was centred, in units of `unit`.
-        unit: What x and y were divided by.
+        units: Sampling units with the sums listed in the module docstring.
+        shift: Mean of x minus mean of y before centring, in units of `unit`.
+        unit: Divisor of x and y.
     """
 
     units: Units
@@ -32,7 +32,7 @@ class Moments:
 
 
 def moments_of(pairs: NumberPairs) -> Moments:
-    """The sums of each pair, or of each cluster of pairs."""
+    """Compute the sums of each pair, or of each cluster of pairs."""
     x, y = pairs.truth, pairs.pred
     if not pairs.n:
         return Moments(Units(counts=np.zeros(0, dtype=np.int64), n=0, sums=np.zeros((0, 8))), 0.0, 1.0)
@@ -58,13 +58,13 @@ def _units(sums: Array, pairs: NumberPairs) -> Units:
 
 
 def _spread(n: Array, total: Array, squares: Array) -> Array:
-    """n² times the variance; exactly 0 where rounding is all that is left of it."""
+    """Compute n² times the variance; exactly 0 if it is only rounding error."""
     spread = n * squares - total * total
     return np.where(spread.real <= RELATIVE_ZERO * (n * squares).real, 0, spread)
 
 
 def pearson_of(sums: Array) -> Array:
-    """s_xy / (s_x s_y), NaN where a side is constant."""
+    """Compute s_xy / (s_x s_y); NaN if a side is constant."""
     n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
     product = _spread(n, x, xx) * _spread(n, y, yy)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -74,7 +74,10 @@ def pearson_of(sums: Array) -> Array:
 
 
 def ccc_of(shift: float) -> Callable[[Array], Array]:
-    """2 s_xy / (s_x² + s_y² + (m_x - m_y)²) for means that lay `shift` further apart; NaN at 0 / 0."""
+    """Return the function of sums for Lin's concordance, given the `shift` between the means; NaN at 0 / 0.
+
+    2 s_xy / (s_x² + s_y² + (m_x - m_y)²).
+    """
 
     def compute(sums: Array) -> Array:
         n, x, y, xx, yy, xy = (sums[..., j] for j in range(6))
@@ -87,10 +90,10 @@ def ccc_of(shift: float) -> Callable[[Array], Array]:
 
 
 def mean_square_of(sums: Array) -> Array:
-    """Mean of (y - x)²."""
+    """Compute the mean of (y - x)²."""
     return np.asarray(sums[..., 6] / sums[..., 0])
 
 
 def mean_absolute_of(sums: Array) -> Array:
-    """Mean of |y - x|."""
+    """Compute the mean of |y - x|."""
     return np.asarray(sums[..., 7] / sums[..., 0])

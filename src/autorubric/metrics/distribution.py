@@ -1,7 +1,7 @@
-"""Whether two raters' scores are distributed alike: distances, Kolmogorov-Smirnov, summaries.
+"""Comparison of the distributions of two raters' scores: distances, Kolmogorov-Smirnov test, summaries.
 
-These compare distributions and ignore which score belongs to which item: two raters may agree here and
-disagree on every single item. `systematic_bias` alone is paired.
+These functions ignore which score belongs to which item: two raters may have equal distributions and disagree
+on every item. Only `systematic_bias` is paired.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class EMDResult:
     """Earth mover's distance between two samples.
 
     Attributes:
-        emd: The distance, in the units of the scores; None where a sample is empty.
-        mean_difference: Mean of b minus mean of a; the distance is no less.
-        n_a: Scores in a, missing ones left out.
-        n_b: Scores in b, missing ones left out.
+        emd: The distance, in the units of the scores; None if a sample is empty.
+        mean_difference: Mean of b minus mean of a; its absolute value is at most `emd`.
+        n_a: Number of scores in a, without missing ones.
+        n_b: Number of scores in b, without missing ones.
         reason: Why the distance is undefined.
     """
 
@@ -63,11 +63,11 @@ class KSTestResult:
     """Two-sample Kolmogorov-Smirnov test.
 
     Attributes:
-        statistic: Greatest distance between the two distribution functions; None where a sample is empty.
-        p_value: Two-sided p that both come from one continuous distribution; with tied scores conservative.
+        statistic: Largest distance between the two distribution functions; None if a sample is empty.
+        p_value: Two-sided p-value for equal continuous distributions; conservative with ties.
         is_significant: Whether p is below 0.05.
-        n_a: Scores in a, missing ones left out.
-        n_b: Scores in b, missing ones left out.
+        n_a: Number of scores in a, without missing ones.
+        n_b: Number of scores in b, without missing ones.
         reason: Why the statistic is undefined.
     """
 
@@ -88,18 +88,18 @@ class DistributionResult:
     """Summary of a sample of scores.
 
     Attributes:
-        n_samples: Scores, missing ones left out.
-        n_missing: Missing scores.
-        mean: Mean; None without a score, as all that follow.
-        std: Standard deviation over n - 1; None below two scores.
-        minimum: Least score.
-        q25: Lower quartile, linear between order statistics.
+        n_samples: Number of scores, without missing ones.
+        n_missing: Number of missing scores.
+        mean: Mean; None without scores, as are the other statistics.
+        std: Standard deviation (denominator n - 1); None with fewer than two scores.
+        minimum: Smallest score.
+        q25: Lower quartile, linearly interpolated between order statistics.
         median: Median.
         q75: Upper quartile.
-        maximum: Greatest score.
-        bin_edges: Edges of the histogram, one more than bins.
-        bin_counts: Scores in each bin, the last closed above.
-        reason: Why the figures are undefined.
+        maximum: Largest score.
+        bin_edges: Edges of the histogram, one more than the number of bins.
+        bin_counts: Number of scores in each bin; the last bin includes its upper edge.
+        reason: Why the statistics are undefined.
     """
 
     n_samples: int
@@ -126,14 +126,14 @@ def _present(values: Iterable[Any], what: str) -> Array:
 
 
 def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
-    """The least work that turns one distribution into the other: W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
+    """Compute the earth mover's distance, W₁ = ∫ |F_a(x) - F_b(x)| dx [1].
 
-    In the units of the scores, and never scaled by what the samples happen to span. An empty sample: None
-    (`no_values`).
+    The distance is in the units of the scores and is not scaled by the range of the samples. It is None if a
+    sample is empty (`no_values`).
 
     Args:
         a: Scores; None and NaN are missing.
-        b: Scores, as many or not.
+        b: Scores of the other sample, which may differ in length.
 
     References:
         [1] Y. Rubner, C. Tomasi, L. J. Guibas (2000), The earth mover's distance as a metric for image
@@ -153,13 +153,14 @@ def earth_movers_distance(a: Iterable[Any], b: Iterable[Any]) -> EMDResult:
 
 
 def ks_test(a: Iterable[Any], b: Iterable[Any]) -> KSTestResult:
-    """Two-sample Kolmogorov-Smirnov test: D = max |F_a - F_b|; p exact up to 10,000 scores a side [1].
+    """Run the two-sample Kolmogorov-Smirnov test, with statistic D = max |F_a - F_b| [1].
 
-    Pairing is ignored, and p is conservative with ties. An empty sample: None (`no_values`).
+    The p-value is exact for up to 10,000 scores per sample, and conservative with ties. Pairing is ignored.
+    Statistic and p-value are None if a sample is empty (`no_values`).
 
     Args:
         a: Scores; None and NaN are missing.
-        b: Scores, as many or not.
+        b: Scores of the other sample, which may differ in length.
 
     References:
         [1] J. L. Hodges (1958), The significance probability of the Smirnov two-sample test, Arkiv för
@@ -188,12 +189,12 @@ def _ks(left: Array, right: Array) -> tuple[float, float]:
 def score_distribution(
     scores: Iterable[Any], *, bins: int = 10, scale: Interval | None = None
 ) -> DistributionResult:
-    """Mean, spread, quartiles and histogram of scores.
+    """Compute mean, standard deviation, quartiles and histogram of scores.
 
     Args:
         scores: Numbers; None and NaN are missing.
-        bins: Bins of the histogram.
-        scale: Declared range of the histogram; None spans the scores.
+        bins: Number of bins of the histogram.
+        scale: Range of the histogram; None uses the range of the scores.
     """
     if bins < 1:
         raise ArgumentError(f"bins={bins!r}; give at least 1")

@@ -1,7 +1,7 @@
-"""How many items a study needs: for an agreement, for a share, and for two judges on the same items.
+"""Sample sizes of studies: for an agreement, for a share, and for two judges on the same items.
 
-Each function gives an `Estimate` whose value and `n` are the number of items; `method` names the formula and
-has the number before rounding.
+Each function returns an `Estimate` whose value and `n` are the number of items. `method` names the formula
+and gives the number before rounding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KappaMethod: TypeAlias = Literal["donner-eliasziw", "cantor"]
 PairedMethod: TypeAlias = Literal["exact", "asymptotic"]
 
 _MOST_EXACT = 1_000_000
-"""Items up to which the power of the exact test is computed; above, both tests need almost as many."""
+"""Largest number of items for which exact power is computed; beyond it, both tests need nearly the same."""
 
 
 def kappa(
@@ -32,28 +32,28 @@ def kappa(
     power: float = 0.8,
     method: KappaMethod = "donner-eliasziw",
 ) -> Estimate:
-    """Items that two raters of a binary label must rate to tell a kappa of `k1` from one of `k0`.
+    """Compute the number of items needed to distinguish a kappa of `k1` from `k0` with two binary raters.
 
     - `"donner-eliasziw"`: two-sided goodness-of-fit test on both positive, split and both negative [1]:
       n = (z_{1-α/2} + z_power)² / Σ_j (P_j(k1) - P_j(k0))² / P_j(k0), with
-      P(κ) = (π² + κ π(1-π), 2π(1-π)(1-κ), (1-π)² + κ π(1-π)). It goes to the nearest whole number, as the
-      published tables do, and may thus fall short of the power by a fraction of an item.
+      P(κ) = (π² + κ π(1-π), 2π(1-π)(1-κ), (1-π)² + κ π(1-π)). The result is rounded to the nearest integer,
+      as in the published tables, so it may be too small by a fraction of an item.
     - `"cantor"`: one-sided test, both raters at the same prevalence, with the large-sample variances
       Q(κ) of Fleiss, Cohen and Everitt [2]: n = ((z_{1-α} √Q(k0) + z_power √Q(k1)) / (k1 - k0))², rounded up.
 
-    For .4 against .6 at a prevalence of .3, α = .05 and power .8 the first asks for 190 items, the second
-    for 141: one-sided tests need fewer.
+    For .4 against .6 at a prevalence of .3, α = .05 and power .8, the first gives 190 items and the second
+    141, because one-sided tests need fewer.
 
     Args:
-        k0: Kappa of the null hypothesis.
-        k1: Kappa that is to be told from it.
+        k0: Kappa under the null hypothesis.
+        k1: Kappa under the alternative.
         prevalence: Share π of positive labels, in (0, 1).
-        alpha: Level of the test.
-        power: Probability to find a kappa of `k1`.
-        method: The formula, which settles the sidedness.
+        alpha: Significance level of the test.
+        power: Probability of detecting a kappa of `k1`.
+        method: The formula, which also determines whether the test is one-sided or two-sided.
 
     Raises:
-        ArgumentError: An argument is out of range, the kappas are equal, or one is impossible at this
+        ArgumentError: If an argument is out of range, the kappas are equal, or one is impossible at this
             prevalence.
 
     References:
@@ -80,17 +80,17 @@ def kappa(
 
 
 def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -> Estimate:
-    """Items for a share near `p` whose interval reaches `half_width` to each side: n = z² p (1 - p) / h² [1].
+    """Compute the number of items needed to estimate a share near `p` to within ± `half_width` [1].
 
-    Rounded up; p = .5 asks for most. Labels that come in clusters need more.
+    n = z² p (1 - p) / h², rounded up. It is largest at p = .5. Clustered labels need more items.
 
     Args:
         p: Expected share, in (0, 1).
         half_width: Half of the length of the interval, in (0, 1).
-        confidence_level: Level of the interval.
+        confidence_level: Confidence level of the interval.
 
     Raises:
-        ArgumentError: An argument is out of range.
+        ArgumentError: If an argument is out of range.
 
     References:
         [1] W. G. Cochran (1977), Sampling techniques, 3rd ed., eq. 4.1.
@@ -103,28 +103,28 @@ def proportion(p: float, half_width: float, *, confidence_level: float = 0.95) -
 def paired(
     p10: float, p01: float, *, alpha: float = 0.05, power: float = 0.8, method: PairedMethod = "exact"
 ) -> Estimate:
-    """Items on which two judges must be compared by McNemar's test, two-sided.
+    """Compute the number of items needed to compare two judges by McNemar's two-sided test.
 
     With ψ = p10 + p01 and δ = p10 - p01:
 
     - `"exact"`: for the exact test, `compare_judges(method="mcnemar")`. The power at n items is the mean over
       the number of discordant items D ~ Bin(n, ψ) of the probability that Bin(D, p10/ψ) lies in the rejection
-      region of the binomial test at 1/2 [2]. The result is the least n from which on the power does not fall
-      below the one asked for: it is no monotone function of n.
+      region of the binomial test at 1/2 [2]. Since the power is not monotone in n, the result is the smallest
+      n such that the power does not fall below the requested power for any larger number.
     - `"asymptotic"`: for the test without continuity correction, `method="mcnemar-asymptotic"` [1]:
       n = (z_{1-α/2} √ψ + z_power √(ψ - δ²))² / δ², rounded up. The exact test needs more items.
 
-    Above a million items `"exact"` gives the closed form too, and `method` says so.
+    Above a million items, `"exact"` also uses the closed form, which `method` then names.
 
     Args:
-        p10: Share of items that the first judge alone has right.
-        p01: Share that the second alone has right.
-        alpha: Level of the test.
-        power: Probability to find the difference.
+        p10: Share of items that only the first judge gets right.
+        p01: Share of items that only the second judge gets right.
+        alpha: Significance level of the test.
+        power: Probability of detecting the difference.
         method: The test that the comparison will use.
 
     Raises:
-        ArgumentError: An argument is out of range, or the shares are equal.
+        ArgumentError: If an argument is out of range, or the shares are equal.
 
     References:
         [1] R. J. Connor (1987), Sample size for testing differences in proportions for the paired-sample
@@ -151,10 +151,10 @@ def paired(
 
 
 def _exact_items(start: int, shares: tuple[float, float], alpha: float, power: float) -> int:
-    """Least number of items from which on the exact test keeps its power.
+    """Return the smallest number of items from which the exact test keeps its power.
 
-    Bisection to within one tooth of the saw, then every number: the power falls for a few numbers after each
-    rise, and never by more than one tooth.
+    The power is a sawtooth function of n: it drops for a few numbers after each rise, by at most one tooth.
+    Bisection finds n to within one tooth, and every number near it is then checked.
     """
     low, high = 0, start
     while _exact_power(high, shares, alpha) < power:
@@ -175,7 +175,7 @@ def _exact_items(start: int, shares: tuple[float, float], alpha: float, power: f
 
 
 def _exact_power(n: int, shares: tuple[float, float], alpha: float) -> float:
-    """Power of the exact McNemar test on `n` items."""
+    """Compute the power of the exact McNemar test on `n` items."""
     either = min(1.0, sum(shares))
     share = shares[0] / sum(shares)
     middle, spread = n * either, math.sqrt(n * either * (1 - either))
@@ -192,7 +192,7 @@ def _exact_power(n: int, shares: tuple[float, float], alpha: float) -> float:
 
 
 def _critical_values(discordant: Array, alpha: float) -> Array:
-    """Most items of the rarer kind at which the exact test rejects, -1 where it never does."""
+    """Return the largest count of the rarer kind at which the exact test rejects; -1 if it never does."""
     low, high = np.full(len(discordant), -1.0), np.ceil(discordant / 2)
     while np.any(high - low > 1):
         middle = np.floor((low + high) / 2)
@@ -220,7 +220,7 @@ def _items(exact: float, words: str, *, nearest: bool = False) -> Estimate:
 
 
 def _cells(value: float, prevalence: float, name: str) -> Array:
-    """Shares of both positive, split and both negative."""
+    """Compute the shares of items that are both positive, split and both negative."""
     variance = prevalence * (1 - prevalence)
     cells = np.array(
         [
@@ -238,7 +238,7 @@ def _cells(value: float, prevalence: float, name: str) -> Array:
 
 
 def _cantor_sd(cells: Array, prevalence: float) -> float:
-    """√Q: standard deviation of kappa times √n, Fleiss, Cohen and Everitt (1969), for equal margins."""
+    """Compute √Q, the standard deviation of kappa times √n for equal margins (Fleiss et al. 1969)."""
     observed = float(cells[0] + cells[2])
     margins = np.array([prevalence, 1 - prevalence])
     expected = float((margins**2).sum())
