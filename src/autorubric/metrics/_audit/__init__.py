@@ -1,4 +1,4 @@
-"""Audits of judges and rubrics: what a stored run, or a table of labels, says of those that made it."""
+"""Audits of judges and rubrics, computed from a stored run or a table of labels."""
 
 from autorubric.metrics._audit._bias_report import bias_report
 from autorubric.metrics._audit._bias_results import BiasReport, JudgeBias, TestedBias

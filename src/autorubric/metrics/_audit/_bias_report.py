@@ -1,4 +1,4 @@
-"""Where judges lean: leniency, length, position, and texts of their own family.
+"""Biases of judges: leniency, text length, position, and preference for texts of their own family.
 
 References:
     [1] J. M. Wooldridge (2010), Econometric analysis of cross section and panel data, 2nd ed., ch. 6:
@@ -40,43 +40,48 @@ def bias_report(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> BiasReport:
-    """Biases of each judge, with intervals by item and p-values adjusted by Holm over judges × kinds of bias.
+    """Estimate the biases of each judge, with intervals over items and Holm-adjusted p-values.
 
-    All figures are of decisions, by value on [0, 1]; cells without a value (nominal options without one,
-    open numbers) do not count, and penalties (negative weights) are turned round, 1 - value, so that above
-    0 is always in favour of the text. Means are over cells, with t over items, C - 1 degrees of freedom.
+    All figures use decisions, by value on [0, 1]. Cells without a value (nominal options without one, numbers
+    without a range) are left out. Values of penalties (negative weights) are reversed, 1 - value, so that a
+    figure above 0 always favours the text. Means are over cells; their intervals are t intervals over C items
+    with C - 1 degrees of freedom. The p-values are adjusted over judges × kinds of bias.
 
-    - Leniency: asymmetry of errors, the mean error that a truth of ½ would have: the intercept of error on
-      (truth - ½), with a slope for each criterion; (FPR - FNR) / 2 on a binary criterion. A judge that is
-      wrong as often in favour of texts as against them has 0 at every base rate. The larger of the
-      restricted (score test) and the leverage-corrected sandwich variance; t with the effective number of
-      items - 1 degrees of freedom.
-    - Mean difference and pass rate: mean of judge minus truth, of values and of whether they are ½ or more.
-      They say how far scores shift, and depend on the base rate; adjusted on their own.
-    - Length: Spearman's rank correlation of the item's mean error with its number of words, partial for the
-      item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). Longer texts may be better, and
-      errors shrink towards the ends of a scale; neither is a lean. p from t with n - 3 degrees of freedom.
-    - Position: share of decided comparisons, among single votes whose order is known, that the candidate
-      shown first won, minus ½. Ask in both orders, or better candidates shown first look like a lean.
-    - Self-preference [2]: on each cell the judge's value minus the mean of the judges of other families;
-      its mean on texts of the judge's own family minus its mean on the others [1], so that neither a good
-      generator nor a lenient judge counts. The truth drops out, so cells need no label. Welch's t over
-      items. `own_error_difference` is the same of judge minus truth, without the other judges.
+    - Leniency: the asymmetry of errors, that is, the mean error expected at a truth of ½. It is the intercept
+      of a regression of error on (truth - ½) with one slope per criterion, and equals (FPR - FNR) / 2 on a
+      binary criterion. A judge that errs equally often in favour of and against texts has a leniency of 0 at
+      every base rate. The variance is the larger of the restricted one (score test) and the
+      leverage-corrected sandwich; t has the effective number of items - 1 degrees of freedom.
+    - Mean difference and pass rate: the mean of judge minus truth, for values and for whether values are at
+      least ½. They measure how far scores shift and depend on the base rate, so their p-values are adjusted
+      separately.
+    - Length: Spearman's rank correlation of an item's mean error with its number of words, controlling for
+      the item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). The control matters because
+      longer texts may be better and errors shrink towards the ends of a scale; neither is a bias. p is from t
+      with n - 3 degrees of freedom.
+    - Position: the share of decided comparisons won by the candidate shown first, minus ½, over single votes
+      whose order is known. Ask in both orders; otherwise, showing the better candidates first looks like a
+      bias.
+    - Self-preference [2]: on each cell, the judge's value minus the mean of the judges of other families. The
+      figure is the mean of this difference on texts of the judge's own family minus its mean on other texts
+      [1], so neither a good generator nor a lenient judge affects it. The truth cancels out, so cells need no
+      label. Uses Welch's t over items. `own_error_difference` is the same contrast of judge minus truth,
+      without the other judges.
 
-    Undefined figures say why: `no_truth`, `no_text` (lengths), `no_order` (comparisons), `no_generator`
-    (no item names one), `single_class` (leniency: the truth of no criterion varies), `one_judge` (no judge of
-    another family), `no_pairs` (no text of the own family, or nothing else).
+    Undefined figures give a reason: `no_truth`, `no_text` (lengths), `no_order` (comparisons), `no_generator`
+    (no item names one), `single_class` (leniency: no criterion has a truth that varies), `one_judge` (no
+    judge of another family), `no_pairs` (no text of the judge's own family, or only such texts).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Where texts, `metadata["generator"]` and labels stand; the run's own by default.
-        families: Family of each judge and generator, by name; one that is not named is its own family.
+        dataset: Dataset with the texts, `metadata["generator"]` and labels; the run's own by default.
+        families: Family of each judge and generator, by name; a name that is not listed is its own family.
         confidence_level: Level of the intervals.
-        n_resamples: Resamples of items, for the length lean.
+        n_resamples: Resamples of items, for the length bias.
         rng: Seed or generator.
 
     Raises:
-        ArgumentError: `families` names neither a judge nor a generator that occurs.
+        ArgumentError: If `families` does not name any judge or generator of the run.
     """
     given = Resampling(confidence_level=confidence_level, n_resamples=n_resamples, rng=rng)
     table = table_of(result, dataset)
@@ -132,7 +137,7 @@ def _of_judge(
 
 
 def _adjusted(found: Mapping[str, JudgeBias]) -> dict[str, JudgeBias]:
-    """The same with the p-values of each family of tests, judges × kinds, adjusted together."""
+    """Adjust the p-values of each family of tests (judges × kinds) together."""
     adjusted = dict(found)
     for family in (BIASES, SHIFTS):
         tests = [(judge, kind, getattr(one, kind)) for judge, one in found.items() for kind in family]

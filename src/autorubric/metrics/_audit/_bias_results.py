@@ -1,4 +1,4 @@
-"""What `bias_report` gives."""
+"""Results of `bias_report`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class TestedBias:
 
     Attributes:
         effect: The bias, with its interval.
-        p_value: Two-sided p-value of no bias; None where it cannot be tested.
-        adjusted_p_value: The same, adjusted by Holm over all judges and all kinds in `BIASES`; of the
-            differences in `SHIFTS`, over all judges and these.
-        test: The test statistic; None where there is no p-value.
+        p_value: Two-sided p-value of the hypothesis of no bias; None if it cannot be tested.
+        adjusted_p_value: The p-value adjusted by Holm over all judges and all kinds in `BIASES`; for the
+            differences in `SHIFTS`, over all judges and those differences.
+        test: The test statistic; None if there is no p-value.
     """
 
     __test__ = False  # the name is not a test's
@@ -34,7 +34,7 @@ class TestedBias:
 
     @classmethod
     def by_t(cls, effect: Estimate, df: float) -> TestedBias:
-        """The bias with the t test of its standard error; without one, no test."""
+        """Build a bias with the t test implied by its standard error; without a standard error, no test."""
         if effect.value is None or not effect.se:
             return cls(effect=effect)
         t = effect.value / effect.se
@@ -48,18 +48,19 @@ class JudgeBias:
     """The biases of one judge.
 
     Attributes:
-        leniency: Asymmetry of errors, the mean error at a truth of ½; of binary criteria (FPR - FNR) / 2.
-            Above 0 is lenient.
-        mean_difference: Mean of judge minus truth, by value on [0, 1]: how far scores shift. It differs from
-            0 for a judge with symmetric errors too, wherever the truth does not average ½.
-        pass_rate_difference: Share of passes (values of at least ½) of the judge minus the truth's.
-        length_lean: Spearman correlation of an item's mean error with its length, given its mean truth.
+        leniency: Asymmetry of errors: the mean error at a truth of ½, which is (FPR - FNR) / 2 on binary
+            criteria. Above 0 is lenient.
+        mean_difference: Mean of judge minus truth, by value on [0, 1]: how far scores shift. Unless the truth
+            averages ½, it also differs from 0 for a judge with symmetric errors.
+        pass_rate_difference: Share of passes (values of at least ½) of the judge minus that of the truth.
+        length_lean: Spearman correlation of an item's mean error with its length, controlling for its mean
+            truth.
         position_lean: Share of decided comparisons won by the candidate shown first, minus ½.
-        self_preference: Judge minus the judges of other families, on texts of the own family minus on
+        self_preference: Judge minus the judges of other families, on texts of the judge's own family minus on
             others: a difference in differences.
-        own_error_difference: Judge minus truth on texts of the own family minus on others.
+        own_error_difference: Judge minus truth, on texts of its own family minus on others.
         family: The judge's family.
-        n_own_items: Items of the own family that count.
+        n_own_items: Number of items of the judge's own family that are counted.
     """
 
     leniency: TestedBias
@@ -80,24 +81,24 @@ BIASES = {
     "self_preference": "self-preference (own family − others, against other judges)",
     "own_error_difference": "own family (error on own − on others)",
 }
-"""Kinds of bias, and words for each."""
+"""Kinds of bias and their descriptions."""
 
 SHIFTS = {
     "mean_difference": "mean difference (judge − truth, on [0, 1]; depends on the base rate)",
     "pass_rate_difference": "pass rate (judge − truth; depends on the base rate)",
 }
-"""Differences from the truth that symmetric errors cause too; they are no bias by themselves."""
+"""Differences from the truth that symmetric errors can also cause; not biases by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiasReport(Findings):
-    """Biases of the judges.
+    """The biases of all judges.
 
     Attributes:
         per_judge: The biases of each judge.
-        n_items: Items of the table.
-        generators: How many items each generator wrote.
-        notes: What the reader should know.
+        n_items: Number of items in the table.
+        generators: Number of items that each generator wrote.
+        notes: Remarks for the reader.
     """
 
     per_judge: Mapping[str, JudgeBias]
@@ -106,7 +107,7 @@ class BiasReport(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """The figures, what to look at first coming first."""
+        """Return the figures as blocks, the most important finding first."""
         blocks: list[Block] = [TextBlock(text=leaning_sentence(self, BIASES))]
         blocks += [
             TableBlock(

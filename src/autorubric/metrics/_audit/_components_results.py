@@ -1,4 +1,4 @@
-"""What `variance_components` gives."""
+"""Results of `variance_components`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class VarianceComponent:
     """One source of variance.
 
     Attributes:
-        source: `item`, `judge`, `order`, their interactions (`item:judge`), and what is left: `sample` where
-            cells were asked again, else `residual`.
-        variance: Its variance; 0 where the estimate is negative.
-        raw: The estimate as it came out; None where there is none.
-        negative: Whether it came out below 0.
+        source: `item`, `judge`, `order`, one of their interactions (`item:judge`), or the remainder: `sample`
+            if cells were asked repeatedly, else `residual`.
+        variance: Its variance; 0 if the raw estimate is negative.
+        raw: The raw estimate; None if there is none.
+        negative: Whether the raw estimate is below 0.
         share: Its share of the sum of all components.
     """
 
@@ -34,22 +34,23 @@ class VarianceComponent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneralisabilityStudy:
-    """Where the variance of one figure comes from, and how reliable its mean over judges and samples is.
+    """The variance components of one figure and the reliability of its mean over judges and samples.
 
     Attributes:
-        name: The criterion, or `score`.
+        name: Name of the criterion, or `score`.
         components: Sources of variance.
-        g: Reliability of the order of items (relative error), at the design of the run.
-        phi: Reliability of the values themselves (absolute error), likewise; judges' levels count.
+        g: G coefficient: reliability of the order of items (relative error) with the design of the run.
+        phi: Φ coefficient: reliability of the values themselves (absolute error) with the design of the run;
+            differences between judges' levels count as error.
         single: Φ of one vote of one judge.
-        plan: The fewest judges × samples for the target, by Φ.
-        plan_g: The same by G.
-        n_votes: Votes.
-        n_items: Items.
-        n_judges: Judges.
-        n_orders: Orders.
-        n_samples: Mean number of votes of a judge in an order.
-        balanced: Whether every cell has as many votes as any other, so that these are ANOVA estimates.
+        plan: The fewest judges × samples that reach the target, by Φ.
+        plan_g: The same, by G.
+        n_votes: Number of votes.
+        n_items: Number of items.
+        n_judges: Number of judges.
+        n_orders: Number of orders.
+        n_samples: Mean number of votes of a judge in one order.
+        balanced: Whether every cell has the same number of votes, so that these are ANOVA estimates.
     """
 
     name: str
@@ -67,19 +68,19 @@ class GeneralisabilityStudy:
     balanced: bool
 
     def component(self, source: str) -> VarianceComponent | None:
-        """The component of that source; None where it is not told apart."""
+        """Return the component of a source, or None if it was not estimated separately."""
         return next((one for one in self.components if one.source == source), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VarianceComponents(Findings):
-    """Where the variance of votes comes from.
+    """The variance components of item scores and of each criterion.
 
     Attributes:
-        score: That of item scores.
-        per_criterion: That of each criterion's values.
-        target: The reliability that plans are for.
-        left_out: Criteria without votes that are numbers.
+        score: The study of item scores.
+        per_criterion: The study of each criterion's values.
+        target: The reliability that the plans aim for.
+        left_out: Criteria without numeric votes.
     """
 
     score: GeneralisabilityStudy
@@ -88,7 +89,7 @@ class VarianceComponents(Findings):
     left_out: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """The figures, what to look at first coming first."""
+        """Return the figures as blocks, the most important finding first."""
         blocks: list[Block] = [
             TextBlock(text=variance_sentence(self)),
             _components_table(self.score),

@@ -1,4 +1,4 @@
-"""Whether the criteria of a rubric do their work: do they vary, discriminate, repeat each other, add up.
+"""Analysis of a rubric's criteria: variation, discrimination, redundancy, and reliability of the total.
 
 References:
     [1] F. M. Lord, M. R. Novick (1968), Statistical theories of mental test scores, ch. 15: corrected
@@ -45,33 +45,38 @@ def item_analysis(
     n_draws: int = 200,
     rng: int | np.random.Generator = 0,
 ) -> ItemAnalysis:
-    """What each criterion of the rubric does, which repeat each other, and what the total rests on.
+    """Analyse the criteria of a rubric: how each discriminates, which are redundant, how weights matter.
 
-    All figures are of one rater's decisions by value on [0, 1]; criteria without values are left out. Those
-    of a penalty (negative weight) are turned round, 1 - value, wherever criteria meet. Discrimination is the
-    correlation with the mean of the item's other criteria [1], and the difference of the means of the best
-    and the worst 27 % of items by their mean value [2], items tied at the edge sharing it. Pairs with ten
-    items in common whose |r| reaches `redundant_from` are redundant. The weights are multiplied by
-    e^(spread z), z standard normal, and Kendall's tau-b taken between the scores. Reliability is Cronbach's
-    alpha [3] over items with every value, weighted as in the score, and stratified by the rubric's groups
-    [4]; where rubrics differ by item there are none (`no_ratings`).
+    All figures use one rater's decisions by value on [0, 1]; criteria without values are left out. Values of
+    penalties (negative weights) are reversed, 1 - value, wherever criteria are combined.
 
-    Scores are Σ w v / Σ positive w, nested weights multiplied out; gates, conditions and bonuses, which
-    weights cannot say, are left out and noted. A label table without a dataset weighs all criteria alike.
-    Without a value the mean is undefined (`no_values`); criteria that do not vary have no correlation
-    (`no_variance`); one criterion has nothing to be set against (`no_pairs`).
+    - Discrimination is the correlation of a criterion with the mean of the item's other criteria [1], and the
+      difference between the means of the best and the worst 27 % of items by mean value [2]; items tied at
+      the cut-off are included in part.
+    - Pairs of criteria are redundant if they have at least ten items in common and |r| reaches
+      `redundant_from`.
+    - Sensitivity to weights: the weights are multiplied by e^(spread z), z standard normal, and the scores
+      are compared with the original ones by Kendall's tau-b.
+    - Reliability is Cronbach's alpha [3] over items that have every value, unweighted and weighted as in the
+      score, and alpha stratified by the rubric's groups [4]. It is undefined if rubrics differ by item
+      (`no_ratings`).
+
+    Scores are Σ w v / Σ positive w, with nested weights multiplied out. Gates, conditions and bonuses, which
+    weights cannot express, are left out and noted. A label table without a dataset weights all criteria
+    equally. Without a value, the mean is undefined (`no_values`); criteria that do not vary have no
+    correlation (`no_variance`); a single criterion cannot be compared with others (`no_pairs`).
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Where rubrics stand; the run's own by default.
-        rater: Whose values: `panel`, `truth`, or a judge.
-        redundant_from: Least |r| of a redundant pair, in (0, 1].
+        dataset: Dataset with the rubrics; the run's own by default.
+        rater: Whose values to use: `panel`, `truth`, or a judge.
+        redundant_from: Smallest |r| of a redundant pair, in (0, 1].
         spread: How far weights are perturbed; 0.25 changes them by about a quarter.
-        n_draws: Draws of weights.
-        rng: Seed or generator of resamples and draws.
+        n_draws: Number of draws of weights.
+        rng: Seed or generator of the resamples and draws.
 
     Raises:
-        ArgumentError: There is no such rater, or an option is out of range.
+        ArgumentError: If there is no such rater, or an option is out of range.
     """
     if not 0.0 < redundant_from <= 1.0:
         raise ArgumentError(f"redundant_from={redundant_from!r}; give a correlation above 0, up to 1")

@@ -1,4 +1,4 @@
-"""What `item_analysis` gives."""
+"""Results of `item_analysis`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from autorubric.metrics._estimate import Estimate, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionAnalysis:
-    """What a criterion does in its rubric.
+    """The contribution of one criterion to its rubric.
 
     Attributes:
         name: Its name.
         level: Its measurement level.
-        weight: Its weight in the score, the mean over items; None where no rubric says it.
-        mean: Pass rate of a binary criterion, mean value of another.
+        weight: Its weight in the score, averaged over items; None if no rubric is known.
+        mean: Pass rate of a binary criterion, mean value of any other.
         discrimination: Correlation of its values with the mean of the item's other criteria (corrected
             item–total correlation).
-        upper_lower: Its mean in the best 27 % of the items minus that in the worst 27 %.
+        upper_lower: Its mean in the best 27 % of the items minus its mean in the worst 27 %.
         alpha_without: Cronbach's alpha of the other criteria.
-        tau_without: Kendall's tau-b of the items' scores with those without the criterion.
-        dead: Why it tells nothing: `no_values` (never answered) or `no_variance`; None where it does.
+        tau_without: Kendall's tau-b between the items' scores with and without the criterion.
+        dead: Why the criterion is uninformative: `no_values` (never answered) or `no_variance`; else None.
     """
 
     name: str
@@ -41,11 +41,11 @@ class CriterionAnalysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedundantPair:
-    """Two criteria that go together.
+    """Two criteria whose values are strongly correlated.
 
     Attributes:
-        first: A criterion.
-        second: Another.
+        first: One criterion.
+        second: The other criterion.
         correlation: Pearson's r of their values.
     """
 
@@ -56,14 +56,14 @@ class RedundantPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightSensitivity:
-    """How far the items' order hangs on the weights.
+    """How much the order of the items depends on the weights.
 
     Attributes:
-        spread: Standard deviation of the logarithm of the factor on each weight.
-        tau: Mean of Kendall's tau-b between the scores and those under perturbed weights; the ends are the
-            quantiles of the draws, and no confidence interval.
-        top_kept: Share of draws in which an item that was first still is, with Wilson's interval.
-        n_draws: Draws of weights.
+        spread: Standard deviation of the logarithm of the factor that multiplies each weight.
+        tau: Mean of Kendall's tau-b between the scores and those under perturbed weights; the ends are
+            quantiles of the draws, not a confidence interval.
+        top_kept: Share of draws in which an item that ranked first still does, with Wilson's interval.
+        n_draws: Number of draws of weights.
     """
 
     spread: float
@@ -74,22 +74,22 @@ class WeightSensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemAnalysis(Findings):
-    """Whether the criteria of a rubric do their work.
+    """An analysis of the criteria of a rubric.
 
-    Values of penalties are turned round (1 - value) wherever criteria are added up or correlated.
+    Values of penalties are reversed (1 - value) wherever criteria are added up or correlated.
 
     Attributes:
-        rater: Whose values.
-        n_items: Items with a value.
-        criteria: What each criterion does.
-        redundant: Pairs of criteria whose values correlate by `threshold` or more, the strongest first.
-        threshold: See `redundant`.
-        dead: Names of the criteria that tell nothing.
-        weights: How far the items' order hangs on the weights.
-        alpha: Cronbach's alpha over criteria, each counting alike; items that lack a value left out.
-        weighted_alpha: The same with the rubric's weights, as they enter the score.
-        stratified_alpha: With the rubric's groups as strata.
-        notes: What the reader should know.
+        rater: The rater whose values were used.
+        n_items: Number of items with a value.
+        criteria: The analysis of each criterion.
+        redundant: Pairs of criteria whose values correlate by `threshold` or more, strongest first.
+        threshold: Smallest |r| of a redundant pair.
+        dead: Names of the criteria that are never answered or never vary.
+        weights: How much the order of the items depends on the weights.
+        alpha: Cronbach's alpha over criteria with equal weights; items that lack a value are left out.
+        weighted_alpha: Cronbach's alpha with the rubric's weights, as they enter the score.
+        stratified_alpha: Alpha with the rubric's groups as strata.
+        notes: Remarks for the reader.
     """
 
     rater: str
@@ -105,7 +105,7 @@ class ItemAnalysis(Findings):
     notes: tuple[str, ...]
 
     def blocks(self) -> list[Block]:
-        """The figures, what to look at first coming first."""
+        """Return the figures as blocks, the most important finding first."""
         figures: Mapping[str, Estimate] = {
             "Cronbach's alpha": self.alpha,
             "Cronbach's alpha, weighted": self.weighted_alpha,

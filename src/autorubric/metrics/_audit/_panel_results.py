@@ -1,4 +1,4 @@
-"""What `panel_audit` gives."""
+"""Results of `panel_audit`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Search: TypeAlias = Literal["exhaustive", "greedy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCorrelation:
-    """How far two judges err together.
+    """The correlation of two judges' errors.
 
     Attributes:
-        first: A judge.
-        second: Another.
-        pooled: Correlation of their errors within criteria: Σ_c S_ab / √(Σ_c S_aa Σ_c S_bb), the sums of
-            squares and products S being around each criterion's own means.
-        per_criterion: The correlation on each criterion; phi where errors are 0 or 1.
+        first: One judge.
+        second: The other judge.
+        pooled: Correlation of their errors within criteria: Σ_c S_ab / √(Σ_c S_aa Σ_c S_bb), where the sums
+            of squares and products S are around each criterion's own means.
+        per_criterion: The correlation on each criterion; phi if errors are 0 or 1.
     """
 
     first: str
@@ -34,11 +34,11 @@ class ErrorCorrelation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeInPanel:
-    """What a judge is to its panel.
+    """The contribution of one judge to its panel.
 
     Attributes:
-        alone: The judge's own figure.
-        without: The figure of the panel of the others.
+        alone: Figure of the judge alone.
+        without: Figure of the panel without the judge.
         gain: Panel minus `without`, paired by item: what the judge adds.
     """
 
@@ -52,13 +52,13 @@ class PanelChoice:
     """Judges chosen on one part of the items and reported on the other.
 
     Attributes:
-        judges: The chosen ones; empty where none could be chosen.
-        chosen: Their figure on the items that they were not chosen on.
-        panel: The figure of all judges on these items.
+        judges: The chosen judges; empty if none could be chosen.
+        chosen: Their figure on the items that were not used to choose them.
+        panel: The figure of all judges on the same items.
         difference: Panel minus chosen, paired by item.
-        n_items_chosen_on: Items that decided.
-        n_items_reported: Items of the figures.
-        search: Whether all panels were tried, or judges were added one at a time.
+        n_items_chosen_on: Number of items used to choose.
+        n_items_reported: Number of items that the figures are reported on.
+        search: How the judges were found: `exhaustive` tries all panels, `greedy` adds one judge at a time.
     """
 
     judges: tuple[str, ...]
@@ -72,7 +72,7 @@ class PanelChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregatorComparison:
-    """Dawid–Skene labels against the majority's, on categorical criteria.
+    """A comparison of Dawid–Skene labels with majority labels, on categorical criteria.
 
     Attributes:
         dawid_skene: Figure of the labels that Dawid–Skene infers from the decisions, without the truth.
@@ -87,30 +87,30 @@ class AggregatorComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelAudit(Findings):
-    """Whether the judges of a panel are worth their number.
+    """An audit of a panel: its accuracy, its judges' contributions, and their error correlations.
 
-    The figure of a panel is the mean over criteria of how right it is, in [0, 1]: accuracy where answers are
-    categories (1/t where the true one is among t that lead), 1 - mean absolute error where they have values.
+    The figure of a panel is its mean correctness over criteria, in [0, 1]: accuracy for categories (1/t if
+    the true one is among t tied for the lead), and 1 - mean absolute error for values.
 
     Attributes:
         judges: The judges.
-        n_items: Items with a cell that counts.
-        n_cells: Cells with a label and some judge's answer.
-        n_complete: Those that every judge answered; on them all panels are compared.
-        left_out: Criteria whose answers cannot be set against a label: numbers without a range, texts.
-        coverage: Share of the labelled cells that every judge answered, on [0, 1]. The panel, judges and
-            smaller panels are compared on these; None without a labelled cell.
-        epsilon: What the smallest panel may fall short by.
+        n_items: Number of items with a cell that is counted.
+        n_cells: Number of cells with a label and an answer of at least one judge.
+        n_complete: Number of those cells that every judge answered; all panels are compared on them.
+        left_out: Criteria whose answers cannot be compared with a label: numbers without a range, texts.
+        coverage: Share of the labelled cells that every judge answered, on [0, 1]. The panel, single judges
+            and smaller panels are compared on these cells; None if no cell has a label.
+        epsilon: How far the smallest panel may fall short of all judges.
         panel: Figure of all judges.
-        per_judge: What each judge is to the panel.
+        per_judge: The contribution of each judge to the panel.
         correlations: Error correlations of all pairs of judges.
         mean_correlation: Their mean r̄, over the pairs whose correlation is defined.
-        n_pairs_defined: How many pairs these are.
-        effective_judges: k / (1 + (k - 1) r̄): so many judges with independent errors would leave the mean
-            error the same variance. None where the denominator is not above 0 (`errors_cancel`).
-        best_single: The best judge against the panel.
+        n_pairs_defined: Number of such pairs.
+        effective_judges: k / (1 + (k - 1) r̄): the number of judges with independent errors whose mean error
+            would have the same variance. None if the denominator is not above 0 (`errors_cancel`).
+        best_single: The best single judge compared with the panel.
         smallest_panel: The smallest panel within `epsilon` of all judges.
-        aggregators: Dawid–Skene against majority.
+        aggregators: Dawid–Skene compared with the majority.
     """
 
     judges: tuple[str, ...]
@@ -131,7 +131,7 @@ class PanelAudit(Findings):
     aggregators: AggregatorComparison
 
     def blocks(self) -> list[Block]:
-        """The figures, what to look at first coming first."""
+        """Return the figures as blocks, the most important finding first."""
         defined = f"{self.n_pairs_defined} of {len(self.correlations)} pairs"
         blocks: list[Block] = [
             TextBlock(text=panel_sentence(self)),

@@ -1,4 +1,4 @@
-"""Whether a judge agrees with itself, which says nothing on whether it is right.
+"""Agreement of a judge with itself, which does not show whether it is right.
 
 References:
     [1] K. Krippendorff (2004), Content analysis, 2nd ed., ch. 11: alpha over repeats is its stability.
@@ -39,25 +39,25 @@ NOT_VALIDITY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfConsistency(Findings):
-    """How far repeated answers agree; reliability, not validity.
+    """The agreement of repeated answers; reliability, not validity.
 
-    A unit is what was asked again: an item, on one criterion, of one judge.
+    A unit is whatever was asked repeatedly: one item on one criterion, answered by one judge.
 
     Attributes:
         flip_rate: Share of units whose repeats are not all the same.
-        pairwise_agreement: Share of pairs of repeats that are the same, the mean over units.
+        pairwise_agreement: Share of pairs of repeats that are the same, averaged over units.
         alpha: Krippendorff's alpha over repeats.
-        majority_share: Share of repeats that gave the unit's commonest answer, the mean over units.
-        within_sd: Root mean variance among the repeats of a unit, where answers are numbers.
-        position_consistency: Share of pairs of repeats asked in two orders that are the same.
-        order_effect: Share of the same pairs among those asked in one order, minus `position_consistency`:
-            what the order alone undoes.
-        majority_shares: How many units have which majority share, by rising share.
-        n_units: Units with two repeats or more.
-        n_repeats: Most repeats of a unit.
-        per_criterion: The figures on each criterion, where there are several tables.
-        per_judge: The figures of each judge; those above are then the means over judges, and a judge's the
-            means over criteria.
+        majority_share: Share of repeats that gave the unit's most common answer, averaged over units.
+        within_sd: Square root of the mean variance of the repeats within a unit, for numbers.
+        position_consistency: Share of pairs of repeats asked in two different orders that are the same.
+        order_effect: Share of pairs asked in the same order that are the same, minus `position_consistency`:
+            the agreement lost to the order alone.
+        majority_shares: Number of units for each majority share, in increasing order of the share.
+        n_units: Number of units with at least two repeats.
+        n_repeats: Largest number of repeats of a unit.
+        per_criterion: The figures of each criterion, if there are several tables.
+        per_judge: The figures of each judge. With judges, the figures above are means over judges, and a
+            judge's figures are means over its criteria.
     """
 
     flip_rate: Estimate
@@ -74,7 +74,7 @@ class SelfConsistency(Findings):
     per_judge: Mapping[str, SelfConsistency] = field(default_factory=dict)
 
     def blocks(self) -> list[Block]:
-        """The figures, what to look at first coming first."""
+        """Return the figures as blocks, the most important finding first."""
         rows = tuple((words, *figure_cells(getattr(self, name))) for name, words in FIGURES.items())
         blocks: list[Block] = [
             TextBlock(text=consistency_sentence(self)),
@@ -112,28 +112,28 @@ def self_consistency(
     cluster: Iterable[Any] | None = None,
     **intervals: Unpack[ResamplingArguments],
 ) -> SelfConsistency:
-    """How far a judge's repeated answers agree: flips, alpha over repeats [1], effect of the order [2].
+    """Measure how far a judge's repeated answers agree: flips, alpha over repeats [1], order effect [2].
 
-    Reliability is not validity: a judge may give the same wrong answer again and again, and one that always
-    prefers what stands first is perfectly stable in one order. Units with fewer than two answers do not
-    count (`no_repeats` where none is left); abstentions and failures are missing. Orders that are not known,
-    or are all the same, leave the figures of order undefined (`no_order`); so do repeats in different orders
-    alone for `order_effect`. `within_sd` needs numbers (`not_comparable`). Alpha is undefined where all
-    answers are the same (`single_class`).
+    Reliability is not validity: a judge may repeat the same wrong answer, and a judge that always prefers the
+    candidate shown first is perfectly stable within one order. Abstentions and failures are missing, and
+    units with fewer than two answers are left out (`no_repeats` if none remains). The figures about order are
+    undefined if orders are unknown or all the same (`no_order`); `order_effect` also needs pairs asked in the
+    same order. `within_sd` needs numbers (`not_comparable`). Alpha is undefined if all answers are the same
+    (`single_class`).
 
     Args:
-        ratings: Labels or numbers of one judge, `(n_units, n_repeats)`, None and NaN missing; or an
-            `EvalResult`, or a long table of labels (a frame with a column `item_id`, `criterion` or `rater`
-            is one), whose judges answered in several samples or orders.
-        dataset: Of a result, where its criteria stand; the run's own by default.
-        scale: Declared categories of a table of ratings. None takes numbers as numbers (alpha on the
-            interval level), and other labels as nominal.
-        order: In which order each rating was asked, in the shape of `ratings`; None where unknown.
+        ratings: Labels or numbers of one judge, shape `(n_units, n_repeats)`, None and NaN missing; or an
+            `EvalResult` or a long table of labels (a frame with a column `item_id`, `criterion` or `rater`)
+            whose judges answered in several samples or orders.
+        dataset: Dataset with the criteria of a result; the run's own by default.
+        scale: Declared categories of a table of ratings. None treats numbers as numbers (alpha on the
+            interval level) and other labels as nominal.
+        order: The order in which each rating was asked, in the shape of `ratings`; None if unknown.
         cluster: An id per unit; units of one cluster are resampled together.
         **intervals: `confidence_level`, `n_resamples` of items and `rng`.
 
     Raises:
-        ArgumentError: The ratings are no such table, or options of a table are given with a result.
+        ArgumentError: If the ratings are not such a table, or options of a table are passed with a result.
     """
     resampling = Resampling(**intervals).fixed()
     ratings = _held(ratings)
@@ -149,12 +149,12 @@ def self_consistency(
 
 
 def _held(ratings: Any) -> Any:
-    """Rows that are read once, as of a generator, as a list, so that the first may be looked at."""
+    """Return an iterator as a list, so that its first row can be inspected; anything else unchanged."""
     return list(ratings) if isinstance(ratings, Iterator) else ratings
 
 
 def _is_result(ratings: Any) -> bool:
-    """Whether it is a run, or a long table, whose rows have names; ratings have none."""
+    """Whether the argument is a run or a long table, whose rows have names, rather than ratings."""
     if isinstance(ratings, VotesTable | GradedRun):
         return True
     if is_frame(ratings):
@@ -182,7 +182,7 @@ def _with(one: SelfConsistency, **parts: Mapping[str, SelfConsistency]) -> SelfC
 def _found(
     tables: Sequence[RepeatTable], resampling: Resampling, groups: Sequence[Sequence[int]] | None = None
 ) -> list[SelfConsistency]:
-    """The figures over all tables, over each group of tables, and of each table; of one alone, just those."""
+    """Compute the figures over all tables, each group and each table; of one table alone, only its own."""
     n_items = max((int(table.item.max(initial=-1)) + 1 for table in tables), default=0)
     used = np.zeros(n_items, dtype=bool)
     for table in tables:
@@ -224,7 +224,7 @@ def _found(
 
 
 def _spread(drawn: Array, places: Array, n_items: int) -> Array:
-    """Weights of all items from those of the items drawn from."""
+    """Expand the weights of the items drawn to weights of all items."""
     if len(places) == n_items:
         return drawn
     weights = np.zeros((len(drawn), n_items))
@@ -253,7 +253,7 @@ def _one(figures: Sequence[Estimate], tables: Sequence[RepeatTable]) -> SelfCons
 
 
 def _majority_shares(codes: Array) -> Array:
-    """Of each unit of two answers or more, the share of its commonest one."""
+    """Return the share of the most common answer for each unit with at least two answers."""
     kept = codes[(codes >= 0).sum(1) >= 2]
     if not len(kept):
         return np.zeros(0)

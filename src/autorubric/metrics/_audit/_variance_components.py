@@ -1,4 +1,4 @@
-"""Where the variance of votes comes from: a generalisability study of judges, samples and orders.
+"""Variance components of votes: a generalisability study of judges, samples and orders.
 
 References:
     [1] R. L. Brennan (2001), Generalizability theory, Springer.
@@ -43,33 +43,35 @@ def variance_components(
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> VarianceComponents:
-    """Variance of votes by item, judge, order and sample, and what it takes to reach a reliability [1].
+    """Split the variance of votes by item, judge, order and sample, and plan for a target reliability [1].
 
-    Design: item × judge (× order, where votes know theirs), all random and crossed; samples of a judge are
-    draws of their own, with no effect in common over items, so they are nested in item × judge × order and
-    their variance is what is left (`sample`). Where no cell was asked again, it cannot be told from the
-    highest interaction, and both are `residual`. Of a single judge, `item` holds what is his own view of an
-    item. Estimates are MIVQUE(0) [2]: those of ANOVA where every cell has equally many votes, and unbiased
-    where votes are missing; no vote is dropped. Negative ones stand as 0, flagged, beside the raw value.
+    The design is item × judge (× order, if votes record it), with all facets random and crossed. Samples of a
+    judge are independent draws without a common effect across items, so they are nested in item × judge ×
+    order, and their variance is the remainder (`sample`). If no cell was asked repeatedly, it cannot be
+    separated from the highest interaction, and both together are `residual`. With a single judge, `item`
+    includes that judge's own view of an item. Estimates are MIVQUE(0) [2]: they equal the ANOVA estimates if
+    every cell has equally many votes, and are unbiased if votes are missing; no vote is dropped. Negative
+    estimates are set to 0 and flagged; `raw` keeps the original value.
 
-    Values lie on [0, 1]; open numbers are taken as they are. Item scores are those of each judge in each
-    sample, over votes that answered all that was asked of the item, under the rubric's weights. G is the
-    reliability of the items' order and Φ that of the values, of the mean over the run's judges, orders and
-    samples, σ²_p / (σ²_p + error). The plan is the fewest judges × samples, asked in one order, for which it
-    reaches `target`; None where it cannot be (`unattainable` up to 10 samples of 1,000 judges; `no_repeats`
-    where one judge voted once; `no_variance` between items). Fewer than two items, or no vote: undefined.
-    Intervals resample items and hold the judges: with few judges they understate what other judges would do.
+    Values lie on [0, 1]; numbers without a range are used unchanged. The item scores are those of each judge
+    in each sample, under the rubric's weights, provided that the judge answered everything asked about the
+    item. G is the reliability of the order of items and Φ that of the values, for the mean over the run's
+    judges, orders and samples: σ²_p / (σ²_p + error). The plan is the fewest judges × samples, asked in one
+    order, that reach `target`. It is None if there is no such plan (`unattainable` with up to 10 samples of
+    1,000 judges; `no_repeats` if one judge voted once; `no_variance` between items). All figures are
+    undefined with fewer than two items or without votes. Intervals resample items and keep the judges fixed:
+    with few judges they understate the uncertainty about other judges.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Where rubrics stand; the run's own by default.
+        dataset: Dataset with the rubrics; the run's own by default.
         target: The reliability to reach, in (0, 1).
         confidence_level: Level of the intervals.
         n_resamples: Resamples of items.
         rng: Seed or generator.
 
     Raises:
-        ArgumentError: `target` is out of range, or the table cannot be read.
+        ArgumentError: If `target` is out of range, or the table cannot be read.
     """
     if not 0.0 < target < 1.0:
         raise ArgumentError(f"target={target!r}; give a reliability between 0 and 1, as 0.8")
@@ -139,7 +141,7 @@ def _wanted(design: Design, single: Design) -> list[tuple[Design, Any]]:
 
 
 def _design(layout: Layout) -> Design:
-    """How many judges, samples and orders a mean of the run is over: means over the items that were asked."""
+    """Return how many judges, samples and orders a mean of the run is over, averaged over items asked."""
     asked = layout.counts > 0
     items = max(int(np.count_nonzero(asked.any(axis=(1, 2)))), 1)
     judges = float(asked.any(axis=2).sum()) / items
@@ -149,7 +151,7 @@ def _design(layout: Layout) -> Design:
 
 
 def source_of(effect: Effect, layout: Layout) -> str:
-    """What the source of variance is called."""
+    """Return the name of a source of variance."""
     if effect == RESIDUAL:
         return "sample" if layout.has_repeats else "residual"
     return ":".join(_FACETS[facet] for facet in sorted(effect))

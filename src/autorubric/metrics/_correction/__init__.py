@@ -1,4 +1,4 @@
-"""What a judge's verdicts say about the truth: corrected figures, tests against people, decisions."""
+"""Inference about the truth from a judge's verdicts: corrected figures, tests against people, decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alternative annotator test: may a judge stand in for a person?"""
+"""The alternative annotator test: whether a judge may replace a human annotator."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from autorubric.metrics._shares import divide
 AltScore: TypeAlias = Literal["accuracy", "rmse"]
 
 AltAbstain: TypeAlias = Literal["exclude", "as_category"]
-"""How NA and CANNOT_ASSESS count."""
+"""How NA and CANNOT_ASSESS are counted."""
 
 LEAST_ITEMS = 30
-"""An annotator with fewer items is left out of the test."""
+"""Smallest number of items with which an annotator is tested."""
 
 FALSE_DISCOVERY_RATE = 0.05
 PASS_AT = 0.5
@@ -42,19 +42,20 @@ PASS_AT = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatorTest:
-    """The judge against one annotator, on the items of that one, measured by all other annotators.
+    """A test of the judge against one annotator, with the other annotators as reference.
 
     Attributes:
         name: The annotator.
-        n: Items that this one, the judge and someone else annotated.
+        n: Number of this annotator's items that the judge and at least one other annotator also annotated.
         advantage: Share of items on which the judge is at least as close to the others (ρ_f).
-        human_advantage: Share of items on which the annotator is (ρ_h); ties count for both.
-        p_value: One-sided p of ρ_h - ρ_f < ε; None where the annotator is left out.
-        adjusted_p: The same after Benjamini and Yekutieli.
-        wins: Whether the judge wins; None where the annotator is left out.
+        human_advantage: Share of items on which the annotator is at least as close (ρ_h); ties count for
+            both.
+        p_value: One-sided p-value of ρ_h - ρ_f < ε; None if the annotator is left out.
+        adjusted_p: The p-value adjusted by Benjamini and Yekutieli.
+        wins: Whether the judge wins; None if the annotator is left out.
         reason: Why the annotator is left out.
-        t_test: The t test with its statistic and degrees of freedom, one-sided; None where there is no test,
-            and where d does not vary.
+        t_test: The one-sided t test with its statistic and degrees of freedom; None if there is no test, or
+            if d does not vary.
     """
 
     name: str
@@ -70,16 +71,17 @@ class AnnotatorTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AltTestResult:
-    """Whether a judge may replace an annotator.
+    """The outcome of an alternative annotator test.
 
     Attributes:
         winning_rate: Share of tested annotators that the judge wins against (ω).
-        advantage: Mean of the annotators' ρ_f (ρ): how likely the judge is at least as good as one of them.
-        passed: Whether ω is at least 0.5; None where nobody could be tested.
-        per_annotator: The tests by annotator, those left out included.
-        epsilon: What the judge is given for its lower cost.
+        advantage: Mean of the annotators' ρ_f (ρ): the probability that the judge is at least as good as one
+            of them.
+        passed: Whether ω is at least 0.5; None if no annotator could be tested.
+        per_annotator: The test of each annotator, including those left out.
+        epsilon: The margin granted to the judge for its lower cost.
         score: How closeness to the others was measured.
-        n_items: Rows of the table.
+        n_items: Number of rows of the table.
         abstain: Whether abstentions were missing or a category.
     """
 
@@ -93,11 +95,11 @@ class AltTestResult:
     abstain: AltAbstain = "exclude"
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-serialisable data; never NaN."""
         return asdict(self)
 
     def blocks(self) -> list[Block]:
-        """The outcome in a sentence, then each annotator's test, for any renderer."""
+        """Return the outcome in a sentence, then each annotator's test, for any renderer."""
         rows: list[tuple[Cell, ...]] = [
             (
                 one.name, one.n, one.advantage.value, ends_text(one.advantage.low, one.advantage.high),
@@ -113,7 +115,7 @@ class AltTestResult:
         return [TextBlock(title="Alternative annotator test", text=self._sentence()), table]
 
     def summary(self) -> str:
-        """The outcome and the tests as plain text."""
+        """Return the outcome and the tests as plain text."""
         return render_text(self.blocks())
 
     def _sentence(self) -> str:
@@ -137,31 +139,33 @@ def alt_test(
     abstain: AltAbstain = "exclude",
     **interval: Unpack[IntervalArguments],
 ) -> AltTestResult:
-    """Whether the judge may replace an annotator: the alternative annotator test [1].
+    """Test whether the judge may replace an annotator: the alternative annotator test [1].
 
-    Each annotator j in turn is left out. On the items of j, the judge and j are scored against the other
-    annotators of the item: the share of them that say the same, or minus the root mean square distance from
-    them. W_f is 1 where the judge scores at least as well, W_h where j does; ties count for both. With
-    `d = W_h - W_f`, the judge wins against j where a one-sided t test finds `mean d < ε`, at a false
-    discovery rate of 0.05 over all annotators by Benjamini and Yekutieli [2]. The winning rate ω is the
-    share won; from 0.5 on the test is passed. The advantage ρ is the mean of the annotators' mean W_f.
+    Each annotator j is left out in turn. On the items of j, the judge and j are scored against the item's
+    other annotators: by the share of them that agree, or by minus the root mean square distance from them.
+    W_f is 1 if the judge scores at least as well as j, and W_h is 1 if j scores at least as well as the
+    judge; ties count for both. With `d = W_h - W_f`, the judge wins against j if a one-sided t test finds
+    `mean d < ε`, at a false discovery rate of 0.05 over all annotators by Benjamini and Yekutieli [2]. The
+    winning rate ω is the share of annotators that the judge wins against; the test is passed if it is at
+    least 0.5. The advantage ρ is the mean of the annotators' mean W_f.
 
-    An annotator with fewer than 30 items is left out (`too_few_units`); with nobody left all is None. Where
-    d does not vary the t statistic is undefined: then p is 0 where d < ε and 1 elsewhere.
+    An annotator with fewer than 30 items is left out (`too_few_units`); if none remains, all figures are
+    None. If d does not vary, the t statistic is undefined; p is then 0 if d < ε and 1 otherwise.
 
     Args:
         judge: The judge's annotations; None, NaN, NA, CANNOT_ASSESS and INVALID are missing (see `abstain`).
-        humans: Annotations, shape `(n_items, n_annotators)`, the same missing; a frame's columns name
-            annotators.
-        epsilon: About 0.2 where annotators are experts, 0.15 where skilled, 0.1 for a crowd [1].
+        humans: Annotations, shape `(n_items, n_annotators)`, with the same values missing; a frame's columns
+            name the annotators.
+        epsilon: About 0.2 for expert annotators, 0.15 for skilled ones, 0.1 for a crowd [1].
         score: `"accuracy"` for categories, `"rmse"` for numbers.
-        abstain: `"exclude"` takes NA and CANNOT_ASSESS as missing; `"as_category"` takes both as one more
-            category, so that a judge that says NA where people do agrees with them. Numbers have none.
-        **interval: See `IntervalArguments`; with `cluster` the test takes sums over clusters. The interval of
+        abstain: `"exclude"` treats NA and CANNOT_ASSESS as missing; `"as_category"` treats both as one
+            additional category, so that a judge that answers NA where people do agrees with them. Not
+            available for numbers.
+        **interval: See `IntervalArguments`; with `cluster`, the test uses sums over clusters. The interval of
             ρ resamples items.
 
     Raises:
-        ArgumentError: Lengths differ, there are fewer than two annotators, or an option is not allowed.
+        ArgumentError: If lengths differ, there are fewer than two annotators, or an option is not allowed.
 
     References:
         [1] N. Calderon, R. Reichart, R. Dror (2025), The alternative annotator test for LLM-as-a-judge,
@@ -212,7 +216,7 @@ def alt_test(
 
 
 def _answer_or_abstention(label: Any) -> Any:
-    """The label, abstentions as one label of their own, and None for nothing and for failures."""
+    """Return the label, with all abstentions as one label, and None for missing answers and failures."""
     said = NO_ANSWER.get(label.strip().upper()) if isinstance(label, str) else None
     return ABSTENTION if said == "abstained" else answer_or_none(label)
 
@@ -227,7 +231,7 @@ class _Wins:
 
 
 def _numbers(columns: list[list[Any]], score: AltScore) -> Array:
-    """Annotations as numbers, shape `(1 + n_annotators, n_items)`, NaN where missing."""
+    """Return annotations as numbers, shape `(1 + n_annotators, n_items)`, NaN where missing."""
     if score == "rmse":
         return np.array([numeric_column(column, "an annotator's column") for column in columns])
     codes = np.array(encode(columns, None, None).codes, dtype=float)
@@ -270,7 +274,7 @@ def _test(name: str, wins: _Wins, cluster: Codes | None, epsilon: float) -> Anno
 
 
 def _t_test(differences: Array, members: Codes | None, epsilon: float) -> tuple[float, TestStatistic | None]:
-    """The one-sided p-value, and its t test where the differences vary."""
+    """Return the one-sided p-value, and its t test if the differences vary."""
     own = np.arange(len(differences)) if members is None else np.unique(members, return_inverse=True)[1]
     mean = float(differences.mean())
     se = mean_ends(differences, own.reshape(-1), 0.95).se

@@ -1,4 +1,4 @@
-"""How the interval of a corrected figure is made."""
+"""Arguments of corrected figures and their intervals."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ CorrectionMethod: TypeAlias = Literal["rogan-gladen", "ppi++"]
 Sampled: TypeAlias = Literal["random", "chosen"]
 
 PPI_LABELS = 50
-"""With fewer labelled units the normal interval of ppi++ covers too little."""
+"""Smallest number of labelled units for which the normal interval of ppi++ covers enough."""
 
 MOST_UNDEFINED = 0.1
-"""Above this share of undefined resamples there is no interval: it would be that of the milder ones."""
+"""Largest share of undefined resamples that an interval may ignore without being biased."""
 
 
 class CorrectionArguments(TypedDict, total=False):
     """Keyword arguments of every corrected figure.
 
     Attributes:
-        ci: `"auto"` and `"analytic"`: in closed form; `"percentile"`: bootstrap, which draws test items and
-            labelled items again; `"bootstrap-t"`: the same, studentised, for ppi++; None for none.
+        ci: `"auto"` and `"analytic"`: in closed form; `"percentile"`: bootstrap that resamples test items and
+            labelled items; `"bootstrap-t"`: the studentised bootstrap, for ppi++; None for no interval.
         confidence_level: Level of the interval, in (0, 1).
         n_resamples: Bootstrap resamples.
         rng: Seed or generator of the resampling.
         lam: λ of ppi++, in [0, 1]: 0 relies on the labels alone, 1 is prediction-powered inference as first
-            published; None tunes it to the least variance.
+            published; None tunes it to minimise the variance.
     """
 
     ci: CorrectionCi | None
@@ -47,7 +47,7 @@ class CorrectionArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionOptions:
-    """Checked interval arguments; attributes as in `CorrectionArguments`."""
+    """Validated interval arguments; attributes as in `CorrectionArguments`."""
 
     ci: CorrectionCi | None = "auto"
     confidence_level: float = 0.95
@@ -63,15 +63,15 @@ class CorrectionOptions:
         check_draws(self.confidence_level, self.n_resamples, self.rng)
 
     def generator(self) -> np.random.Generator:
-        """The generator to draw from: the same seed, the same draws."""
+        """Return the random generator; the same seed gives the same draws."""
         return np.random.default_rng(self.rng)
 
 
 def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
-    """Refuses a method or way of sampling that there is not, and those that do not go together.
+    """Check the method, the kind of sampling, and that they fit together.
 
     Raises:
-        ArgumentError: As said.
+        ArgumentError: If one is unknown, or they do not fit together.
     """
     if method not in get_args(CorrectionMethod):
         raise ArgumentError(f"method={method!r}; give one of {list(get_args(CorrectionMethod))}")
@@ -91,10 +91,10 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
 
 
 def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.random.Generator:
-    """The generator, after a look at the level and at how often it is drawn from.
+    """Check the level and the number of resamples, and return the random generator.
 
     Raises:
-        ArgumentError: One of them is not allowed.
+        ArgumentError: If one of them is not allowed.
     """
     if not isinstance(confidence_level, Real) or not 0.0 < float(confidence_level) < 1.0:
         raise ArgumentError(f"confidence_level={confidence_level!r}; give a level between 0 and 1")
@@ -107,10 +107,10 @@ def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.r
 
 
 def finite_number(given: object, what: str, meaning: str) -> float:
-    """The number.
+    """Return the argument as a float.
 
     Raises:
-        ArgumentError: It is none, or not finite.
+        ArgumentError: If it is not a finite number.
     """
     if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
         raise ArgumentError(f"{what}={given!r}; give a number, {meaning}")
@@ -118,10 +118,10 @@ def finite_number(given: object, what: str, meaning: str) -> float:
 
 
 def labels_of(given: Iterable[Any], what: str) -> Any:
-    """The labels as a 1-D sequence.
+    """Return the labels as a 1-D sequence.
 
     Raises:
-        ArgumentError: It is no sequence of labels.
+        ArgumentError: If it is not a sequence of labels.
     """
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{what} is a {type(given).__name__}; give a sequence of labels, one per item")
@@ -129,10 +129,10 @@ def labels_of(given: Iterable[Any], what: str) -> Any:
 
 
 def binary_codes(column: Iterable[Any], what: str) -> Codes:
-    """Binary verdicts as 0 and 1, shape `(n,)`; -1 where one is missing, NA, CANNOT_ASSESS or INVALID.
+    """Encode binary verdicts as 0 and 1, shape `(n,)`; -1 if missing, NA, CANNOT_ASSESS or INVALID.
 
     Raises:
-        ArgumentError: A verdict is not binary.
+        ArgumentError: If a verdict is not binary.
     """
     labels = labels_of(column, what)
     if isinstance(labels, np.ndarray) and labels.dtype != object:
@@ -143,5 +143,5 @@ def binary_codes(column: Iterable[Any], what: str) -> Codes:
 
 
 def answer_or_none(label: Any) -> Any:
-    """The label; None where it is NA, CANNOT_ASSESS or INVALID, which say that there is no answer."""
+    """Return the label, or None if it is NA, CANNOT_ASSESS or INVALID, which mean that there is no answer."""
     return None if isinstance(label, str) and label.strip().upper() in NO_ANSWER else label

@@ -1,4 +1,4 @@
-"""Whether a score lies above a threshold: from the spread of its votes, or from errors on labelled items."""
+"""Decide whether a score reaches a threshold, from the spread of its votes or errors on labelled items."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from autorubric.types import CannotAssessConfig, Decision, EnsembleEvaluationRep
 
 
 class DecisionArguments(TypedDict, total=False):
-    """Further keyword arguments of `decision`: how the grader combined and scored, and the resampling.
+    """Further keyword arguments of `decision`: the grader's policies, and the resampling.
 
     Attributes:
-        rubric: The rubric, where it has groups, which a report does not hold.
-        aggregation: How votes were combined, where not as by default.
-        cannot_assess: How missing judgments counted, where not as by default.
-        normalize: Whether the score was brought to [0, 1]; True by default.
+        rubric: The rubric; needed if it has groups, which a report does not store.
+        aggregation: How votes were combined, if not by the default policy.
+        cannot_assess: How missing judgments were counted, if not by the default policy.
+        normalize: Whether the score was normalised to [0, 1]; True by default.
         n_resamples: Resamples of the votes; 1000 by default.
         rng: Seed or generator of the resampling; 0 by default.
-        dataset: Where the labels of `judge_error` are; its own dataset by default.
+        dataset: Dataset with the labels of `judge_error`; its own dataset by default.
     """
 
     rubric: Rubric | None
@@ -47,7 +47,7 @@ class DecisionArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Options:
-    """Checked arguments; attributes as in `DecisionArguments`."""
+    """Validated arguments; attributes as in `DecisionArguments`."""
 
     rubric: Rubric | None = None
     aggregation: AggregationPolicy = field(default_factory=AggregationPolicy)
@@ -69,7 +69,7 @@ class _Options:
 
 
 class _Range(NamedTuple):
-    """Ends of an interval; None without one."""
+    """Ends of an interval; None without an interval."""
 
     low: float | None
     high: float | None
@@ -83,35 +83,37 @@ def decision(
     judge_error: GradedRun | None = None,
     **options: Unpack[DecisionArguments],
 ) -> DecisionResult:
-    """Return whether the score of one item passes the threshold, fails it, or cannot be told from it.
+    """Decide whether the score of one item passes the threshold, fails it, or is too uncertain to tell.
 
-    With `judge_error`, a run of the same judges on labelled items, the interval is one of the item's *true*
+    With `judge_error`, a run of the same judges on labelled items, the interval is for the item's *true*
     score: it is calibrated on the differences between true and judged scores of whole labelled items (full
-    conformal prediction). If the item is drawn as the labelled ones were, it holds the true score with at
-    least the confidence level, however much items differ and however judges err together. The cost is a wide
-    interval: the page of this function has the measured share of UNDECIDED. `score` is the predicted true
-    score, `raw` the report's own. Below 19 labelled items at 95 % there is no interval (`too_few_labels`).
+    conformal prediction). If the item is drawn from the same population as the labelled ones, the interval
+    covers the true score with at least the confidence level, however much items differ and however the
+    judges' errors correlate. The cost is a wide interval: the page of this function reports the measured
+    share of UNDECIDED. `score` is the predicted true score, `raw` the report's own. With fewer than 19
+    labelled items at 95 % there is no interval (`too_few_labels`).
 
-    Without it the interval says only how reproducible the score is. Votes are drawn again: judges with
-    replacement, the same draw for every criterion, and within a judge its samples, criterion by criterion;
-    each draw is decided and scored as the grader does. The quantiles of the scores, stretched to the report's
-    own, are the interval. Judges err together more than such a draw shows. A single judge with a single
-    sample shows no spread: UNDECIDED (`no_spread`).
+    Without `judge_error`, the interval only shows how reproducible the score is. Votes are resampled: judges
+    with replacement, the same draw for every criterion, and each judge's samples separately for each
+    criterion. Each resample is decided and scored as the grader does. The interval consists of the quantiles
+    of these scores, extended to include the report's own score. Judges' errors are more correlated than such
+    resampling shows. A single judge with a single sample has no spread: UNDECIDED (`no_spread`).
 
-    Criteria left open (CANNOT_ASSESS), failed or not asked span the hard bounds: the outer ends of the
-    intervals with these criteria at worst and at best. NA is an answer: the criterion does not apply. Without
-    an open criterion the bounds are the interval. A score counts as reaching the threshold from 1e-9 below.
+    Criteria that were left open (CANNOT_ASSESS), failed or were not asked determine the hard bounds: the
+    outer ends of the intervals with these criteria at their worst and at their best. NA is an answer: the
+    criterion does not apply. Without an open criterion, the bounds equal the interval. A score up to 1e-9
+    below the threshold counts as reaching it.
 
     Args:
         report: The report of a grader on one item.
-        threshold: The least score that passes.
+        threshold: The lowest score that passes.
         confidence_level: Level of the interval.
         judge_error: A run with labels, of the same rubric and judges.
         **options: See `DecisionArguments`.
 
     Raises:
-        ArgumentError: The report is not of one item, its score is not that of its votes under these policies,
-            an argument is not allowed, or the run has other criteria or judges.
+        ArgumentError: If the report is not for one item, its score does not follow from its votes under these
+            policies, an argument is not allowed, or the run has other criteria or judges.
     """
     threshold = finite_number(threshold, "threshold", "the least score that passes")
     given = _Options(**options)
@@ -147,7 +149,7 @@ def decision(
 
 
 class _Found(NamedTuple):
-    """The score with its interval, the hard bounds, and what the interval takes in."""
+    """The score with its interval, the hard bounds, and the sources of spread in the interval."""
 
     score: Estimate
     hard: _Range
@@ -162,7 +164,7 @@ def _redrawn(
     rng: np.random.Generator,
     confidence_level: float,
 ) -> _Found:
-    """From votes that are drawn again."""
+    """Compute the score and its interval from resampled votes."""
     sources = _sources(draws.votes.values())
     drawn = draws.made(n_resamples, rng) if sources else np.array([draws.scored(base)], dtype=float)
     method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"
@@ -183,7 +185,7 @@ def _calibrated(
     labelled: LabelledScores,
     confidence_level: float,
 ) -> _Found:
-    """From the true scores of labelled items; the length penalty comes off afterwards."""
+    """Compute the score from true scores of labelled items, and subtract the length penalty afterwards."""
     plain = replace(scorer, penalty=0.0)
     judged = plain.score(base)
     worst, best = open_.ends(plain, base) if open_.n else (judged, judged)
@@ -260,19 +262,19 @@ def _sources(votes: Iterable[Revoted]) -> tuple[Source, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """Votes to be drawn again, and the scores that they come to: as they are, at worst and at best."""
+    """Votes to resample, and their scores: as decided, at worst and at best."""
 
     scorer: Scorer
     open: OpenCriteria
     votes: Mapping[str, Revoted]
 
     def scored(self, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None, float | None]:
-        """Score, worst and best of these decisions."""
+        """Return the score, the worst and the best score of these decisions."""
         score = self.scorer.score(decisions)
         return (score, *self.open.ends(self.scorer, decisions)) if self.open.n else (score, score, score)
 
     def made(self, n_resamples: int, rng: np.random.Generator) -> Array:
-        """Score, worst and best of each resample, NaN where it has none, shape `(n_resamples, 3)`."""
+        """Return score, worst and best of each resample, NaN if undefined, shape `(n_resamples, 3)`."""
         most = max(len(one.judges) for one in self.votes.values()) or 1
         known: dict[tuple[Any, ...], tuple[float | None, ...]] = {}
         rows = []
@@ -298,7 +300,7 @@ def _raw(report: EnsembleEvaluationReport) -> Estimate:
 def _score(
     report: EnsembleEvaluationReport, drawn: Array, sources: tuple[Source, ...], tail: float, method: str
 ) -> Estimate:
-    """The score with the quantiles of its draws, stretched to hold it."""
+    """Return the score with the quantiles of its draws, extended to include the score."""
     raw = _raw(report)
     if raw.value is None:
         return Estimate.undefined("no_values", n=raw.n, method=f"score; {method}")
@@ -312,7 +314,7 @@ def _score(
 
 
 def _quantile(drawn: Array, share: float) -> float | None:
-    """A quantile of the draws; None where more than a tenth of them have no score."""
+    """Return a quantile of the draws, or None if more than a tenth of them have no score."""
     kept = drawn[~np.isnan(drawn)]
     if not len(kept) or len(drawn) - len(kept) > MOST_UNDEFINED * len(drawn):
         return None
@@ -320,7 +322,7 @@ def _quantile(drawn: Array, share: float) -> float | None:
 
 
 def _verdict(threshold: float, score: Estimate, hard: _Range) -> Verdict:
-    """What interval and bounds say together; the bounds alone where some draws have no score."""
+    """Combine interval and hard bounds into a verdict; the bounds alone if there is no interval."""
     if hard.low is None or hard.high is None:
         return "UNDECIDED"
     low = hard.low if score.low is None else min(score.low, hard.low)

@@ -1,4 +1,4 @@
-"""A verdict on a score, and what it rests on."""
+"""The result of `decision`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Verdict: TypeAlias = Literal["PASS", "FAIL", "UNDECIDED"]
 Source: TypeAlias = Literal["samples", "judges", "judge_error"]
 
 SLACK = 1e-9
-"""What a score may lie below a threshold and still reach it: scores are sums of floats."""
+"""How far a score may lie below a threshold and still reach it, since scores are sums of floats."""
 
 _WORDS = {
     "samples": "repeated samples",
@@ -24,27 +24,28 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
-    """A verdict on a score.
+    """A verdict on whether a score reaches a threshold.
 
     Attributes:
-        verdict: `"PASS"` where interval and hard bounds reach the threshold, `"FAIL"` where they lie below
-            it, else `"UNDECIDED"`; always so without a source of spread.
+        verdict: `"PASS"` if the interval and the hard bounds reach the threshold, `"FAIL"` if they lie below
+            it, else `"UNDECIDED"`; always `"UNDECIDED"` without a source of spread.
         threshold: The threshold.
-        score: The score with the interval that the sources of spread imply: the report's own, or with
-            `judge_error` the true score that the labelled items predict.
+        score: The score with the interval that the sources of spread imply: the report's own score, or with
+            `judge_error` the true score predicted from the labelled items.
         raw: The report's own score.
-        low: Lower end of the interval of `score`; None without one.
+        low: Lower end of the interval of `score`; None without an interval.
         high: Upper end.
-        hard_low: That lower end if every criterion that was left open or failed had come out worst; without
-            a source of spread the score of the votes as they are.
+        hard_low: The lower end if every criterion that was left open or failed had come out worst; without a
+            source of spread, the score of the votes with these criteria at worst.
         hard_high: The upper end if every such criterion had come out best.
-        sources: What the interval takes in: repeated samples, a panel of judges; or `judge_error` alone, the
-            differences between true and judged scores of labelled items, which hold the other two.
-        n_open: Criteria that were left open, failed or were not asked.
+        sources: Sources of spread in the interval: repeated samples, a panel of judges; or only
+            `judge_error`, the differences between true and judged scores of labelled items, which include the
+            other two.
+        n_open: Number of criteria that were left open, failed or were not asked.
         confidence_level: Level of the interval.
-        reason: Why there is no interval: `no_spread`, one vote a criterion and no labelled items;
-            `no_values`, no score; `too_few_labels`, fewer labelled items than the level takes (19 at 95 %);
-            `degenerate_resamples`, no score in more than a tenth of the resamples.
+        reason: Why there is no interval: `no_spread`, one vote per criterion and no labelled items;
+            `no_values`, no score; `too_few_labels`, fewer labelled items than the level requires (19 at 95
+            %); `degenerate_resamples`, no score in more than a tenth of the resamples.
     """
 
     verdict: Verdict
@@ -61,11 +62,11 @@ class DecisionResult:
     reason: Reason | None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-serialisable data; never NaN."""
         return {**asdict(self), "score": self.score.to_dict(), "sources": list(self.sources)}
 
     def blocks(self) -> list[Block]:
-        """The verdict in a sentence, then the figures, for any renderer."""
+        """Return the verdict in a sentence, then the figures, for any renderer."""
         figures: tuple[tuple[str, Cell], ...] = (
             ("score", self.score.value),
             (f"interval, {self.confidence_level:.0%}", ends_text(self.low, self.high) or "none"),
@@ -78,7 +79,7 @@ class DecisionResult:
         return [TextBlock(title="Decision", text=self._sentence()), ScalarBlock(figures=figures)]
 
     def summary(self) -> str:
-        """The verdict and its figures as plain text."""
+        """Return the verdict and its figures as plain text."""
         return render_text(self.blocks())
 
     def _sentence(self) -> str:
@@ -102,7 +103,7 @@ class DecisionResult:
 
 
 def decided(threshold: float, low: float | None, high: float | None) -> Verdict:
-    """The verdict of these ends."""
+    """Return the verdict for an interval with these ends."""
     if low is None or high is None:
         return "UNDECIDED"
     if low >= threshold - SLACK:

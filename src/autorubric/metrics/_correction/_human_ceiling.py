@@ -1,4 +1,4 @@
-"""How well people match each other, as far as a judge can be expected to match them."""
+"""The human ceiling: how well people agree with each other, which bounds what to expect of a judge."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from autorubric.metrics._scales import Codes, Interval, Scale
 from autorubric.metrics._specs import SPECS, MetricSpec, spec
 
 Statistic: TypeAlias = str | Callable[..., Any]
-"""Name of a two-rater figure, or a function of (rest, person) that gives a number or an `Estimate`."""
+"""Name of a two-rater figure, or a function of (rest, person) that returns a number or an `Estimate`."""
 
 _SHORT = {"kappa": "cohen_kappa"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HumanCeiling(Estimate):
-    """Each person against the rest.
+    """The agreement of each person with the rest.
 
-    As an estimate it is the mean over the people whose figure is defined, its interval from resampled items.
+    As an estimate, it is the mean over the people whose figure is defined, with an interval from resampled
+    items.
 
     Attributes:
         per_human: The figure of each person against the rest.
-        stat: The figure.
-        n_tied: Pairs of person and item left out because the rest were tied.
+        stat: Name of the figure.
+        n_tied: Number of (person, item) pairs left out because the rest were tied.
     """
 
     per_human: Mapping[str, Estimate]
@@ -44,25 +45,25 @@ class HumanCeiling(Estimate):
     n_tied: int
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-serialisable data; never NaN."""
         plain: dict[str, Any] = dict(Estimate.to_dict(self))
         return plain | {"per_human": {who: one.to_dict() for who, one in self.per_human.items()}}
 
     def blocks(self) -> list[Block]:
-        """The mean in a sentence, then each person's figure, for any renderer."""
+        """Return the mean in a sentence, then each person's figure, for any renderer."""
         text = f"Each person against the rest of them: mean {self.stat} {figure_text(self)}."
         if self.n_tied:
             text += f" Left out because the rest were tied: {self.n_tied}."
         return [TextBlock(title="Human ceiling", text=text), figures_table(self.per_human, "Each person")]
 
     def summary(self) -> str:
-        """The mean and each person's figure as plain text."""
+        """Return the mean and each person's figure as plain text."""
         return render_text(self.blocks())
 
 
 @dataclass(frozen=True, slots=True)
 class _Against:
-    """One person's annotations and the rest's, as labels or numbers, and how a figure is made of them."""
+    """One person's annotations and those of the rest, as labels or numbers."""
 
     rest: Array
     person: Array
@@ -77,26 +78,28 @@ def human_ceiling(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> HumanCeiling:
-    """The mean over people of a figure of each person against the rest of them, and each person's figure.
+    """Compute a figure of each person against the rest, and its mean over people.
 
-    The rest is the majority of an item's other annotations for figures of categories, their mean for figures
-    of numbers. A majority that is tied is none: the item is left out for that person, and counted. With two
-    people the rest is the other one; with three, an item counts for a person only where the other two agree,
-    which flatters that person.
+    For categorical figures, the rest is the majority of an item's other annotations; for numeric figures,
+    their mean. If the majority is tied, the item is left out for that person and counted. With two people,
+    the rest is the other person. With three, an item is used for a person only if the other two agree, which
+    makes that person look better.
 
-    An item counts where two people annotated it. Without such an item: undefined (`no_pairs`).
+    An item is used if at least two people annotated it. Without such an item, the figure is undefined
+    (`no_pairs`).
 
     Args:
         humans: Annotations, shape `(n_items, n_annotators)`, None missing; a frame's columns name people.
         stat: A two-rater figure by name (`"kappa"`, `"accuracy"`, `"pearson"`, `"mae"`, …), or a function of
-            (rest, person), two arrays without missing values, that gives a number or an `Estimate`; it sees
-            numbers where `scale` is an `Interval`, else labels.
-        scale: Scale of the annotations; None takes the labels seen.
-        **interval: See `IntervalArguments`; intervals of single people are those of the figure, that of the
-            mean is a percentile bootstrap over items, or clusters.
+            (rest, person), two arrays without missing values, that returns a number or an `Estimate`; it
+            receives numbers if `scale` is an `Interval`, else labels.
+        scale: Scale of the annotations; None uses the labels that occur.
+        **interval: See `IntervalArguments`; the intervals of individual people are those of the figure, and
+            that of the mean is a percentile bootstrap over items or clusters.
 
     Raises:
-        ArgumentError: There is no such figure, fewer than two people, or an annotation outside the scale.
+        ArgumentError: If there is no such figure, there are fewer than two people, or an annotation is
+            outside the scale.
     """
     options = IntervalOptions(**interval)
     people = read_annotators(humans)
@@ -122,7 +125,7 @@ def human_ceiling(
 
 
 _Figure: TypeAlias = Callable[..., Estimate]
-"""(rest, person, interval arguments) to an estimate."""
+"""A function of (rest, person, interval arguments) that returns an estimate."""
 
 
 def _number_pairs(people: Annotators) -> list[_Against]:
@@ -237,7 +240,7 @@ def _mean(
 
 
 def _members(pairs: list[_Against], cluster: Codes | None) -> list[Array]:
-    """Items of each unit that is drawn; items without a pair are in none."""
+    """Return the items of each unit to resample; items without a pair are in no unit."""
     used = np.flatnonzero(np.any([one.there for one in pairs], axis=0))
     if cluster is None:
         return list(used[:, None])

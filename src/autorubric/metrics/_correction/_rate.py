@@ -1,4 +1,4 @@
-"""Pass rates behind an imperfect judge."""
+"""Pass rates corrected for the errors of an imperfect judge."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ from autorubric.metrics._scales import Codes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrectedRate(Estimate):
-    """A pass rate corrected for the judge's errors, and what it rests on.
+    """A pass rate corrected for the judge's errors, with the figures that it is based on.
 
-    As an estimate it is the corrected rate. Where that is refused `value` is None and `reason` says why; `n`
-    is the number of items under test with a verdict, `n_missing` that of the items under test or labelled
-    that were left out because a side was missing.
+    As an estimate, it is the corrected rate. If the correction is refused, `value` is None and `reason` says
+    why. `n` is the number of items under test with a verdict, and `n_missing` the number of items under test
+    or labelled items that were left out because a verdict or label was missing.
 
     Attributes:
         raw: The judge's own pass rate on the items under test.
         sensitivity: Share of the labelled passes that the judge passes.
         specificity: Share of the labelled failures that the judge fails.
-        labelled_only: Pass rate of the labelled items alone; undefined where they were chosen.
-        lam: λ of ppi++, in [0, 1]: how far the judge is relied on, 0 being labels alone; else None.
+        labelled_only: Pass rate of the labelled items alone; undefined if they were chosen.
+        lam: λ of ppi++, in [0, 1]: how much the correction relies on the judge, 0 being labels alone; else
+            None.
         correction: Method of the correction.
-        sampled: How the labelled items were come by.
-        n_calibration: Labelled items with a verdict.
+        sampled: How the labelled items were selected.
+        n_calibration: Number of labelled items with a verdict.
     """
 
     raw: Estimate
@@ -58,12 +59,12 @@ class CorrectedRate(Estimate):
     n_calibration: int
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-serialisable data; never NaN."""
         plain: dict[str, Any] = dict(Estimate.to_dict(self))
         return {key: one.to_dict() if isinstance(one, Estimate) else one for key, one in plain.items()}
 
     def blocks(self) -> list[Block]:
-        """The rate in a sentence, then the figures, for any renderer."""
+        """Return the rate in a sentence, then the figures, for any renderer."""
         raw = figure_text(self.raw)
         text = f"The pass rate is not corrected ({self.reason}); the judge's own is {raw}."
         if self.value is not None:
@@ -80,7 +81,7 @@ class CorrectedRate(Estimate):
         ]
 
     def summary(self) -> str:
-        """The rate and the figures as plain text."""
+        """Return the rate and the figures as plain text."""
         return render_text(self.blocks())
 
 
@@ -105,39 +106,41 @@ def corrected_rate(
     calib_cluster: Iterable[Any] | None = None,
     **interval: Unpack[CorrectionArguments],
 ) -> CorrectedRate:
-    """The pass rate corrected for the judge's errors, which labelled items show.
+    """Correct a pass rate for the judge's errors, as estimated from labelled items.
 
-    With p the judge's pass rate, se and sp its sensitivity and specificity on labelled items:
+    With p the judge's pass rate, and se and sp its sensitivity and specificity on labelled items:
 
-    - `"rogan-gladen"` [1]: `(p + sp - 1) / (se + sp - 1)`, cut to [0, 1]. It holds where labelled items pass
-      more or less often than those under test, as long as the judge errs alike on both. The interval is
-      that of Lang and Reiczigel [2], with the error of p and of se and sp, which Lee et al. [3] take up.
-    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)` with f the judge's verdicts on items under test (U) and
-      labelled ones (L), Y the labels, and `λ = cov(Y, f_L) / ((1 + n/N) var(f))` cut to [0, 1], or the `lam`
-      that is given; `lam=1` is prediction-powered inference as first published [5]. Its interval
-      is the narrower one, and holds only where the labelled items are a random sample of the same items. It
-      is the score interval on as many items as give its variance, on a table with 1/4 more a cell (over
-      clusters logit-t).
+    - `"rogan-gladen"` [1]: `(p + sp - 1) / (se + sp - 1)`, clipped to [0, 1]. It is valid even if labelled
+      items pass more or less often than those under test, as long as the judge makes the same errors on both.
+      The interval is that of Lang and Reiczigel [2], also used by Lee et al. [3]; it accounts for the errors
+      of p, se and sp.
+    - `"ppi++"` [4]: `λ mean(f_U) + mean(Y - λ f_L)`, with f the judge's verdicts on items under test (U) and
+      labelled ones (L), Y the labels, and λ either `lam` or `λ = cov(Y, f_L) / ((1 + n/N) var(f))` clipped to
+      [0, 1]; `lam=1` is prediction-powered inference as first published [5]. Its interval is narrower, but
+      valid only if the labelled items are a random sample of the items under test. It is the score interval
+      on the number of items that gives its variance, on a table with 1/4 added to each cell (logit-t over
+      clusters).
 
-    Refused, with `reason` and no value: no verdict (`no_values`); no labelled pass or no labelled failure
-    for rogan-gladen, below 50 labelled units for ppi++ unless `ci="bootstrap-t"` (`too_few_labels`);
-    se + sp <= 1 for rogan-gladen (`uninformative_judge`).
+    The correction is refused, with `reason` and no value, if there is no verdict (`no_values`), if
+    rogan-gladen has no labelled pass or no labelled failure, or ppi++ has fewer than 50 labelled units
+    without `ci="bootstrap-t"` (`too_few_labels`), or if se + sp <= 1 for rogan-gladen
+    (`uninformative_judge`).
 
     Args:
-        judge: The judge's verdicts on the items under test, binary; those labelled are better left out. None,
-            NaN, NA, CANNOT_ASSESS and INVALID are missing, here and in the labels.
+        judge: The judge's binary verdicts on the items under test, preferably without the labelled items.
+            None, NaN, NA, CANNOT_ASSESS and INVALID are missing, here and in the labels.
         calib_truth: True verdicts of the labelled items.
-        calib_judge: The judge's verdicts on them.
+        calib_judge: The judge's verdicts on the labelled items.
         method: The correction.
         sampled: `"random"`: labelled items are a random sample of those under test; `"chosen"`: picked by
-            hand, which ppi++ cannot correct for. Neither may be picked by the judge's verdict.
-        cluster: An id for each item under test (prompt, document); items of one cluster count together.
-        calib_cluster: An id for each labelled item; an id that `cluster` has too is the same cluster.
+            hand, which ppi++ cannot correct for. In neither case may they be picked by the judge's verdict.
+        cluster: An id for each item under test (prompt, document); items with the same id form one cluster.
+        calib_cluster: An id for each labelled item; an id that also occurs in `cluster` is the same cluster.
         **interval: See `CorrectionArguments`.
 
     Raises:
-        ArgumentError: Lengths differ, a verdict is not binary, an option is not allowed, or ppi++ is asked
-            of chosen items.
+        ArgumentError: If lengths differ, a verdict is not binary, an option is not allowed, or ppi++ is used
+            with chosen items.
 
     References:
         [1] W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test,

@@ -1,4 +1,4 @@
-"""The mean score of a run, corrected for the judges' errors on every criterion."""
+"""The mean score of a run, corrected for the judges' errors on each criterion."""
 
 from __future__ import annotations
 
@@ -45,44 +45,48 @@ def corrected_score(
     sampled: Sampled = "random",
     **interval: Unpack[CorrectionArguments],
 ) -> CorrectedScore:
-    """The mean score of a run's items, corrected for the judges' errors that its labelled items show.
+    """Correct the mean score of a run for the judges' errors, as estimated from its labelled items.
 
-    `start + Σ_c w_c θ_c / D`, with θ_c a criterion's corrected mean value, w_c its signed weight, D the
-    score's denominator and `start` 0, or 1 where there are only penalties. Only this weighted sum, before
-    clamping, can be put together from criteria: where groups, gates or conditions bend the score it is
-    refused (`nonlinear_score`) and the criteria stand alone; `n_clamped` counts the items at which clamping
-    bites, `n_incomplete` those with abstentions. `on="items"` corrects the items' scores as they are, with
-    ppi++, whatever the rubric.
+    The corrected score is `start + Σ_c w_c θ_c / D`, with θ_c the corrected mean value of a criterion, w_c
+    its signed weight, D the score's denominator, and `start` 0, or 1 if there are only penalties. Only this
+    weighted sum, before clamping, can be computed from criteria. If groups, gates or conditions make the
+    score nonlinear, it is refused (`nonlinear_score`) and only the criteria are reported. `n_clamped` counts
+    the items whose score is clamped, `n_incomplete` those with abstentions. `on="items"` corrects the item
+    scores directly with ppi++, for any rubric.
 
-    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, q the shares of the panel's answers on all items
-      and M_jk the share of answers j where k is true, brought back to shares where it leaves them (for two
-      answers the correction of Rogan and Gladen). Refused where an answer that the panel gives is never true
-      (`too_few_labels`), where det M <= 0 (`uninformative_judge`), and for numbers (`not_comparable`).
-    - `"ppi++"`: as in `corrected_rate`, on values, unlabelled items against labelled ones; refused below 50
-      labelled items (`too_few_labels`) and without an unlabelled one (`no_values`).
+    - `"rogan-gladen"`: θ_c = Σ_k v_k π_k with `π = M⁻¹ q`, where q are the shares of the panel's answers on
+      all items and M_jk is the share of answers j among items whose true answer is k. π is projected onto
+      valid shares if needed (for two answers, this is the correction of Rogan and Gladen). Refused if an
+      answer that the panel gives is never true (`too_few_labels`), if det M <= 0 (`uninformative_judge`), and
+      for numbers (`not_comparable`).
+    - `"ppi++"`: as in `corrected_rate`, applied to values, with unlabelled items as the items under test.
+      Refused with fewer than 50 labelled items (`too_few_labels`) and without an unlabelled item
+      (`no_values`).
 
-    Intervals resample items, labelled and unlabelled apart, with all their criteria, so that criteria stay
-    as correlated as they are; their quantiles are expanded for few labels of the rarest answer [1]. Tables
-    are smoothed by 1/K² a cell, one item in all. Where more than a tenth of the resamples cannot be corrected
-    there is no interval (`degenerate_resamples`): label more items. Missing
-    judgments are left out criterion by criterion. No mean leaves what the answers' values and weights allow.
+    Intervals resample labelled and unlabelled items separately, each item with all its criteria, so that the
+    correlation between criteria is kept. Their quantiles are expanded to correct for few labels of the rarest
+    answer [1], and tables are smoothed by 1/K² per cell, one item in total. If more than a tenth of the
+    resamples cannot be corrected, there is no interval (`degenerate_resamples`): label more items. Missing
+    judgments are left out for each criterion separately. Means always stay within the range that the answers'
+    values and weights allow.
 
     Args:
-        result: A run; for criteria with one rubric for all items.
-        dataset: Where the labels are; the run's own by default.
-        calibration: Another run of the same judges, prompts and criteria, whose labelled items show the
-            errors, while the mean is that of the items of `result`; labels of these do not count. Items of
-            both are resampled, so that the interval holds the error of both. ppi++ takes the items of the two
-            runs for samples of one population; rogan-gladen only takes the judges to err alike.
+        result: A run; for criteria, one with the same rubric for all items.
+        dataset: Dataset with the labels; the run's own by default.
+        calibration: Another run of the same judges, prompts and criteria whose labelled items show the
+            errors, while the mean is over the items of `result`, whose own labels are ignored. Items of both
+            runs are resampled, so that the interval includes the sampling error of both. ppi++ assumes that
+            the items of the two runs are samples of one population; rogan-gladen only assumes that the judges
+            make the same errors.
         method: The correction.
-        on: What is corrected.
-        sampled: How labelled items were come by; see `corrected_rate`.
-        **interval: See `CorrectionArguments`; for criteria only `"auto"`, `"percentile"` and None.
+        on: Whether to correct criteria or item scores.
+        sampled: How the labelled items were selected; see `corrected_rate`.
+        **interval: See `CorrectionArguments`; criteria only allow `"auto"`, `"percentile"` and None.
 
     Raises:
-        ArgumentError: An option is not allowed, items have different rubrics, `result` is no run (a table of
-            labels has no weights), or `calibration` was judged by others, with other prompts or on other
-            criteria; each difference is named.
+        ArgumentError: If an option is not allowed, items have different rubrics, `result` is not a run (a
+            table of labels has no weights), or `calibration` has other judges, prompts or criteria; each
+            difference is named.
 
     References:
         [1] T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician
@@ -143,7 +147,7 @@ def _on_items(run: ScoredRun, options: CorrectionOptions) -> CorrectedScore:
 
 
 def _on_unit(score: Estimate) -> Estimate:
-    """A mean of scores on [0, 1], which the correction may carry beyond."""
+    """Clip the value and interval of a mean score to [0, 1], which the correction may exceed."""
     value, low, high = (
         None if one is None else min(max(one, 0.0), 1.0) for one in (score.value, score.low, score.high)
     )

@@ -1,4 +1,4 @@
-"""What `corrected_score` gives."""
+"""Results of `corrected_score`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ CorrectedOn: TypeAlias = Literal["criteria", "items"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedCriterion:
-    """One criterion's mean value, corrected.
+    """The corrected mean value of one criterion.
 
     Attributes:
-        value: Mean value on [0, 1]; of a binary criterion the pass rate.
+        value: Mean value on [0, 1]; the pass rate of a binary criterion.
         raw: The judges' own mean value.
-        distribution: Corrected shares of its answers by label; None for ppi++ and where refused.
+        distribution: Corrected shares of the answers, by label; None for ppi++ and if refused.
         lam: λ of ppi++; else None.
-        n: Items judged.
-        n_calibration: Items judged and labelled.
+        n: Number of items judged.
+        n_calibration: Number of items judged and labelled.
         reason: Why there is no corrected value.
     """
 
@@ -39,25 +39,28 @@ class CorrectedCriterion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedScore:
-    """The mean score of a run, corrected.
+    """The corrected mean score of a run.
 
     Attributes:
         score: The corrected mean of normalised scores before clamping and length penalty, which penalties can
-            bring below 0 and bonuses above 1; on items after clamping, on [0, 1].
-        raw: The same mean by the judges' decisions.
-        labelled_only: The same mean of the labels alone, where every criterion has some.
-        per_criterion: The criteria; empty for `on="items"`.
+            move below 0 and bonuses above 1; for `on="items"`, after clamping, on [0, 1].
+        raw: The same mean, from the judges' decisions.
+        labelled_only: The same mean, from the labels alone, if every criterion has some.
+        per_criterion: The corrected criteria; empty for `on="items"`.
         method: Method of the correction.
-        on: What was corrected.
-        n_items: Items judged.
-        n_labelled: Those of them that have labels.
-        n_clamped: Items whose weighted sum leaves [0, 1]: with any, the mean score after clamping is another.
-        n_incomplete: Items judged on some criteria only: their own scores have smaller denominators, which a
-            sum over criteria does not follow.
-        n_unjudged: Items without a decision, as where every verdict was lost or assumed: left out.
-        n_labelled_unjudged: Items with labels and without a decision, of the calibration too: left out.
-        bends: What makes the score another thing than a weighted sum: groups, gates, conditions. This and the
-            counts of clamped and incomplete items are of criteria, and say nothing on items.
+        on: Whether criteria or item scores were corrected.
+        n_items: Number of items judged.
+        n_labelled: Number of judged items that have labels.
+        n_clamped: Number of items whose weighted sum lies outside [0, 1]; if there are any, the mean score
+            after clamping differs.
+        n_incomplete: Number of items judged on some criteria only: their own scores have smaller
+            denominators, which a sum over criteria does not reproduce.
+        n_unjudged: Number of items without a decision, for example if every verdict was lost or assumed; left
+            out.
+        n_labelled_unjudged: Number of items with labels but without a decision, including those of the
+            calibration; left out.
+        bends: What makes the score differ from a weighted sum: groups, gates, conditions. Like the counts of
+            clamped and incomplete items, it only applies to `on="criteria"`.
         reason: Why there is no corrected score.
     """
 
@@ -77,11 +80,11 @@ class CorrectedScore:
     reason: Reason | None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields as JSON-serialisable data; never NaN."""
         return {**asdict(self), "bends": list(self.bends)}
 
     def blocks(self) -> list[Block]:
-        """The score in a sentence, then the figures and each criterion, for any renderer."""
+        """Return the score in a sentence, then the figures and each criterion, for any renderer."""
         counts: tuple[tuple[str, Cell], ...] = (
             ("items", self.n_items),
             ("labelled items", self.n_labelled),
@@ -103,7 +106,7 @@ class CorrectedScore:
         return [*blocks, self._criteria()] if self.per_criterion else blocks
 
     def summary(self) -> str:
-        """The score and the criteria as plain text."""
+        """Return the score and the criteria as plain text."""
         return render_text(self.blocks())
 
     def _sentence(self) -> str:
