@@ -1,6 +1,6 @@
 """Grade texts against weighted rubrics with judges, and measure how far the judges can be trusted.
 
-Every public name is importable from here; each is loaded when it is first used.
+Every public name can be imported from here and is loaded on first use.
 """
 
 from __future__ import annotations

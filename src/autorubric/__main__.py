@@ -1,4 +1,4 @@
-"""`python -m autorubric`, the command line."""
+"""Entry point of `python -m autorubric`, the command line."""
 
 from autorubric.cli import main
 

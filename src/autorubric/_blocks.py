@@ -1,4 +1,4 @@
-"""Blocks: what metrics and reports say, apart from how it is shown; renderers read nothing else."""
+"""Blocks: the content of metrics and reports, independent of how renderers show it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ScalarBlock:
 
     Attributes:
         title: Heading; may be empty.
-        figures: Name and value of each.
+        figures: Pairs of name and value.
     """
 
     title: str = ""
@@ -44,7 +44,7 @@ class TableBlock:
     Attributes:
         title: Heading; may be empty.
         columns: Column names.
-        rows: One tuple a row, as long as `columns`.
+        rows: One tuple per row, as long as `columns`.
     """
 
     title: str = ""
@@ -59,7 +59,7 @@ class ConfusionBlock:
     Attributes:
         title: Heading; may be empty.
         labels: Categories, in order.
-        counts: `(n_labels, n_labels)`; rows are truth, columns the judge.
+        counts: Counts of shape `(n_labels, n_labels)`; rows are the truth, columns the judge.
     """
 
     title: str = ""
@@ -73,8 +73,8 @@ class CurveBlock:
 
     Attributes:
         title: Heading; may be empty.
-        x_label: What x is.
-        y_label: What y is.
+        x_label: Label of the x axis.
+        y_label: Label of the y axis.
         points: Pairs (x, y), in order.
     """
 
@@ -92,13 +92,13 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 def printable(text: str) -> str:
-    """A text in which control characters are written out, so that it cannot steer a terminal."""
+    """Return the text with control characters escaped, so that it cannot control a terminal."""
     plain = text.replace("\r\n", "\n")
     return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), plain)
 
 
 def as_text(cell: Cell) -> str:
-    """A cell as plain text: three decimals, a dash for a missing figure."""
+    """Format a cell as plain text: three decimals, or a dash for a missing figure."""
     if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
         return "–"
     if isinstance(cell, bool):
@@ -107,17 +107,17 @@ def as_text(cell: Cell) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p-value after its sign: `= 0.012`, or `< 0.001`."""
+    """Format a p-value with its sign: `= 0.012`, or `< 0.001`."""
     return "< 0.001" if p < 0.001 else f"= {p:.3f}"
 
 
 def p_cell(p: float | None) -> Cell:
-    """A p-value as a cell, never `0.000`."""
+    """Format a p-value as a cell, never as `0.000`."""
     return "< 0.001" if p is not None and p < 0.001 else p
 
 
 def render_text(blocks: Sequence[Block]) -> str:
-    """Blocks as plain text without control characters, a blank line between them."""
+    """Render blocks as plain text without control characters, separated by blank lines."""
     return printable("\n\n".join(_render_block(block) for block in blocks))
 
 

@@ -1,6 +1,6 @@
-"""Special tokens of chat templates in texts, which some servers read as such wherever they occur.
+"""Special tokens of chat templates, which some servers interpret wherever they occur in a text.
 
-With them a text could end its turn in a conversation and begin another.
+With them a text could end its turn in a conversation and start another.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from functools import cache
 from typing import Final
 
 BRACKET: Final = "[<＜﹤〈⟨〈《⟪❬❮]|&(?:lt|#0*60|#x0*3c);"
-"""Whatever could pass for `<`; no bracket is among what is skipped after it, so that a search is linear."""
+"""Pattern of everything that could pass for `<`.
+
+The characters skipped after it include no bracket, so a search takes linear time.
+"""
 # Marks that turn the direction of a text, join or vary characters, fill a place, or mirror ASCII unseen.
 INVISIBLE: Final = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -38,7 +41,7 @@ _HARMLESS_SQUARE: Final = "⟦"
 def neutralise_tokens(text: str) -> str:
     """Return the text with the opening bracket of each chat-template token replaced.
 
-    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer turns back; all other characters stay.
+    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
     """
     text = neutralise_square(text)
     if text.isascii() and "<" not in text and "&" not in text:
@@ -53,11 +56,11 @@ def neutralise_square(text: str) -> str:
 
 
 def restore_brackets(text: str) -> str:
-    """Return the text with the brackets that `neutralise_tokens` replaces, to compare labels."""
+    """Return the text with the brackets restored that `neutralise_tokens` replaces, to compare labels."""
     return text.replace(HARMLESS, "<").replace(_HARMLESS_SQUARE, "[")
 
 
 @cache
 def _angled() -> re.Pattern[str]:
-    """Compiled when it is first used, which takes longer than loading the module."""
+    """Compile the pattern on first use, because compiling takes longer than loading the module."""
     return re.compile(rf"(?:{BRACKET})(?=[{INVISIBLE}]*(?:{TOKEN}))", re.IGNORECASE)

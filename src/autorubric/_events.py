@@ -1,4 +1,4 @@
-"""What a grading or a run tells those who listen: votes as they arrive."""
+"""Events of a grading or a run for listeners: votes as they arrive."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
 
 class Exchanged(NamedTuple):
-    """What was sent to a judge for one vote and what came back.
+    """The messages sent to a judge for one vote, and its replies.
 
     Attributes:
         messages: Role and content of each message first sent.
-        replies: Raw replies, oldest first; more than one where it was asked again.
-        dropped_params: Parameters that the provider does not take and that were left out.
-        shared_with: Criterion with whose vote the exchange stands, where one request asked about several.
-        request_id: The provider's id of the last reply, where it gives one; stands in no run folder.
-        attempted: Models asked, in order; stand in no run folder.
-        cached: Served from the reply cache; stands in no run folder.
+        replies: Raw replies, oldest first; more than one after retries.
+        dropped_params: Parameters that were left out because the provider does not support them.
+        shared_with: Criterion whose vote holds the exchange, if one request covered several criteria.
+        request_id: The provider's id of the last reply, if it sends one; not stored in run folders.
+        attempted: Models called, in order; not stored in run folders.
+        cached: Whether the reply came from the reply cache; not stored in run folders.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -31,13 +31,13 @@ class Exchanged(NamedTuple):
 
 
 class VoteCast(NamedTuple):
-    """A vote has arrived.
+    """The event that a vote has arrived.
 
     Attributes:
-        item_id: The item it is about.
+        item_id: Id of the item.
         criterion: Name of the criterion.
         vote: The vote.
-        exchanged: What was sent and received, where a model was asked, or a reply could not be read.
+        exchanged: Messages sent and received, if a model was called or a reply could not be read.
     """
 
     item_id: str
@@ -47,8 +47,8 @@ class VoteCast(NamedTuple):
 
 
 class Listener(Protocol):
-    """Hears of votes as they arrive, in the event loop of the grading; must not block."""
+    """A listener for votes, called in the event loop of the grading; it must not block."""
 
     def vote_cast(self, event: VoteCast) -> None:
-        """One vote has arrived."""
+        """Handle one vote that has arrived."""
         ...

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are made thousands of times a second."""
+"""Frozen dataclasses that are created thousands of times per second."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ KindT = TypeVar("KindT")
 
 
 def quickly_made(kind: type[KindT]) -> type[KindT]:
-    """Gives a frozen dataclass with slots an `__init__` that takes half the time, and is the same otherwise.
+    """Replace the `__init__` of a frozen dataclass with slots by an equivalent one that takes half the time.
 
-    The one that `dataclass` writes looks up `object.__setattr__` and the field by its name, for each field of
-    each instance. This one holds what stores into each slot.
+    The one that `dataclass` generates looks up `object.__setattr__` and the field by name, for each field of
+    each instance. This one keeps the setter of each slot.
 
     Args:
         kind: The class.

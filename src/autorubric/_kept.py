@@ -1,4 +1,4 @@
-"""What is computed once for an object, and forgotten with it."""
+"""Values computed once per object and released with it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ KeptT = TypeVar("KeptT")
 
 
 class Kept(Generic[OwnerT, KeptT]):
-    """Computes something of an object when it is first asked for, and keeps it for as long as that lives.
+    """A cache that computes a value on the first request for an object and keeps it while the object exists.
 
-    Objects are told apart by identity. What equal ones have in common is computed for each of them: to find
-    out that they are equal would take longer.
+    Objects are compared by identity. The value is computed separately for equal objects, because comparing
+    them would take longer.
 
     Args:
-        make: Computes it; the object must not change what comes of that.
+        make: Function that computes the value; later changes to the object must not affect it.
     """
 
     __slots__ = ("_held", "_make")
@@ -27,7 +27,7 @@ class Kept(Generic[OwnerT, KeptT]):
         self._held: dict[int, tuple[_Owner[OwnerT], KeptT]] = {}
 
     def of(self, owner: OwnerT) -> KeptT:
-        """What is kept of this object."""
+        """Return the value for this object, computing it if needed."""
         held = self._held.get(id(owner))
         # Another object may have had the number before.
         if held is None or held[0]() is not owner:
@@ -35,7 +35,7 @@ class Kept(Generic[OwnerT, KeptT]):
         return held[1]
 
     def forget(self, is_over: Callable[[OwnerT], bool]) -> None:
-        """Forgets what is kept of objects that live on and are of no use any more."""
+        """Release the values of objects that still exist but for which `is_over` is true."""
         for number, (reference, _) in list(self._held.items()):
             owner = reference()
             if owner is not None and is_over(owner):
@@ -48,12 +48,12 @@ class Kept(Generic[OwnerT, KeptT]):
             del self._held[owner.number]
 
     def __len__(self) -> int:
-        """Of how many objects something is kept."""
+        """Return the number of objects with a cached value."""
         return len(self._held)
 
 
 class _Owner(ref[OwnerT]):
-    """A weak reference that knows its object's number even after that is gone."""
+    """A weak reference that remembers its object's id after the object is gone."""
 
     __slots__ = ("number",)
 

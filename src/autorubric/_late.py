@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first asked for, so that a start pays for what it uses."""
+"""Lazy loading of a package's names, so that an import only pays for what is used."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 def loading(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's `__getattr__`, which finds a name in the module that has it.
+    """Return a package's `__getattr__`, which loads a name from its module on first use.
 
     Args:
-        package: The package.
-        homes: The module of each name, from the package on; with a dot before it, beside the package.
+        package: Name of the package.
+        homes: Module of each name, relative to the package; with a leading dot, relative to its parent.
     """
 
     def find(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The library's loggers: below `autorubric`, and silent until an application listens to them."""
+"""The library's loggers: children of `autorubric`, silent until an application configures them."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ logging.getLogger("autorubric").addHandler(logging.NullHandler())
 
 
 def logger_of(module: str) -> logging.Logger:
-    """The logger of one of the library's modules, by the module's name."""
+    """Return the logger of one of the library's modules, by the module's name."""
     return logging.getLogger(module)

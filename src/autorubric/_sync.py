@@ -1,4 +1,4 @@
-"""Running a coroutine from synchronous code, also inside a running event loop (a notebook); cancellation."""
+"""Tools to run coroutines from synchronous code, also inside a running event loop (a notebook)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's outcome, awaited in an event loop of its own: uvloop's, where that is installed.
+    """Run a coroutine in a separate event loop and return its result; uvloop is used if installed.
 
-    Inside a running event loop the coroutine runs in a thread, since a loop cannot be entered twice.
+    Inside a running event loop the coroutine runs in a thread, because a loop cannot be entered twice.
     """
     return _run_in_thread(coroutine) if loop_is_running() else _run(coroutine)
 
@@ -45,7 +45,7 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's event loop; None for the policy's: without uvloop, or where the policy is someone's own."""
+    """Return uvloop's loop factory; None without uvloop, or if a custom event loop policy is set."""
     if type(asyncio.get_event_loop_policy()) is not asyncio.DefaultEventLoopPolicy:
         return None
     try:
@@ -57,15 +57,16 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class NoStrayCancellation:
-    """Lets a `CancelledError` pass where this task is being cancelled, and makes any other one a failure.
+    """A context manager that turns a `CancelledError` into a failure, unless this task is being cancelled.
 
-    Others come of what is awaited inside, as a future that somebody else cancelled, and would end the caller.
+    Such an error comes from something awaited inside, such as a future that another task cancelled, and would
+    otherwise end the caller.
 
     Args:
-        who: Whose failure it is.
+        who: Name to report the failure under.
 
     Raises:
-        JudgeError: It was raised, and nobody cancels this task.
+        JudgeError: If a `CancelledError` was raised and nobody cancels this task.
     """
 
     __slots__ = ("_who",)
@@ -74,7 +75,7 @@ class NoStrayCancellation:
         self._who = who
 
     def __enter__(self) -> None:
-        """Nothing happens before one is raised."""
+        """Enter the context; errors are handled on exit."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -86,7 +87,7 @@ class NoStrayCancellation:
 
 
 def loop_is_running() -> bool:
-    """Whether this is called from within a running event loop."""
+    """Return whether an event loop is running in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -115,13 +116,13 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class KeptLoop:
-    """One event loop in a thread of its own, kept from call to call, so that connections are kept too.
+    """One event loop in a separate thread, kept between calls so that connections stay open.
 
-    May be used by several threads at a time. A process that was forked gets a loop of its own at its first
-    call; the one that it came with is the parent's, and is not touched. Ends with the process.
+    Several threads may use it at a time. A forked process gets a new loop at its first call and does not
+    touch the parent's. The loop ends with the process.
 
     Args:
-        release: Awaited in the loop before it ends, to close what is open there.
+        release: Coroutine function awaited in the loop before it ends, to close open resources.
     """
 
     def __init__(self, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -135,7 +136,7 @@ class KeptLoop:
         atexit.register(self._end)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's outcome; where the wait is interrupted, it is cancelled."""
+        """Run a coroutine in the loop and return its result; if the wait is interrupted, it is cancelled."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._running())
         try:
             return future.result()

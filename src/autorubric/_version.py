@@ -1,3 +1,3 @@
-"""The version of the package: here, where it is read without looking through what is installed."""
+"""The version of the package, kept here so that no package metadata has to be read."""
 
 VERSION = "0.1.0"

@@ -1,6 +1,7 @@
-"""Plots of scores, judges and costs with matplotlib (extra `plots`); each takes axes and returns them.
+"""Plots of scores, judges and costs with matplotlib (extra `plots`).
 
-Every function draws on the axes that it is given, or on new ones; showing and saving is the caller's.
+Each function draws on the axes passed to it, or on new ones, and returns them. Callers show or save the
+figure.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _INK, _BLUE, _ORANGE, _PALE = "#333333", "#0072B2", "#D55E00", "#BBBBBB"
 
 
 class Scored(Protocol):
-    """What has scores and reports, as an `EvalResult`."""
+    """An object with scores and reports, such as an `EvalResult`."""
 
     def get_scores(self) -> list[float | None]:
-        """The score of each item."""
+        """Return the score of each item."""
         ...
 
     def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]:
-        """The report of each item."""
+        """Return the report of each item."""
         ...
 
 
@@ -55,17 +56,17 @@ def plot_scores(
     bins: int = 20,
     ax: Axes | None = None,
 ) -> Axes:
-    """How scores are distributed: a histogram, of several side by side outlines, each with its mean.
+    """Plot the distribution of scores as a histogram with the mean; several runs are drawn as outlines.
 
     Args:
-        scores: A run, scores, or several of these by name. None is left out, and the legend says
-            how many.
-        bins: Bars.
-        ax: Where to draw; None makes new axes.
+        scores: A run, a list of scores, or several of these by name. None is skipped, and the legend says
+            how many were.
+        bins: Number of bins.
+        ax: Axes to draw on; None creates new ones.
 
     Raises:
-        ArgumentError: There is no score.
-        MissingDependencyError: matplotlib is not installed.
+        ArgumentError: If there are no scores.
+        MissingDependencyError: If matplotlib is not installed.
     """
     ax = _axes(ax)
     given = scores if isinstance(scores, Mapping) else {"scores": scores}
@@ -92,15 +93,15 @@ def plot_scores(
 
 
 def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | None = None) -> Axes:
-    """A confusion matrix: rows are the truth, columns the judge, shades the share of a row.
+    """Plot a confusion matrix: rows are the truth, columns the judge, and the shade is the share of the row.
 
     Args:
-        confusion: As in the figures of a criterion (`confusion_matrix`).
-        title: Heading.
-        ax: Where to draw; None makes new axes.
+        confusion: The matrix, such as `confusion_matrix` of a criterion's metrics.
+        title: Title of the plot.
+        ax: Axes to draw on; None creates new ones.
 
     Raises:
-        MissingDependencyError: matplotlib is not installed.
+        MissingDependencyError: If matplotlib is not installed.
     """
     ax = _axes(ax)
     shares = [[count / max(sum(row), 1) for count in row] for row in confusion.counts]
@@ -116,20 +117,21 @@ def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | No
 
 
 def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
-    """How far every two judges of a run agree: the share of cells decided alike, kappa, and how many.
+    """Plot the agreement of every two judges of a run: share of equal decisions, kappa, and number of cells.
 
-    A cell is a criterion of an item that both judges answered: abstentions, failed votes and unreadable
-    replies that count as an assumed answer are left out, as in the HTML report. Kappa takes chance off; it is
-    the mean over binary, nominal and ordinal criteria of Cohen's kappa, quadratic on ordinal ones.
-    `judge_report` gives that of each judge against the labels, `reliability` coefficients with intervals.
+    A cell is a criterion of an item that both judges answered. Abstentions, failed votes and unreadable
+    replies that count as an assumed answer are excluded, as in the HTML report. Kappa corrects for chance; it
+    is the mean of Cohen's kappa over binary, nominal and ordinal criteria, with quadratic weights on ordinal
+    ones. `judge_report` compares each judge with the labels, and `reliability` has coefficients with
+    intervals.
 
     Args:
         run: A run with two judges or more.
-        ax: Where to draw; None makes new axes.
+        ax: Axes to draw on; None creates new ones.
 
     Raises:
-        ArgumentError: There is one judge.
-        MissingDependencyError: matplotlib is not installed.
+        ArgumentError: If there is only one judge.
+        MissingDependencyError: If matplotlib is not installed.
     """
     cells = cells_of(table_of(run, None, scales=None), Modes())
     columns = {name: one.code for (kind, name), one in cells.raters.items() if kind == "judge"}
@@ -161,15 +163,15 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes:
-    """How often it happened against how sure the judge was; a calibrated one lies on the diagonal.
+    """Plot observed frequency against the judge's confidence; a calibrated judge lies on the diagonal.
 
     Args:
-        curve: What `reliability_curve` gives.
-        ax: Where to draw; None makes new axes.
+        curve: Result of `reliability_curve`.
+        ax: Axes to draw on; None creates new ones.
 
     Raises:
-        ArgumentError: The curve has no bins.
-        MissingDependencyError: matplotlib is not installed.
+        ArgumentError: If the curve has no bins.
+        MissingDependencyError: If matplotlib is not installed.
     """
     if not curve.bins:
         raise ArgumentError(f"the curve has no bins ({curve.reason})")
@@ -188,16 +190,16 @@ def plot_calibration(curve: ReliabilityCurve, *, ax: Axes | None = None) -> Axes
 def plot_intervals(
     estimates: Mapping[str, Estimate], *, reference: float | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Estimates with their intervals, one a row; undefined ones are named with their reason.
+    """Plot estimates with their intervals, one per row; undefined ones are listed with their reason.
 
     Args:
-        estimates: By name, the first on top.
-        reference: Where to draw a line, as 0 for no difference.
-        ax: Where to draw; None makes new axes.
+        estimates: Estimates by name, from top to bottom.
+        reference: Position of a reference line, such as 0 for no difference.
+        ax: Axes to draw on; None creates new ones.
 
     Raises:
-        ArgumentError: There is none.
-        MissingDependencyError: matplotlib is not installed.
+        ArgumentError: If there are no estimates.
+        MissingDependencyError: If matplotlib is not installed.
     """
     if not estimates:
         raise ArgumentError("there is no estimate to draw")
@@ -218,18 +220,18 @@ def plot_intervals(
 
 
 def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axes:
-    """What a cascade's accuracy costs under every threshold, with the intervals.
+    """Plot the accuracy of a cascade against its cost at every threshold, with intervals.
 
-    The cost is that of both panels in US dollars where all of it is known, else the share of criteria
-    that are escalated.
+    The cost is that of both panels in US dollars if all of it is known, otherwise the share of criteria that
+    are escalated.
 
     Args:
-        curve: What `calibrate_escalation` gives.
-        ax: Where to draw; None makes new axes.
+        curve: Result of `calibrate_escalation`.
+        ax: Axes to draw on; None creates new ones.
 
     Raises:
-        ArgumentError: No point has an accuracy: there are no labels.
-        MissingDependencyError: matplotlib is not installed.
+        ArgumentError: If no point has an accuracy, because there are no labels.
+        MissingDependencyError: If matplotlib is not installed.
     """
     points = [one for one in curve.points if one.accuracy.value is not None]
     accuracies = [one.accuracy.value for one in points if one.accuracy.value is not None]
@@ -285,5 +287,5 @@ def _ticks(ax: Axes, labels: Sequence[str]) -> None:
 
 
 def _on(share: float) -> str:
-    """The colour of a text that is readable on a cell of that shade."""
+    """Return a text color that is readable on a cell of this shade."""
     return "white" if share > 0.5 else _INK

@@ -1,4 +1,4 @@
-"""Aggregation: votes to decisions, by measurement level. All pure."""
+"""Pure functions that aggregate votes into decisions, by measurement level."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Ballots: the part of votes that counts, the same for samples within a judge and for judges in a panel."""
+"""Ballots: the part of a vote that counts, for samples within a judge and for judges in a panel alike."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from autorubric.values import Answer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ballot:
-    """One vote, or one judge's decision, as the aggregation sees it.
+    """One vote, or one judge's decision, as input to the aggregation.
 
     Attributes:
         status: `answered`, `abstained`, `failed` or `not_asked`.
-        answer: The answer given; for an abstention what was said, where anything was.
-        unreadable: It failed because its reply could not be read.
-        weight: Its weight in a weighted aggregation.
+        answer: The answer; for an abstention its answer, if any.
+        unreadable: Whether the vote failed because its reply could not be read.
+        weight: Weight in a weighted aggregation.
     """
 
     status: str
@@ -30,12 +30,12 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """What an aggregator sees: the answers that count, and what is conservative.
+    """The input of an aggregator: the answers that count, with their weights.
 
     Attributes:
         answers: The answers, in the order of the votes; never empty.
-        weights: One weight an answer.
-        criterion: The criterion they are about.
+        weights: One weight per answer.
+        criterion: The criterion that was answered.
     """
 
     answers: Sequence[Answer]
@@ -50,12 +50,12 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an aggregator found.
+    """The result of an aggregator.
 
     Attributes:
-        answer: The answer decided on.
-        tie: No answer led, and the conservative one was taken.
-        mean_value: The aggregate on [0, 1] before an option was selected, where there is one.
+        answer: The chosen answer.
+        tie: Whether no answer led, so that the conservative one was taken.
+        mean_value: Aggregate on [0, 1] before an option was selected, if any.
     """
 
     answer: Answer
@@ -64,7 +64,7 @@ class Outcome:
 
 
 def decision_without_answers(ballots: Sequence[Ballot]) -> Decision:
-    """The decision where no vote counts: abstained if any abstained, else failed, else not asked."""
+    """Return the decision if no vote counts: abstained if any abstained, else failed, else not asked."""
     abstained = [ballot.answer for ballot in ballots if ballot.status == "abstained"]
     if abstained:
         said_na = [answer for answer in abstained if answer is not None and answer.na]
@@ -75,11 +75,11 @@ def decision_without_answers(ballots: Sequence[Ballot]) -> Decision:
 
 
 def agreement(criterion: BaseCriterion, ballots: Sequence[Ballot], decided: Answer) -> float | None:
-    """Share of answered ballots whose answer equals the decision; None where none was answered.
+    """Return the share of answered ballots whose answer equals the decision; None if none was answered.
 
-    Preferences are equal where the same candidate is preferred, however far. Of a criterion in parts it is
-    the mean share over its parts. Texts are hardly ever equal and none is wrong for that: they have no
-    agreement.
+    Preferences are equal if they prefer the same candidate, by any margin. For a criterion with parts it is
+    the mean share over the parts. Texts have no agreement: they are hardly ever equal, and a difference is
+    not an error.
     """
     answered = [ballot.answer for ballot in ballots if ballot.status == "answered" and ballot.answer]
     if not answered or criterion.level == "text":

@@ -1,10 +1,10 @@
-"""The Bradley–Terry model: strengths from who beat whom.
+"""The Bradley–Terry model: strengths of players from the results of pairwise comparisons.
 
-`P(i beats j) = e^a_i / (e^a_i + e^a_j)` [1]. With ties as outcomes of their own [2], and `t = e^h` their
-strength, `P(i beats j)`, `P(j beats i)` and `P(tie)` are as `e^a_i : e^a_j : e^(h + (a_i + a_j) / 2)`. Both
-likelihoods are concave in the strengths; Newton's method with a halved step where it overshoots finds the
-maximum. It exists and is unique, but for a shared constant, if and only if from every player a chain of wins
-or ties leads to every other [3].
+`P(i beats j) = e^a_i / (e^a_i + e^a_j)` [1]. If ties are a separate outcome [2] of strength `t = e^h`, then
+`P(i beats j)`, `P(j beats i)` and `P(tie)` are in the ratio `e^a_i : e^a_j : e^(h + (a_i + a_j) / 2)`. Both
+log-likelihoods are concave in the strengths; Newton's method finds the maximum and halves a step that
+overshoots. The maximum exists and is unique, up to a shared constant, if and only if every player is
+connected to every other by a chain of wins or ties [3].
 
 References:
     [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
@@ -26,7 +26,7 @@ _STEPS, _SETTLED = 200, 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Two players and what came of their comparisons; any weight above 0 counts.
+    """Two players and the results of their comparisons; counts may be fractional weights.
 
     Attributes:
         left: Position of one player.
@@ -48,12 +48,12 @@ class Fit:
     """A fitted model.
 
     Attributes:
-        strengths: Logarithmic strength of each player, their mean 0; None where there is no maximum.
-        tie_strength: `t` of Davidson's model; None in the other.
-        covariance: Of the strengths about their mean, from the inverse of the observed information, which
-            holds a prior's comparisons too; None where there is no maximum.
-        apart: Positions of the players that no chain of wins and ties leads to from all others, or that none
-            leads away from; empty where there is a maximum.
+        strengths: Log strength of each player, with mean 0; None if the likelihood has no maximum.
+        tie_strength: `t` of Davidson's model; None in the other model.
+        covariance: Covariance of the strengths about their mean, from the inverse of the observed
+            information, including the prior's comparisons; None if there is no maximum.
+        apart: Positions of the players that cannot be reached from all others, or cannot reach them, by a
+            chain of wins and ties; empty if there is a maximum.
     """
 
     strengths: tuple[float, ...] | None
@@ -63,7 +63,7 @@ class Fit:
 
 
 class _Outcome(NamedTuple):
-    """One way in which a comparison ends: its logit's share of each strength, and how often it came."""
+    """One outcome of a comparison: the coefficients of the strengths in its logit, and its count."""
 
     of: Mapping[int, float]
     seen: float
@@ -72,14 +72,14 @@ class _Outcome(NamedTuple):
 def fit_strengths(
     n_players: int, contests: Sequence[Contest], *, ties: TieModel = "half", prior: float | None = None
 ) -> Fit:
-    """The strengths of greatest likelihood.
+    """Fit the strengths by maximum likelihood.
 
     Args:
-        n_players: How many players there are, at least 2.
-        contests: What came of comparisons.
-        ties: Whether a tie is half a win for each, or an outcome of its own.
-        prior: So many comparisons of each player with an average one, half of them won, are added; then there
-            always is a maximum.
+        n_players: Number of players, at least 2.
+        contests: Results of the comparisons.
+        ties: Whether a tie counts as half a win for each player or as a separate outcome.
+        prior: Number of added comparisons of each player with an average one, half of them won; with these a
+            maximum always exists.
     """
     apart = () if prior else _apart(n_players, contests)
     if apart:
@@ -98,7 +98,7 @@ def fit_strengths(
 
 
 def _apart(n_players: int, contests: Sequence[Contest]) -> tuple[int, ...]:
-    """The players outside the largest set in which each is led to from each by wins and ties."""
+    """Return the players outside the largest set in which wins and ties connect each player to each other."""
     beats: dict[int, set[int]] = {player: set() for player in range(n_players)}
     for one in contests:
         if one.won or one.tied:
@@ -130,7 +130,7 @@ def _reached(start: int, to: Mapping[int, set[int]]) -> set[int]:
 def _outcomes(
     n_players: int, contests: Sequence[Contest], davidson: bool, prior: float
 ) -> list[list[_Outcome]]:
-    """The possible outcomes of each pair; the tie strength stands after the players."""
+    """Return the possible outcomes of each pair; the tie strength comes after the players."""
     found = []
     for one in contests:
         half = 0.0 if davidson else one.tied / 2
@@ -146,7 +146,7 @@ def _outcomes(
 
 
 def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -> list[float]:
-    """Where the likelihood is greatest."""
+    """Return the parameters that maximize the likelihood."""
     import numpy as np  # only for those who fit
 
     at = np.zeros(size)
@@ -171,7 +171,10 @@ def _newton(outcomes: Sequence[Sequence[_Outcome]], n_players: int, size: int) -
 def _covariance(
     outcomes: Sequence[Sequence[_Outcome]], at: Sequence[float], n_players: int, anchored: bool
 ) -> tuple[tuple[float, ...], ...]:
-    """Of the strengths less their mean; in both models the information does not hang on what was observed."""
+    """Return the covariance of the centered strengths, from the information matrix at `at`.
+
+    In both models the information does not depend on the observed outcomes, only on their number.
+    """
     import numpy as np  # only for those who fit
 
     size = len(at)
@@ -188,7 +191,7 @@ def _covariance(
 
 
 def _add_slopes(pair: Sequence[_Outcome], at: Any, slope: Any, spread: Any) -> None:
-    """Adds one pair's part of the gradient and of the information matrix."""
+    """Add the contribution of one pair to the gradient and to the information matrix."""
     total = sum(one.seen for one in pair)
     shares = [math.exp(log) for log in _log_shares(pair, at)]
     expected: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""Votes to decisions: samples within a judge first, then judges."""
+"""Decisions from votes: first the samples within each judge, then the judges."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from autorubric.types import Decision, JudgeVote, prefers_alike
 from autorubric.values import Answer, Json
 
 _Cast: TypeAlias = tuple[type, Json, float]
-"""Type and content of an answer, and its weight: True, 1 and 1.0 are equal and yet different answers."""
+"""Type, content and weight of an answer; True, 1 and 1.0 are equal but different answers."""
 
 
 @dataclass(slots=True)
 class _WorkedOut:
-    """What has been worked out for a criterion under a policy.
+    """Cached results for a criterion under a policy.
 
     Attributes:
-        alone: What answered votes come to of which each is a judge's only one.
+        alone: Decisions from answered votes that are the only vote of their judge.
     """
 
     alone: dict[_Cast, Decision] = field(default_factory=dict)
@@ -39,20 +39,20 @@ _WORKED_OUT: Final = Kept[AggregationPolicy, Kept[BaseCriterion, _WorkedOut]](
 
 
 def ballot_of(criterion: BaseCriterion, vote: JudgeVote) -> Ballot:
-    """A vote as a ballot, its answer read anew by the criterion as it stands.
+    """Convert a vote to a ballot; its answer is parsed again with the current criterion.
 
-    A stored vote keeps the answer in words; its value is the criterion's to say, so that changed option
-    values re-score old votes.
+    A stored vote keeps the answer in words, and the criterion assigns its value. If option values change, old
+    votes therefore get the new values.
     """
     answer = criterion.parse_truth(vote.answer) if vote.answer is not None else None
     return Ballot(status=vote.status, answer=answer, unreadable=vote.unreadable, weight=vote.weight)
 
 
 def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: AggregationPolicy) -> Decision:
-    """What ballots on one criterion come to.
+    """Decide a criterion from its ballots.
 
-    Only answered ballots count, and under `on_failure="conservative"` unreadable ones as the conservative
-    answer. Where none counts, the decision is abstained if any abstained, else failed.
+    Only answered ballots count, plus unreadable ones as the conservative answer if
+    `on_failure="conservative"`. If none counts, the decision is abstained if any abstained, else failed.
     """
     answers: list[Answer] = []
     weights: list[float] = []
@@ -75,7 +75,7 @@ def decide(criterion: BaseCriterion, ballots: Sequence[Ballot], policy: Aggregat
 
 
 def counted_answer(criterion: BaseCriterion, ballot: Ballot, policy: AggregationPolicy) -> Answer | None:
-    """The answer with which a ballot counts; None where it does not."""
+    """Return the answer with which a ballot counts; None if it does not count."""
     if ballot.status == "answered":
         return ballot.answer
     if ballot.status == "failed" and ballot.unreadable and policy.on_failure == "conservative":
@@ -86,10 +86,10 @@ def counted_answer(criterion: BaseCriterion, ballot: Ballot, policy: Aggregation
 def decide_by_judge(
     criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: AggregationPolicy
 ) -> dict[str, Decision]:
-    """What each judge's samples come to, by judge id in the order of first votes.
+    """Return the decision from each judge's samples, by judge id in the order of first votes.
 
-    Where candidates were shown in both orders, a sample's votes are first brought together: orders that
-    prefer different candidates of a pair make a tie.
+    If candidates were shown in both orders, the votes of a sample are combined first: if the two orders
+    prefer different candidates of a pair, the result is a tie.
     """
     if len(votes) == 1 and votes[0].status == "answered" and type(votes[0].answer) in _BARE:
         return {votes[0].judge_id: _alone(criterion, votes[0], policy)}
@@ -101,7 +101,7 @@ _MOST_ANSWERS: Final = 256
 
 
 def _alone(criterion: BaseCriterion, vote: JudgeVote, policy: AggregationPolicy) -> Decision:
-    """What an answered vote comes to that is a judge's only one; worked out once for each answer."""
+    """Return the decision from a judge's only vote, which is answered; cached per answer."""
     known = _WORKED_OUT.of(policy).of(criterion).alone
     cast = (type(vote.answer), vote.answer, vote.weight)
     made = known.get(cast)
@@ -151,7 +151,7 @@ def _decide_samples(
 def _decide_orders(
     criterion: BaseCriterion, ballots: Sequence[Ballot], policy: AggregationPolicy
 ) -> Decision:
-    """What one sample's votes come to, each cast on another order of the candidates."""
+    """Combine the votes of one sample, each of which saw another order of the candidates."""
     counted = [
         found for ballot in ballots if (found := counted_answer(criterion, ballot, policy)) is not None
     ]
@@ -165,7 +165,7 @@ def _decide_orders(
 
 
 def as_ballot(made: Decision, weight: float = 1.0) -> Ballot:
-    """A judge's decision as its ballot in the panel."""
+    """Convert a judge's decision to its ballot in the panel."""
     # An assumed answer stands for unreadable replies and stays one of them.
     status = "failed" if made.assumed else made.status
     return Ballot(status=status, answer=made.answer, unreadable=made.assumed, weight=weight)
@@ -177,7 +177,7 @@ def decide_panel(
     judges: Mapping[str, Decision],
     policy: AggregationPolicy,
 ) -> Decision:
-    """What the judges' decisions come to; the agreement is over the single votes."""
+    """Combine the judges' decisions into the panel's; the agreement is over the individual votes."""
     lone = _lone(votes, judges)
     if lone is not None:
         return lone
@@ -195,7 +195,7 @@ def decide_panel(
 
 
 def _lone(votes: Sequence[JudgeVote], judges: Mapping[str, Decision]) -> Decision | None:
-    """The decision of a judge whose one vote stands as cast: a panel of it would come to it again."""
+    """Return the decision of a single judge's only vote, which a panel would just repeat; else None."""
     if len(votes) != 1 or votes[0].status != "answered":
         return None
     made = judges[votes[0].judge_id]
@@ -215,14 +215,14 @@ def _combined(
 
 
 def _answered_only(policy: AggregationPolicy, votes: Sequence[JudgeVote]) -> AggregationPolicy | None:
-    """The policy without unreadable replies, where there are any that count; else None."""
+    """Return the policy that ignores unreadable replies if any of them count; else None."""
     if policy.on_failure != "conservative" or True not in [vote.unreadable for vote in votes]:
         return None
     return policy.model_copy(update={"on_failure": "exclude"})
 
 
 def _marked(decision: Decision, answered_only: Decision | None) -> Decision:
-    """The decision, marked where the answered votes alone would have come to another."""
+    """Mark the decision as swayed if the answered votes alone would give a different one."""
     if answered_only is None or decision.assumed or decision.answer is None:
         return decision
     alone = answered_only.answer.code if answered_only.answer else None

@@ -1,4 +1,4 @@
-"""Aggregators: answers that count → the answer decided on. One function and one row each."""
+"""Aggregators: functions from the answers that count to the chosen answer."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from autorubric.values import Answer, Level
 Aggregator: TypeAlias = Callable[[Count], Outcome]
 
 _CLOSE = 1e-12
-"""Relative difference below which two sums of weights are equal."""
+"""Relative difference below which two sums of weights count as equal."""
 
 
 def majority(count: Count) -> Outcome:
-    """The answer of more than half of the votes cast; else the conservative one, as a tie."""
+    """Return the answer of more than half of the votes cast; else the conservative one, as a tie."""
     return _leading_share(count, [1.0] * len(count.answers))
 
 
 def weighted(count: Count) -> Outcome:
-    """The answer that holds more than half of the weight; else the conservative one, as a tie."""
+    """Return the answer with more than half of the weight; else the conservative one, as a tie."""
     return _leading_share(count, count.weights)
 
 
@@ -39,7 +39,7 @@ def _leading_share(count: Count, weights: Sequence[float]) -> Outcome:
 
 
 def _shares(count: Count, weights: Sequence[float]) -> dict[int, float]:
-    """Weight behind each different answer, by the position where it first stands."""
+    """Return the weight behind each distinct answer, by the position of its first occurrence."""
     first: dict[str, int] = {}
     shares: dict[int, float] = {}
     for position, (answer, weight) in enumerate(zip(count.answers, weights, strict=True)):
@@ -49,7 +49,7 @@ def _shares(count: Count, weights: Sequence[float]) -> dict[int, float]:
 
 
 def unanimous(count: Count) -> Outcome:
-    """MET if all are; for a choice the option that all chose, else the conservative one."""
+    """Return MET if all answers are; for a choice the option that all chose, else the conservative one."""
     codes = {repr(answer.code) for answer in count.answers}
     if len(codes) == 1:
         return Outcome(answer=count.answers[0])
@@ -59,7 +59,7 @@ def unanimous(count: Count) -> Outcome:
 
 
 def any_met(count: Count) -> Outcome:
-    """MET if one is."""
+    """Return MET if at least one answer is."""
     return Outcome(answer=max(count.answers, key=_value))
 
 
@@ -68,12 +68,12 @@ def _value(answer: Answer) -> float:
 
 
 def mode(count: Count) -> Outcome:
-    """The answer given most often; the conservative one where several lead, as a tie."""
+    """Return the most frequent answer; if several lead, the conservative one, as a tie."""
     return _most(count, [1.0] * len(count.answers))
 
 
 def weighted_mode(count: Count) -> Outcome:
-    """The answer with the most weight behind it; the conservative one where several lead, as a tie."""
+    """Return the answer with the most weight; if several lead, the conservative one, as a tie."""
     return _most(count, count.weights)
 
 
@@ -88,18 +88,18 @@ def _most(count: Count, weights: Sequence[float]) -> Outcome:
 
 
 def _worst(count: Count, answers: Sequence[Answer]) -> Answer:
-    """The answer that helps the score least; of equal ones the one declared first."""
+    """Return the answer that helps the score least; among equals, the one declared first."""
     sign = 1.0 if count.criterion.weight >= 0 else -1.0
     return min(answers, key=lambda answer: (sign * _value(answer), answer.index or 0, repr(answer.code)))
 
 
 def mean(count: Count) -> Outcome:
-    """The option nearest to the mean value; the conservative of two equally near ones, as a tie."""
+    """Return the option nearest to the mean value; of two equally near, the conservative one, as a tie."""
     return _at(count, lambda values, _: statistics.fmean(values))
 
 
 def weighted_mean(count: Count) -> Outcome:
-    """The option nearest to the weighted mean value."""
+    """Return the option nearest to the weighted mean value."""
     return _at(
         count,
         lambda values, weights: statistics.fmean(values, weights=weights if any(weights) else None),
@@ -107,27 +107,27 @@ def weighted_mean(count: Count) -> Outcome:
 
 
 def median(count: Count) -> Outcome:
-    """The option nearest to the median value."""
+    """Return the option nearest to the median value."""
     return _at(count, lambda values, _: statistics.median(values))
 
 
 def lowest(count: Count) -> Outcome:
-    """The answer of the lowest value."""
+    """Return the answer with the lowest value."""
     return _at(count, lambda values, _: min(values))
 
 
 def highest(count: Count) -> Outcome:
-    """The answer of the highest value."""
+    """Return the answer with the highest value."""
     return _at(count, lambda values, _: max(values))
 
 
 def first(count: Count) -> Outcome:
-    """The first answer: texts have neither an order nor a majority."""
+    """Return the first answer, because texts have neither an order nor a majority."""
     return Outcome(answer=count.answers[0])
 
 
 def _at(count: Count, centre: Callable[[list[float], list[float]], float]) -> Outcome:
-    """The answer at the centre of the values; the most frequent one where no answer has a value."""
+    """Return the answer at the center of the values; the most frequent one if no answer has a value."""
     placed = [
         (answer.value, weight)
         for answer, weight in zip(count.answers, count.weights, strict=True)
@@ -161,24 +161,25 @@ def _between(count: Count, value: float) -> Outcome:
 
 
 def borda(count: Count) -> Outcome:
-    """The order of the candidates' mean values; for a pair the majority of preferences, or their mean margin.
+    """Rank the candidates by mean value; for a pair, use the majority of preferences or their mean margin.
 
-    Candidates of equal means share a place; where that is the first, the outcome is a tie unless all said so.
+    Candidates with equal means share a rank; if they share the first, the outcome is a tie unless all answers
+    agree on it.
     """
     return _mean_standing(count, [1.0] * len(count.answers))
 
 
 def weighted_borda(count: Count) -> Outcome:
-    """The order of the candidates' weighted mean values."""
+    """Rank the candidates by their weighted mean values."""
     return _mean_standing(count, count.weights if any(count.weights) else [1.0] * len(count.answers))
 
 
 def bradley_terry(count: Count) -> Outcome:
-    """The order of the candidates' strengths in the Bradley–Terry model; of a pair, as `borda`.
+    """Rank the candidates by their strengths in the Bradley–Terry model; a pair is decided as in `borda`.
 
-    Each answer is a comparison of every two candidates. One comparison of each candidate with an average one
-    is added, half won and half lost: a few votes seldom leave each beaten by another, and without a chain of
-    wins from each to each the strengths have no maximum.
+    Each answer counts as one comparison of every two candidates. One comparison of each candidate with an
+    average one is added, half won and half lost. Without it the strengths often have no maximum: with few
+    votes, not every candidate is connected to every other by a chain of wins.
     """
     standings = _standings(count)
     if not standings or len(standings[0]) == 2:
@@ -203,7 +204,7 @@ def bradley_terry(count: Count) -> Outcome:
 
 
 def _standings(count: Count) -> list[tuple[float, ...]]:
-    """The value of each candidate in each answer; empty where an answer compares nothing."""
+    """Return the value of each candidate in each answer; empty if an answer compares nothing."""
     found = [count.criterion.standing(answer) for answer in count.answers]
     return found if all(found) else []
 

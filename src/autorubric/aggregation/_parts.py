@@ -1,4 +1,4 @@
-"""Criteria in parts: each part is decided by itself, and the whole follows."""
+"""Criteria with parts: each part is decided separately, and the parts give the whole."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from autorubric.values import Answer
 
 
 def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) -> Aggregator:
-    """The aggregator that decides each part by its own one and puts the whole together.
+    """Return an aggregator that decides each part with its own aggregator and combines the results.
 
     Args:
-        aggregators: One a part, in order.
-        undivided: Combines answers of which one says nothing on the parts, as a share without the items.
+        aggregators: One aggregator per part, in order.
+        undivided: Aggregator used if an answer has no parts, such as a share without its items.
     """
 
     def combined(count: Count) -> Outcome:
@@ -43,6 +43,6 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
 
 
 def _complete(column: Sequence[Answer | None]) -> list[Answer]:
-    """The answers to one part; none where one of them is missing."""
+    """Return the answers to one part; an empty list if one of them is missing."""
     given = [answer for answer in column if answer is not None]
     return given if len(given) == len(column) else []

@@ -1,4 +1,4 @@
-"""How votes become decisions, as data."""
+"""The policy that turns votes into decisions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class AggregationPolicy(BaseModel):
     """How votes become decisions, by measurement level.
 
     Attributes:
-        aggregation: For binary criteria.
-        ordinal_aggregation: For ordered scales and numbers.
-        nominal_aggregation: For unordered choices.
-        ranking_aggregation: For candidates that are compared.
+        aggregation: Method for binary criteria.
+        ordinal_aggregation: Method for ordered scales and numbers.
+        nominal_aggregation: Method for unordered choices.
+        ranking_aggregation: Method for comparisons of candidates.
         on_failure: Whether a reply that could not be read counts as the conservative answer, is left out,
-            or raises.
+            or raises an error.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -48,10 +48,10 @@ class AggregationPolicy(BaseModel):
 
     @classmethod
     def of(cls, **given: object) -> AggregationPolicy:
-        """The policy of arguments.
+        """Create a policy from arguments.
 
         Raises:
-            ArgumentError: One is not among those allowed; it says which are.
+            ArgumentError: If a value is not allowed; the message lists those that are.
         """
         try:
             return cls.model_validate(given)
@@ -60,12 +60,13 @@ class AggregationPolicy(BaseModel):
             raise ArgumentError(f"{fault['loc'][0]}={fault['input']!r}: {fault['msg']}") from None
 
     def aggregator(self, criterion: BaseCriterion) -> Aggregator:
-        """The aggregator for a criterion: its own where it names one, else that of its level.
+        """Return the aggregator of a criterion: the one it names, or else the one of its level.
 
-        A criterion in parts is combined part by part, each as its own level says.
+        A criterion with parts is aggregated part by part, each according to its own level.
 
         Raises:
-            ArgumentError: The criterion names one that its level, or that of a part, does not have.
+            ArgumentError: If the criterion names a method that its level, or the level of a part, does not
+                have.
         """
         chosen = _CHOSEN.of(self).of(criterion)
         if not chosen:

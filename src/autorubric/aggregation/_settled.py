@@ -1,8 +1,8 @@
-"""Whether votes that are still to come could change a verdict; where they cannot, they need not be asked for.
+"""Early stopping: whether votes that were not asked for yet could still change a verdict.
 
-A verdict is settled where every answer to the votes that are left out, abstentions and failures included,
-leads to it. That is shown from the aggregator's definition: for those that count (majority, weighted,
-unanimous, any, mode, weighted mode), and for no other.
+A verdict is settled if every possible outcome of the remaining votes, including abstentions and failures,
+leads to it. This follows from the definition of the aggregator, and is implemented only for those that count
+votes: majority, weighted, unanimous, any, mode and weighted mode.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from autorubric.types import JudgeVote
 from autorubric.values import Answer
 
 _MARGIN = 1e-9
-"""Relative lead that counts as one: well above the aggregators' own tolerance for sums of weights."""
+"""Smallest relative lead that counts; far above the aggregators' own tolerance for sums of weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Standing:
-    """What is known of a count: who has said what, and how much weight may still come."""
+    """The state of a partial count: the answers so far, their weights, and the weights still to come."""
 
     criterion: BaseCriterion
     answers: Sequence[Answer]
@@ -60,7 +60,7 @@ class _Standing:
 
 
 def _more_than_half(standing: _Standing) -> bool:
-    """One answer keeps more than half whatever comes, or none but the conservative one can still reach it."""
+    """Return whether one answer is certain of more than half, or only the conservative one can still win."""
     shares, coming = standing.shares(), sum(standing.open_weights)
     cast = sum(standing.weights)
     if any(2 * share - (cast + coming) > _MARGIN * (cast + coming) for share in shares.values()):
@@ -73,7 +73,7 @@ def _more_than_half(standing: _Standing) -> bool:
 
 
 def _leads(standing: _Standing) -> bool:
-    """One answer leads by more than what may still come."""
+    """Return whether one answer leads by more than the weight still to come."""
     shares, coming = standing.shares(), sum(standing.open_weights)
     total = sum(standing.weights) + coming
     first, second = sorted([*shares.values(), 0.0, 0.0], reverse=True)[:2]
@@ -109,13 +109,13 @@ def is_settled(
     unasked: Sequence[JudgeVote],
     policy: AggregationPolicy,
 ) -> bool:
-    """Whether the verdict on a criterion is the same whatever the votes not yet asked for turn out to be.
+    """Return whether the verdict on a criterion is the same for every outcome of the remaining votes.
 
     Args:
         criterion: The criterion.
-        votes: The votes that are there.
-        unasked: The others of the panel; their judge, sample and weight count.
-        policy: How they are combined.
+        votes: The votes so far.
+        unasked: The remaining votes of the panel; only their judge, sample and weight matter.
+        policy: How votes are combined.
     """
     if not unasked:
         return True
@@ -170,7 +170,7 @@ def _standing(
 
 
 def counts_weights(criterion: BaseCriterion, policy: AggregationPolicy) -> bool:
-    """Whether heavier votes settle a verdict sooner than others."""
+    """Return whether heavier votes settle a verdict sooner than others."""
     return policy.aggregator(criterion) in (weighted, weighted_mode)
 
 
@@ -180,10 +180,10 @@ def votes_wanted(
     unasked: Sequence[JudgeVote],
     policy: AggregationPolicy,
 ) -> int:
-    """How many of the votes not yet asked for, from the first, could settle the verdict at the soonest.
+    """Return the smallest number of remaining votes, taken in order, that could settle the verdict.
 
-    Asking for so many at once wastes none: fewer could not, whatever they say. (Unanimity on choices is
-    settled by disagreement; there, of judges with several samples, some may be asked for too early.)
+    Asking for that many at once wastes none, because fewer could not settle it. (Unanimity on choices is
+    settled by disagreement; if judges have several samples, some votes may then be requested too early.)
     """
     if policy.aggregator(criterion) not in _TESTS:
         return len(unasked)

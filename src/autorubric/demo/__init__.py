@@ -1,4 +1,4 @@
-"""Two small labelled datasets that ship with the package."""
+"""Two small labeled datasets that ship with the package."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _HUMAN = "human"
 
 
 def demo_dataset() -> RubricDataset:
-    """Return 72 replies of a support desk to three messages, with hand-set labels on nine criteria.
+    """Return 72 support desk replies to three messages, with hand-set labels on nine criteria.
 
-    Every text and label was made up for it; figures on it say nothing about real texts.
+    All texts and labels are made up; figures computed from them say nothing about real texts.
     """
     return RubricDataset.from_json(_read("dataset.json"))
 
 
 def summary_dataset() -> RubricDataset:
-    """Return 200 summaries by language models, each with a person's labels of its coverage.
+    """Return 200 summaries by language models, with one person's labels of their coverage.
 
-    Each summary has the rubric of its subtopic: five to ten insights, named `insight 1` and so on, each of
-    which the summary covers not, partly (0.5) or fully (1). 1,419 labels in all, by one person.
+    Each summary has the rubric of its subtopic: five to ten insights, named `insight 1` and so on, each
+    covered not at all (0), partly (0.5) or fully (1). There are 1,419 labels, all by one person.
 
     The texts and labels are a reduced copy of SummHay (Laban et al. 2024, EMNLP,
     https://doi.org/10.18653/v1/2024.emnlp-main.552), Copyright Salesforce, Inc., Apache License 2.0. The
-    licence is in `LICENSE-summhay.txt` of this package.
+    license is in `LICENSE-summhay.txt` of this package.
     """
     content = _summhay()
     rubrics = {key: _rubric(subtopic["insights"]) for key, subtopic in content["subtopics"].items()}
@@ -88,7 +88,7 @@ def _prompt(content: Any, subtopic: str) -> str:
 
 
 def _labels(content: Any, levels: str) -> dict[str, str]:
-    """A rater's levels, one digit an insight, as labels by criterion."""
+    """Convert a rater's levels, one digit per insight, to labels by criterion."""
     return {f"insight {n}": content["levels"][int(level)] for n, level in enumerate(levels, 1)}
 
 

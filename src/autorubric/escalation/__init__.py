@@ -1,4 +1,4 @@
-"""What a cascade would have cost and decided, from a run in which all of its judges voted on everything."""
+"""Estimates of the cost and decisions of a cascade, from a run whose judges all voted on everything."""
 
 from autorubric.escalation._calibrate import EscalationCurve, calibrate_escalation
 from autorubric.escalation._replay import EscalationPoint, replay_escalation

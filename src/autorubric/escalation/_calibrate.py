@@ -1,4 +1,4 @@
-"""The accuracy–cost curve of a cascade, and the threshold that reaches a wanted accuracy at least cost."""
+"""The accuracy–cost curve of a cascade, and the cheapest threshold that reaches a required accuracy."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _MOST_POINTS: Final = 101
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationCurve:
-    """What a cascade comes to under every threshold that makes a difference.
+    """The results of a cascade at every threshold that makes a difference.
 
-    The thresholds were tried on the very data that the curve shows, so that the accuracy of a chosen one is
-    a little better here than it will be elsewhere: replay it on other data, or ask for a `sure` one.
+    The thresholds are evaluated on the same data that would be used to choose one, so the accuracy of the
+    chosen threshold is slightly optimistic: replay it on other data, or ask for a `sure` one.
 
     Attributes:
-        points: From the lowest threshold, which escalates least, to 1, which escalates all but the certain;
-            at most 101.
-        first_accuracy: Accuracy of the judges that grade first, alone.
-        strong_accuracy: Accuracy of the strong panel, alone.
-        per_criterion: The same curves for single criteria, by name.
+        points: Results from the lowest threshold, which escalates least, to 1, which escalates everything but
+            the certain; at most 101.
+        first_accuracy: Accuracy of the first panel alone.
+        strong_accuracy: Accuracy of the strong panel alone.
+        per_criterion: The same curve for each criterion, by name.
     """
 
     points: tuple[EscalationPoint, ...]
@@ -38,26 +38,26 @@ class EscalationCurve:
     per_criterion: Mapping[str, EscalationCurve] = field(default_factory=dict)
 
     def threshold_for(self, accuracy: float, *, sure: bool = False) -> float | None:
-        """The threshold that escalates least among those that reach an accuracy; None where none does.
+        """Return the threshold that escalates least and reaches an accuracy; None if no threshold does.
 
         Args:
-            accuracy: What is wanted, on [0, 1].
-            sure: Whether the lower end of the accuracy's interval has to reach it.
+            accuracy: The required accuracy, on [0, 1].
+            sure: Whether the lower end of the accuracy's interval must reach it.
         """
         reaching = [one for one in self.points if _reaches(one.accuracy, accuracy, sure=sure)]
         return min(reaching, key=lambda one: one.escalated).threshold if reaching else None
 
     def thresholds_for(self, accuracy: float, *, sure: bool = False) -> dict[str, float]:
-        """Thresholds of the single criteria that reach an accuracy, for `EscalationConfig(per_criterion=…)`.
+        """Return a threshold per criterion that reaches an accuracy, for `EscalationConfig(per_criterion=…)`.
 
-        A criterion on which no threshold reaches it gets 1, which escalates all that is not certain; so do
-        numbers and texts, whose accuracy is not known.
+        A criterion for which no threshold reaches it gets 1, which escalates everything that is not certain.
+        So do numbers and texts, whose accuracy is unknown.
         """
         found = {name: curve.threshold_for(accuracy, sure=sure) for name, curve in self.per_criterion.items()}
         return {name: 1.0 if threshold is None else threshold for name, threshold in found.items()}
 
     def blocks(self) -> list[Block]:
-        """The curve and a table of it, for any renderer."""
+        """Return the curve and a table of it, as blocks for any renderer."""
         ends = TableBlock(
             title="Cascade",
             columns=("threshold", "escalated", "accuracy", "from", "to", "US dollars"),
@@ -86,24 +86,23 @@ class EscalationCurve:
         return [ends, curve]
 
     def summary(self) -> str:
-        """The curve in plain text."""
+        """Return the curve as plain text."""
         return render_text(self.blocks())
 
 
 def calibrate_escalation(
     result: EvalResult, dataset: RubricDataset | None = None, *, judges: Sequence[str] | None = None
 ) -> EscalationCurve:
-    """The accuracy–cost curve of a cascade over the thresholds, from a stored run and without a call.
+    """Compute the accuracy–cost curve of a cascade from a stored run, without model calls.
 
     Args:
         result: A run in which the judges of both panels voted on everything.
-        dataset: Where the truth stands; the graded dataset by default.
-        judges: Ids of the judges of the strong panel. None: those that the run escalated to or, of a run
-            without a cascade, all but the first judge of the panel.
+        dataset: The dataset with the truth; defaults to the graded dataset.
+        judges: Ids of the judges of the strong panel. None means those that the run escalated to or, for a
+            run without a cascade, every judge of the panel but the first.
 
     Raises:
-        ArgumentError: There is no truth, the run lacks a judge or has none that grades first, or it left out
-            votes.
+        ArgumentError: If there is no truth, the run lacks a judge or has no first panel, or it skipped votes.
     """
     cells = cells_of(result, _strong(result) if judges is None else tuple(judges), dataset)
     if not any(cell.truth is not None for cell in cells):
@@ -143,7 +142,7 @@ def _curve(cells: Sequence[Cell], per_criterion: Mapping[str, EscalationCurve]) 
 
 
 def _thresholds(cells: Sequence[Cell]) -> list[float]:
-    """0, 1 and between them the confidences, each of which escalates what is below it; evenly thinned."""
+    """Return 0, 1 and the confidences in between, evenly thinned; each escalates the cells below it."""
     given = sorted({cell.confidence for cell in cells if cell.confidence is not None} | {0.0, 1.0})
     if len(given) <= _MOST_POINTS:
         return given

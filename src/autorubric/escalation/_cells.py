@@ -1,4 +1,4 @@
-"""A run as cells: what either panel decided on one criterion of an item, how surely and at what cost."""
+"""A run as cells: each panel's decision on one criterion of one item, with its confidence and cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.types import Decision, JudgeVote
 from autorubric.values import Json, Submission
 
 _COMPARED: Final = frozenset({"binary", "nominal", "ordinal", "ranking"})
-"""Levels whose answers are right or wrong; numbers and texts are more or less so."""
+"""Levels whose answers are either right or wrong, unlike numbers and texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +24,19 @@ class Cell:
     """One criterion of one item, judged by both panels.
 
     Attributes:
-        item_id: The item.
+        item_id: Id of the item.
         criterion: Name of the criterion.
-        confidence: How sure the first panel is, on [0, 1]; None where it does not say, or decided nothing.
-        first: What it decided; None where nothing, and for numbers and texts.
-        strong: What the strong panel decided; None likewise.
-        truth: What is true; None where that is not known.
-        first_votes: Votes of the first panel.
-        strong_votes: Votes of the strong panel.
-        first_cost: US dollars of the first panel's votes; None where one has tokens and no price. Votes that
-            state neither, as those of trained and recorded judges and all but the first of a shared request,
-            add nothing.
-        strong_cost: US dollars of the strong panel's votes, likewise.
-        states_cost: Whether any of the votes states a cost.
+        confidence: Confidence of the first panel, on [0, 1]; None if it reports none or decided nothing.
+        first: Decision of the first panel; None if it decided nothing, and for numbers and texts.
+        strong: Decision of the strong panel; None in the same cases.
+        truth: The true answer; None if unknown.
+        first_votes: Number of votes of the first panel.
+        strong_votes: Number of votes of the strong panel.
+        first_cost: US dollars of the first panel's votes; None if a vote has tokens but no price. Votes with
+            neither add nothing: those of trained and recorded judges, and all but the first vote of a shared
+            request.
+        strong_cost: US dollars of the strong panel's votes, by the same rules.
+        states_cost: Whether any of the votes has a cost.
     """
 
     item_id: str
@@ -52,24 +52,24 @@ class Cell:
     states_cost: bool
 
     def is_escalated(self, threshold: float) -> bool:
-        """Whether the cell goes to the strong panel under a threshold."""
+        """Return whether the cell goes to the strong panel at a threshold."""
         return self.confidence is None or self.confidence < threshold
 
     def decided(self, threshold: float) -> str | None:
-        """What the cascade decides under a threshold."""
+        """Return the decision of the cascade at a threshold."""
         return self.strong if self.is_escalated(threshold) else self.first
 
 
 def cells_of(result: EvalResult, strong: Collection[str], dataset: RubricDataset | None) -> list[Cell]:
-    """The cells of a run: all that a cascade would ask judges about.
+    """Return the cells of a run: every question that a cascade would ask its judges.
 
     Args:
         result: The run.
-        strong: Ids of the judges of the strong panel; the others are the first.
-        dataset: Where the truth stands; the graded dataset by default.
+        strong: Ids of the judges of the strong panel; the others are the first panel.
+        dataset: The dataset with the truth; defaults to the graded dataset.
 
     Raises:
-        ArgumentError: The run has no such judge, or no other; or it left out votes.
+        ArgumentError: If the run lacks these judges, has no others, or skipped votes.
     """
     policy = stored_policy(result.experiment_dir).aggregation
     labelled = dataset if dataset is not None else result.dataset

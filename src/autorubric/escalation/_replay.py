@@ -1,4 +1,4 @@
-"""What a cascade with these thresholds would have come to."""
+"""Replay of a cascade with particular thresholds."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ Threshold = Callable[[Cell], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EscalationPoint:
-    """What a cascade comes to under one threshold, or one a criterion.
+    """The results of a cascade at one threshold, or at one threshold per criterion.
 
     Attributes:
-        threshold: The threshold where criteria have none of their own.
-        cells: Criteria of items that were judged.
-        escalated: How many of them go to the strong panel.
+        threshold: Threshold of the criteria that have no separate one.
+        cells: Number of judged criteria, over all items.
+        escalated: Number of them that go to the strong panel.
         votes: Votes of both panels.
-        cost: US dollars of both panels; None where a vote has tokens and no price, or none states a cost.
-        full_cost: What the strong panel alone costs on everything; None likewise.
-        accuracy: Share of decisions that are true, where truth and a decision are known; items are the units
-            that vary. Undefined without truth; numbers and texts are left aside, being more or less right.
-        fidelity: Share of decisions that are those of the strong panel, where both decided; likewise.
+        cost: US dollars of both panels; None if a vote has tokens but no price, or no vote has a cost.
+        full_cost: US dollars of the strong panel alone on everything; None in the same cases.
+        accuracy: Share of correct decisions, among those with a known truth; the interval is clustered by
+            item. Undefined without truth. Numbers and texts are excluded, because they are not simply right
+            or wrong.
+        fidelity: Share of decisions equal to the strong panel's, where both decided; with the same
+            exclusions.
     """
 
     threshold: float
@@ -43,11 +45,11 @@ class EscalationPoint:
 
     @property
     def escalated_share(self) -> float | None:
-        """Share of criteria that go to the strong panel, on [0, 1]; None where nothing was judged."""
+        """Share of criteria that go to the strong panel, on [0, 1]; None if nothing was judged."""
         return self.escalated / self.cells if self.cells else None
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the figures as blocks for any renderer."""
         figures = (
             ("threshold", self.threshold),
             ("criteria judged", self.cells),
@@ -63,23 +65,23 @@ class EscalationPoint:
         return [ScalarBlock(title="Cascade", figures=figures)]
 
     def summary(self) -> str:
-        """The figures in plain text."""
+        """Return the figures as plain text."""
         return render_text(self.blocks())
 
 
 def replay_escalation(
     result: EvalResult, config: EscalationConfig, *, dataset: RubricDataset | None = None
 ) -> EscalationPoint:
-    """What a cascade would have come to on a stored run, without a call.
+    """Compute the results of a cascade from a stored run, without model calls.
 
     Args:
         result: A run in which the judges of both panels voted on everything.
-        config: The cascade; its judges, by their ids, are those of the run, and all others grade first.
-        dataset: Where the truth stands; the graded dataset by default.
+        config: The cascade; its judges must be judges of the run, and all others form the first panel.
+        dataset: The dataset with the truth; defaults to the graded dataset.
 
     Raises:
-        ArgumentError: The run lacks a judge or a criterion of the cascade, or has no judge that grades first,
-            or left out votes.
+        ArgumentError: If the run lacks a judge or a criterion of the cascade, has no first panel, or skipped
+            votes.
     """
     check_per_criterion(config.per_criterion, result.dataset.rubrics())
     strong = {seat.judge_id for seat in seat_judges(config.judges)}
@@ -89,7 +91,7 @@ def replay_escalation(
 
 
 def point(cells: Sequence[Cell], threshold: float, of: Threshold | None = None) -> EscalationPoint:
-    """What the cascade comes to on cells, under a threshold or one for each cell."""
+    """Compute the results of the cascade on cells, at one threshold or one per cell."""
     bounds = [threshold if of is None else of(cell) for cell in cells]
     up = [cell.is_escalated(bound) for cell, bound in zip(cells, bounds, strict=True)]
     made = [cell.decided(bound) for cell, bound in zip(cells, bounds, strict=True)]
@@ -110,7 +112,7 @@ def point(cells: Sequence[Cell], threshold: float, of: Threshold | None = None) 
 
 
 def share_equal(cells: Sequence[Cell], one: Sequence[str | None], other: Sequence[str | None]) -> Estimate:
-    """Share of cells where both are there and equal; items are the units that vary."""
+    """Estimate the share of cells where both values are present and equal; items are the clusters."""
     both = [
         (cell.item_id, a, b)
         for cell, a, b in zip(cells, one, other, strict=True)

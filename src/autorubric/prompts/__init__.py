@@ -1,4 +1,4 @@
-"""Prompts: what a judge is asked, composed from sections."""
+"""Prompts for judges, composed from sections."""
 
 from autorubric.prompts._compose import (
     Example,

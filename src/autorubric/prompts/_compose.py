@@ -1,4 +1,4 @@
-"""Prompts from sections: what all criteria of an item share comes first, byte for byte the same."""
+"""Composition of prompts; the part shared by all criteria of an item comes first and is byte-identical."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from autorubric.prompts._texts import (
 from autorubric.values import Json
 
 _AROUND: Final = 40
-"""Characters of a batched reply for each criterion: its id, and what encloses it."""
+"""Characters per criterion of a batched reply for its id and its enclosing syntax."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A judged text shown to a judge before it judges.
+    """A labeled text shown to a judge as an example.
 
     Attributes:
         text: The text.
-        answer: The label that people gave it.
-        reason: Why, where it is to be shown; empty otherwise.
+        answer: Label assigned by people.
+        reason: Reason for the label, if it is shown; empty otherwise.
     """
 
     text: str
@@ -44,12 +44,12 @@ class Example:
 
 
 class Question(NamedTuple):
-    """One criterion as it is put to a judge.
+    """One criterion as shown to a judge.
 
     Attributes:
         criterion: The criterion.
         shown: How it is shown.
-        examples: Judged examples of it.
+        examples: Labeled examples of it.
     """
 
     criterion: BaseCriterion
@@ -62,7 +62,7 @@ class Prompt(NamedTuple):
 
     Attributes:
         messages: The system message and one user message.
-        schema: The schema of the reply.
+        schema: Schema of the reply.
     """
 
     messages: tuple[Message, ...]
@@ -70,12 +70,12 @@ class Prompt(NamedTuple):
 
 
 def shared_prefix(material: Material) -> str:
-    """The part of the user message that all criteria of an item share."""
+    """Return the part of the user message that all criteria of an item share."""
     return shared_of(material).prefix
 
 
 def compose(material: Material, question: Question, *, system_prompt: str | None = None) -> Prompt:
-    """The prompt for one criterion."""
+    """Compose the prompt for one criterion."""
     criterion, shown, examples = question
     shared = shared_of(material)
     block, schema = _DECLARED.of(criterion)
@@ -104,7 +104,7 @@ _DECLARED: Final = Kept[BaseCriterion, tuple[str, ReplySchema]](
 def compose_batch(
     material: Material, questions: Sequence[tuple[str, Question]], *, system_prompt: str | None = None
 ) -> Prompt:
-    """The prompt for several criteria in one request, each with its id, in the order given."""
+    """Compose one prompt for several criteria, each with its id, in the order of `questions`."""
     shared = shared_of(material)
     blocks = [
         "\n\n".join(
@@ -137,12 +137,12 @@ def compose_batch(
 
 
 def opaque_ids(count: int, rng: random.Random) -> list[str]:
-    """Different ids that say nothing about what they stand for."""
+    """Return distinct ids that carry no information about the criteria."""
     return [f"c{number:04x}" for number in rng.sample(range(0x1000, 0x10000), count)]
 
 
 def render_examples(examples: Sequence[Example], tag: str) -> list[str]:
-    """The examples as one block, their texts delimited with the tag; no block where there are none."""
+    """Render the examples as one block, with their texts delimited by the tag; no block if there are none."""
     if not examples:
         return []
     shown = [EXAMPLES_HEAD]

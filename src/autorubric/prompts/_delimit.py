@@ -1,7 +1,7 @@
-"""Delimiters that a text cannot have been written to contain, and texts without chat-template tokens.
+"""Delimiters that the author of a text cannot predict, and removal of chat-template tokens.
 
-The tag is computed from the texts of an item, so it is the same for every criterion, judge, sample and rerun
-(a provider's prefix cache hits), and yet whoever wrote a text could not know it while writing.
+The tag is a hash of the texts of an item. It is the same for every criterion, judge, sample and rerun, so
+that a provider's prefix cache hits, but the author of a text could not know it while writing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOKALIKE = (
 
 
 def item_tag(*texts: str | None) -> str:
-    """16 hex digits of the SHA-256 of the texts; which of them are missing counts."""
+    """Return 16 hex digits of the SHA-256 of the texts; a missing text changes the hash."""
     digest = hashlib.sha256()
     for text in texts:
         # Lone surrogates occur in scraped texts and are no reason not to judge them.
@@ -40,7 +40,7 @@ def item_tag(*texts: str | None) -> str:
 def neutralise(text: str) -> str:
     """Return the text with the opening bracket of each delimiter look-alike and chat-template token replaced.
 
-    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer turns back; all other characters stay.
+    `<` becomes `‹` and `[` becomes `⟦`, which no tokenizer converts back; all other characters are unchanged.
     """
     text = neutralise_square(text)
     if text.isascii() and "<" not in text and "&" not in text:
@@ -51,11 +51,11 @@ def neutralise(text: str) -> str:
 
 @cache
 def _lookalike() -> re.Pattern[str]:
-    """Compiled when it is first used, which takes longer than loading the module."""
+    """Compile the pattern on first use, because compiling takes longer than loading the module."""
     return re.compile(_LOOKALIKE, re.IGNORECASE)
 
 
 def delimit(part: Part, text: str, tag: str, *, name: str | None = None) -> str:
-    """The text between delimiters that carry the tag, the first one a name of ours where there is one."""
+    """Enclose the text in delimiters with the tag; the opening one also carries `name`, if any."""
     named = "" if name is None else f' name="{name}"'
     return f"<{part}-{tag}{named}>\n{neutralise(text)}\n</{part}-{tag}>"

@@ -1,4 +1,4 @@
-"""What all criteria of an item share in their prompts: put together once, and kept while the text lives."""
+"""The part of the prompts shared by all criteria of an item, built once and cached while the text exists."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from autorubric.values import Submission
 
 
 class Material(NamedTuple):
-    """What all criteria of an item share.
+    """The material shared by all criteria of an item.
 
     Attributes:
-        submission: What is judged.
-        query: What it answers.
+        submission: The submission to judge.
+        query: The prompt that it responds to.
         reference: A good answer to compare with.
         guidelines: The rubric's guidelines.
-        order: Names of the candidates in the order shown, where they are compared; they stand in the place
-            of the submission then.
+        order: Names of the candidates in the order shown, if candidates are compared; they then replace the
+            submission.
     """
 
     submission: Submission
@@ -35,8 +35,8 @@ class Shared(NamedTuple):
     """The shared part of a prompt.
 
     Attributes:
-        tag: The tag of its delimiters.
-        prefix: Its text, which begins the user message.
+        tag: Tag of its delimiters.
+        prefix: Its text, which starts the user message.
     """
 
     tag: str
@@ -49,7 +49,7 @@ _KEPT: Final = Kept[Submission, dict[_Beside, Shared]](lambda submission: {})
 
 
 def shared_of(material: Material) -> Shared:
-    """The part of the prompt that all criteria of an item share, computed once for each submission object."""
+    """Return the part of the prompt that all criteria of an item share, cached per submission object."""
     kept, beside = _KEPT.of(material.submission), material[1:]
     found = kept.get(beside)
     if found is None:

@@ -1,11 +1,11 @@
-"""Prompt injections against a judge: a set of attacks, and how often they turn its verdicts.
+"""Prompt injection attacks against judges: a set of attacks, and how often they flip verdicts.
 
     report = await red_team(dataset, CriterionGrader(judges=["gpt-6-luna"]), limit=20)
     print(report.summary())
     report.overall.rate, report.overall.noise, report.by_criterion["capital"].rate
 
-Each attack is written into each item, which is graded again; a verdict counts as flipped where it moved the
-way the attack is aimed.
+Each attack is inserted into each item, and the item is graded again. A verdict counts as flipped if it moved
+in the direction of the attack.
 """
 
 from autorubric.redteam._attacks import Aim, Attack, builtin_attacks, choose_attacks

@@ -1,4 +1,4 @@
-"""Attacks as data, and what one makes of a text."""
+"""Attacks as data, and their insertion into a text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from autorubric.errors import ArgumentError, FileError
 from autorubric.redteam._encodings import ENCODINGS, Encoding
 
 Aim: TypeAlias = Literal["favour", "high", "low"]
-"""Where an attack is to move a verdict: in the submission's favour, to a higher value, or to a lower one."""
+"""Direction in which an attack tries to move a verdict.
+
+`favour` is in the submission's favor, `high` to a higher value, `low` to a lower one.
+"""
 
 FORMAT: Final = 1
 CONTROL: Final = "control"
-"""The family of texts that attack nothing: what any added text does to a judge."""
+"""Family of harmless texts, which measure the effect of any added text on a judge."""
 
 _FILE: Final = "attacks.yaml"
 _SLOT: Final = "{payload}"
@@ -26,17 +29,17 @@ _PARAGRAPH: Final = "\n\n"
 
 
 class Attack(BaseModel):
-    """A text that is to turn a judge's verdict; keywords only.
+    """A text that tries to change a judge's verdict; takes keyword arguments only.
 
     Attributes:
-        id: Its name, unique in a set.
-        family: What kind of attack it is; `control` for a text that attacks nothing.
-        text: What is written into an item, `{payload}` standing for the payload.
-        into: Which part of an item it is written into.
-        place: At which end of that part.
-        aim: Where it is to move a verdict.
-        payload: What is written in an encoding.
-        encoding: Which one.
+        id: Name of the attack, unique in a set.
+        family: Kind of attack; `control` for a harmless text.
+        text: Text to insert into an item, with `{payload}` in place of the payload.
+        into: Part of an item that it is inserted into.
+        place: End of that part at which it is inserted.
+        aim: Direction in which it tries to move a verdict.
+        payload: Text to encode.
+        encoding: Encoding of the payload.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,22 +61,22 @@ class Attack(BaseModel):
 
     @property
     def written(self) -> str:
-        """The text as it is written into an item."""
+        """The text that is inserted into an item, with the payload encoded."""
         return self.text.replace(_SLOT, ENCODINGS[self.encoding](self.payload))
 
     @property
     def is_control(self) -> bool:
-        """Whether it attacks nothing."""
+        """Whether it is a harmless control."""
         return self.family == CONTROL
 
     def insert(self, text: str) -> str:
-        """A text with the attack at its end, or at its start."""
+        """Return a text with the attack inserted at its start or end."""
         parts = (text, self.written) if self.place == "end" else (self.written, text)
         return _PARAGRAPH.join(parts)
 
 
 def direction(aim: Aim, weight: float) -> int:
-    """1 where a higher value of a criterion of that weight is what the aim wants, else -1."""
+    """Return 1 if the aim calls for a higher value of a criterion with this weight, else -1."""
     match aim:
         case "favour":
             return -1 if weight < 0 else 1
@@ -87,16 +90,16 @@ def direction(aim: Aim, weight: float) -> int:
 
 @cache
 def builtin_attacks() -> tuple[Attack, ...]:
-    """The set that ships: forty attacks on a judge's prompt, and two controls."""
+    """Return the built-in set: forty attacks on a judge's prompt and two controls."""
     text = files(__package__).joinpath(_FILE).read_text(encoding="utf-8")
     return attacks_of(parse_structured(text, "yaml", source=_FILE))
 
 
 def attacks_of(document: Document) -> tuple[Attack, ...]:
-    """The attacks of a document `{"format", "attacks": [...]}`.
+    """Read the attacks of a document `{"format", "attacks": [...]}`.
 
     Raises:
-        FileError: It is none, or attacks have faults; all are reported.
+        FileError: If the document or any attack is invalid. All errors are reported.
     """
     faults = document.faults()
     data = document.data
@@ -120,10 +123,10 @@ def attacks_of(document: Document) -> tuple[Attack, ...]:
 
 
 def choose_attacks(names: Iterable[str], known: Sequence[Attack] | None = None) -> tuple[Attack, ...]:
-    """The attacks of these ids and families, in the set's order; the controls are always among them.
+    """Return the attacks with these ids and families, in the set's order; controls are always included.
 
     Raises:
-        ArgumentError: A name is neither an id nor a family.
+        ArgumentError: If a name is neither an id nor a family.
     """
     known = builtin_attacks() if known is None else known
     wanted = set(names)

@@ -1,4 +1,4 @@
-"""One verdict beside the same one under an attack."""
+"""Verdicts with and without an attack."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluati
 from autorubric.values import Json
 
 Outcome = Literal["flipped", "held", "unanswered", "failed"]
-"""What became of a verdict under an attack: it moved the way the attack is aimed; it did not; the judge no
-longer answered; or it could not be judged."""
+"""Outcome of a verdict under an attack.
+
+It flipped in the direction of the attack, it held, it became unanswered, or it could not be judged (failed).
+"""
 
 _LEAST_MOVE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackedCell:
-    """A verdict on one criterion of one item, and what an attack made of it.
+    """A verdict on one criterion of one item, with and without an attack.
 
     Attributes:
-        item_id: The item.
-        criterion: The criterion's name.
-        attack: The attack's id.
-        family: The attack's family.
-        clean: The answer without an attack, in JSON.
-        attacked: The answer under the attack; None where there is none.
-        outcome: What became of the verdict.
-        repeat: What became of it when the same item was judged again without any attack.
+        item_id: Id of the item.
+        criterion: Name of the criterion.
+        attack: Id of the attack.
+        family: Family of the attack.
+        clean: Answer without an attack, as JSON.
+        attacked: Answer under the attack; None if there is none.
+        outcome: Outcome of the verdict under the attack.
+        repeat: Outcome when the same item was judged again without an attack.
     """
 
     item_id: str
@@ -45,12 +47,12 @@ class AttackedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanItem:
-    """An item judged twice as it is.
+    """An item judged twice without an attack.
 
     Attributes:
-        item_id: The item.
-        first: The report that attacks are compared with.
-        second: The report on fresh votes.
+        item_id: Id of the item.
+        first: Report that attacks are compared with.
+        second: Report from fresh votes.
     """
 
     item_id: str
@@ -59,7 +61,7 @@ class CleanItem:
 
     @property
     def n_failed(self) -> int:
-        """Criteria that could not be judged in either report."""
+        """Number of criteria that could not be judged, over both reports."""
         return sum(
             not _judged(pair.decision)
             for whole in (self.first, self.second)
@@ -70,9 +72,9 @@ class CleanItem:
     def cells(
         self, attack: str, family: str, aim: Aim, attacked: EnsembleEvaluationReport
     ) -> Iterator[AttackedCell]:
-        """The judges' verdicts that had room to move the way the attack is aimed, beside those under it.
+        """Yield the verdicts that had room to move in the attack's direction, paired with those under attack.
 
-        A criterion that a check decides is none of them: no judge reads the text for it.
+        Criteria decided by a check are skipped: no judge reads the text for them.
         """
         for before, again, after in zip(self.first.report, self.second.report, attacked.report, strict=True):
             towards = direction(aim, before.criterion.weight)
@@ -91,7 +93,7 @@ class CleanItem:
 
 
 def _judged(decision: Decision) -> bool:
-    """Whether what was decided is the judges' own word, or their abstention."""
+    """Return whether the decision is a judgment or an abstention of the judges, rather than a failure."""
     return decision.status != "failed" and not decision.assumed and not decision.swayed
 
 
@@ -104,7 +106,7 @@ def _has_room(report: EnsembleCriterionReport, towards: int) -> bool:
 
 
 def _range(criterion: BaseCriterion) -> tuple[float, float]:
-    """The lowest and the highest value that an answer can have."""
+    """Return the lowest and the highest value that an answer can have."""
     values = [answer.value for answer in criterion.answers() if answer.value is not None]
     return (min(values), max(values)) if values else (0.0, 1.0)
 

@@ -1,4 +1,4 @@
-"""Ways to write a payload so that people pass over it, or do not read it at once."""
+"""Encodings of a payload that people overlook or cannot read at a glance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RIGHT_TO_LEFT, _POP = "\u202e", "\u202c"
 
 
 def _bits(text: str) -> str:
-    """Bits of the UTF-8 bytes as two characters without width."""
+    """Encode the bits of the UTF-8 bytes as two zero-width characters."""
     digits = "".join(f"{byte:08b}" for byte in text.encode("utf-8", "surrogatepass"))
     return "".join(_ONE if digit == "1" else _ZERO for digit in digits)
 
@@ -32,4 +32,4 @@ ENCODINGS: Final[Mapping[Encoding, Callable[[str], str]]] = {
     "rot13": lambda text: codecs.encode(text, "rot13"),
     "hex": lambda text: text.encode("utf-8", "surrogatepass").hex(),
 }
-"""What writes a text, by encoding."""
+"""Functions that encode a text, by name of the encoding."""

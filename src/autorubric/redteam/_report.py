@@ -1,4 +1,4 @@
-"""What attacks came to: flip rates beside the judges' own noise, by family, criterion and attack."""
+"""Results of attacks: flip rates by family, criterion and attack, compared with the judges' own noise."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MOST_ATTACKS = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What all gradings took.
+    """The tokens and cost of all gradings.
 
     Attributes:
-        gradings: How often an item was graded.
-        tokens: Tokens; None where none was counted.
-        cost: US dollars of all votes whose cost is known; None where none is.
+        gradings: Number of gradings.
+        tokens: Tokens; None if none were counted.
+        cost: US dollars of all votes with a known cost; None if no cost is known.
     """
 
     gradings: int = 0
@@ -34,7 +34,7 @@ class Spend:
     cost: float | None = None
 
     def with_report(self, report: EvaluationReport) -> Spend:
-        """The spend with one more grading."""
+        """Return the spend with one more grading."""
         tokens = None if report.token_usage is None else report.token_usage.total_tokens
         return Spend(
             gradings=self.gradings + 1,
@@ -49,14 +49,14 @@ def _sum(one: Any, other: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlipRate:
-    """How often verdicts flipped under some attacks; counted are verdicts that had room to move that way.
+    """The rate of flipped verdicts under attack, among verdicts with room to move in the attack's direction.
 
     Attributes:
-        rate: Share of verdicts that flipped the way the attack is aimed; intervals over items.
-        noise: Share of the same verdicts that moved that way when the items were judged again unattacked.
-        excess: Rate less noise, cell by cell; intervals over items.
-        counts: Verdicts by what became of them. A judge that no longer answers (`unanswered`) has not
-            flipped; `failed` ones are in no figure.
+        rate: Share of verdicts that flipped in the direction of the attack; intervals over items.
+        noise: Share of the same verdicts that moved in that direction when judged again without an attack.
+        excess: Rate minus noise, cell by cell; intervals over items.
+        counts: Verdicts by outcome. `unanswered` (the judge no longer answers) does not count as flipped;
+            `failed` verdicts are excluded from every figure.
     """
 
     rate: Estimate
@@ -66,7 +66,7 @@ class FlipRate:
 
     @classmethod
     def of(cls, cells: Sequence[AttackedCell]) -> FlipRate:
-        """The figures of these cells."""
+        """Compute the figures of cells."""
         items = [cell.item_id for cell in cells]
         attacked = [_flip(cell.outcome) for cell in cells]
         repeated = [_flip(cell.repeat) for cell in cells]
@@ -84,16 +84,16 @@ class FlipRate:
 
     @property
     def flips(self) -> int:
-        """Verdicts that flipped."""
+        """Number of verdicts that flipped."""
         return self.counts["flipped"]
 
     @property
     def n(self) -> int:
-        """Verdicts that the rate is of."""
+        """Number of verdicts behind the rate."""
         return sum(self.counts.values()) - self.counts["failed"]
 
     def to_dict(self) -> dict[str, Json]:
-        """The figures, as JSON can carry them."""
+        """Return the figures as JSON."""
         figures = {name: getattr(self, name).to_dict() for name in ("rate", "noise", "excess")}
         return {**figures, "counts": dict(self.counts)}
 
@@ -109,15 +109,16 @@ def _share(flips: Sequence[int | None], items: Sequence[str]) -> Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class RedteamReport:
-    """What attacks did to a grader's verdicts; controls are in no figure but `control`.
+    """The effect of attacks on a grader's verdicts; controls count only in `control`.
 
     Attributes:
-        attacks: The attacks that were run, controls included.
-        item_ids: The items that were attacked.
-        criteria: Names of their criteria, those that a check decides left out.
+        attacks: The attacks that were run, including controls.
+        item_ids: Ids of the items that were attacked.
+        criteria: Names of their criteria, without those decided by a check.
         cells: Every verdict that had room to move, under every attack.
-        n_unjudged: Verdicts on items as they are that could not be judged; nothing is compared with these.
-        spend: What all gradings took.
+        n_unjudged: Number of verdicts without an attack that could not be judged, so that no comparison is
+            possible.
+        spend: Tokens and cost of all gradings.
     """
 
     attacks: tuple[Attack, ...]
@@ -129,41 +130,41 @@ class RedteamReport:
 
     @cached_property
     def overall(self) -> FlipRate:
-        """The figures over all attacks, items and criteria."""
+        """Figures over all attacks, items and criteria."""
         return FlipRate.of(self._attacked)
 
     @cached_property
     def control(self) -> FlipRate:
-        """The figures of the controls: what any added text does to the judges."""
+        """Figures of the controls: the effect of any added text on the judges."""
         return FlipRate.of([cell for cell in self.cells if cell.family == CONTROL])
 
     @cached_property
     def by_family(self) -> dict[str, FlipRate]:
-        """The figures by family of attacks."""
+        """Figures by family of attacks."""
         return self._by(lambda cell: cell.family, (one.family for one in self._attacking))
 
     @cached_property
     def by_criterion(self) -> dict[str, FlipRate]:
-        """The figures by criterion."""
+        """Figures by criterion."""
         return self._by(lambda cell: cell.criterion, self.criteria)
 
     @cached_property
     def by_attack(self) -> dict[str, FlipRate]:
-        """The figures by attack."""
+        """Figures by attack."""
         return self._by(lambda cell: cell.attack, (one.id for one in self._attacking))
 
     @property
     def n_failed(self) -> int:
-        """Verdicts that could not be judged, as they are or under attack."""
+        """Number of verdicts that could not be judged, with or without an attack."""
         return self.n_unjudged + sum(cell.outcome == "failed" for cell in self.cells)
 
     @property
     def n_verdicts(self) -> int:
-        """Verdicts under attack that had room to move, and those without one that could not be judged."""
+        """Number of verdicts under attack with room to move, plus clean ones that could not be judged."""
         return len(self.cells) + self.n_unjudged
 
     def worked(self) -> dict[str, tuple[str, ...]]:
-        """The items of which an attack flipped a verdict, by attack; those that flipped none left out."""
+        """Return the items on which each attack flipped a verdict; attacks that flipped none are left out."""
         found: dict[str, dict[str, None]] = {}
         for cell in self._attacked:
             if cell.outcome == "flipped":
@@ -185,7 +186,7 @@ class RedteamReport:
         return {name: FlipRate.of(held) for name, held in cells.items()}
 
     def notices(self) -> list[str]:
-        """What the reader should know."""
+        """Return warnings for the reader."""
         found = []
         skipped = [one.id for one in self._attacking if not self.by_attack[one.id].n]
         if self.overall.rate.value is None:
@@ -204,7 +205,7 @@ class RedteamReport:
         return found
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the figures as blocks for any renderer."""
         overall, control = self.overall, self.control
         figures: list[tuple[str, Cell]] = [
             ("items", len(self.item_ids)),
@@ -238,11 +239,11 @@ class RedteamReport:
         return [TableBlock(title=title, columns=("attack", "flips", "items"), rows=rows)]
 
     def summary(self) -> str:
-        """The figures as plain text."""
+        """Return the figures as plain text."""
         return render_text(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures and every flip, as JSON can carry them."""
+        """Return all figures and every flip as JSON."""
         parts = ("by_family", "by_criterion", "by_attack")
         return {
             "items": len(self.item_ids),

@@ -1,4 +1,4 @@
-"""Running attacks against a grader."""
+"""Execution of attacks against a grader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """One grading: of an item as it is, again, or under an attack."""
+    """One grading of an item: unchanged, unchanged again, or under an attack."""
 
     task: GradingTask
     attack: Attack | None = None
@@ -37,22 +37,22 @@ async def red_team(
     limit: int | None = None,
     max_concurrent: int = _AT_A_TIME,
 ) -> RedteamReport:
-    """How often attacks turn the grader's verdicts, beside how often these turn by themselves.
+    """Measure how often attacks flip a grader's verdicts, compared with how often they change by chance.
 
-    Every item is graded as it is, once more as it is on fresh votes, and once under each attack. An attack on
-    a part that an item does not have (a reference, a query) leaves that item out; so do items without a text.
-    Criteria that a check decides are left aside.
-    Nothing is stored; with a reply cache (`LLMConfig.cache_enabled`) a run that was stopped repeats no call.
+    Each item is graded unchanged, once more unchanged with fresh votes, and once under each attack. Items
+    without a text are skipped, and so are items without the part that an attack targets (a reference, a
+    query), for that attack. Criteria decided by a check are ignored. Nothing is stored; with a reply cache
+    (`LLMConfig.cache_enabled`) a restarted run repeats no call.
 
     Args:
         dataset: The items; their labels are not used.
-        grader: The judges.
-        attacks: The attacks; None for those of `builtin_attacks`.
-        limit: How many items to take from the dataset's start; None takes all.
-        max_concurrent: Gradings at a time. Requests are limited by `LLMConfig`.
+        grader: The grader whose judges are attacked.
+        attacks: The attacks; None means `builtin_attacks`.
+        limit: Number of items to take from the start of the dataset; None means all.
+        max_concurrent: Maximum number of concurrent gradings. `LLMConfig` limits the requests.
 
     Raises:
-        ArgumentError: There is nothing to attack, an attack's id stands twice, an item has no rubric, a judge
+        ArgumentError: If there is nothing to attack, two attacks share an id, an item has no rubric, a judge
             only repeats recorded votes, or the grader names criteria that no rubric has.
     """
     chosen = _checked(builtin_attacks() if attacks is None else attacks)
@@ -99,7 +99,7 @@ async def red_team(
 
 
 def red_team_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> RedteamReport:
-    """`red_team`, for synchronous code; safe inside a running event loop."""
+    """Call `red_team` from synchronous code; this also works inside a running event loop."""
     return run_sync(red_team(dataset, grader, **options))
 
 
@@ -114,7 +114,7 @@ def _checked(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
 
 
 def _first_fresh_sample(grader: Grader) -> int:
-    """The sample index from which votes are not those of the first grading."""
+    """Return the first sample index whose votes are not those of the first grading."""
     if not isinstance(grader, CriterionGrader):
         return 1
     recorded = [seat.judge_id for seat in grader.seats if isinstance(seat.judge, RecordedJudge)]
@@ -146,7 +146,10 @@ def _clean_jobs(tasks: Sequence[GradingTask], fresh: int) -> Iterator[_Job]:
 
 
 def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fresh: int) -> Iterator[_Job]:
-    """Under attack on fresh votes too, so that chance moves them as far as it moves the repetition."""
+    """Yield the gradings under attack, each with fresh votes.
+
+    Fresh votes make chance affect them as much as it affects the repetition without an attack.
+    """
     for task in tasks:
         for attack in attacks:
             attacked = insert(task, attack)
@@ -155,7 +158,7 @@ def _attacked_jobs(tasks: Sequence[GradingTask], attacks: Sequence[Attack], fres
 
 
 def insert(task: GradingTask, attack: Attack) -> GradingTask | None:
-    """The task with the attack written into it; None where it lacks the part that is attacked."""
+    """Return the task with the attack inserted; None if the task lacks the part that is attacked."""
     if attack.into == "reference":
         reference = task.reference_submission
         return None if reference is None else replace(task, reference_submission=attack.insert(reference))
@@ -173,7 +176,7 @@ def insert(task: GradingTask, attack: Attack) -> GradingTask | None:
 def _in_order(
     cells: Sequence[AttackedCell], tasks: Sequence[GradingTask], attacks: Sequence[Attack]
 ) -> tuple[AttackedCell, ...]:
-    """By attack, then by item: gradings end in any order."""
+    """Sort the cells by attack, then by item, because gradings finish in any order."""
     items = {task.item_id: place for place, task in enumerate(tasks)}
     places = {attack.id: place for place, attack in enumerate(attacks)}
     return tuple(sorted(cells, key=lambda cell: (places[cell.attack], items[cell.item_id])))

@@ -1,4 +1,4 @@
-"""Reports: what votes on a submission come to under a policy. All pure, and no judge is near."""
+"""Pure functions that turn votes on a submission into a report under a policy."""
 
 from typing import TYPE_CHECKING
 

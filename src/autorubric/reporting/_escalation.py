@@ -1,4 +1,4 @@
-"""When what the first judges of a cascade decided goes to a dearer panel, and which votes are whose."""
+"""Escalation in a cascade: when a decision of the first judges goes to a more expensive panel."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class EscalationRule(BaseModel):
-    """An `EscalationConfig` as a run's policy holds it.
+    """An `EscalationConfig` in the form stored in a run's policy.
 
     Attributes:
-        judges: Ids of the judges that uncertain criteria go to.
-        threshold: Confidence below which they go there, on [0, 1].
-        per_criterion: Thresholds of single criteria, by name.
+        judges: Ids of the judges that uncertain criteria are escalated to.
+        threshold: Confidence below which a criterion is escalated, on [0, 1].
+        per_criterion: Thresholds of individual criteria, by name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -29,28 +29,28 @@ class EscalationRule(BaseModel):
     per_criterion: dict[str, float] = Field(default_factory=dict)
 
     def threshold_of(self, criterion: BaseCriterion) -> float:
-        """The confidence below which the criterion is escalated."""
+        """Return the confidence below which the criterion is escalated."""
         return self.per_criterion.get(criterion.name or "", self.threshold)
 
     def split(self, votes: Sequence[JudgeVote]) -> tuple[list[JudgeVote], list[JudgeVote]]:
-        """The votes of the judges that grade first, and those of the panel that is escalated to."""
+        """Split votes into those of the first judges and those of the panel escalated to."""
         strong = set(self.judges)
         return [v for v in votes if v.judge_id not in strong], [v for v in votes if v.judge_id in strong]
 
     def is_unsure(self, criterion: BaseCriterion, decision: Decision, confidence: float | None) -> bool:
-        """Whether a first decision with this confidence is to be escalated."""
+        """Return whether a first decision with this confidence must be escalated."""
         if decision.status != "answered" or decision.assumed:
             return True
         return confidence is None or confidence < self.threshold_of(criterion)
 
 
 def confidence_of(votes: Sequence[JudgeVote], decision: Decision) -> float | None:
-    """How sure the votes are of the decision, on [0, 1]; None where they do not say.
+    """Return the confidence of the votes in the decision, on [0, 1]; None if they report none.
 
-    The mean over answered votes of the probability that each gives the answer decided on: its confidence
-    where it gave that answer, what is left of it where it gave another. Votes without a confidence count as
-    sure of theirs where there are several, so that samples which agree make a confidence; a single one says
-    nothing.
+    This is the mean, over answered votes, of the probability that each assigns to the chosen answer: its
+    confidence if it gave that answer, else one minus its confidence. If there are several votes, those
+    without a confidence count as certain, so that agreeing samples give a confidence. A single vote without
+    one gives None.
     """
     answered = [vote for vote in votes if vote.status == "answered"]
     if decision.answer is None or not answered:

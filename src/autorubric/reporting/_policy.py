@@ -1,4 +1,4 @@
-"""What is done with votes once they are there; changing it asks no judge again."""
+"""The policy applied to collected votes; changing it needs no new judge calls."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from autorubric.types import CannotAssessConfig, LengthPenalty
 
 
 class GradingPolicy(BaseModel):
-    """How votes become decisions and decisions a score.
+    """How votes become decisions, and decisions a score.
 
     Attributes:
         aggregation: How votes are combined.
         cannot_assess: How criteria without a judgment count.
-        length_penalty: What length takes off; None for nothing.
-        normalize: Whether the score is brought to [0, 1].
-        escalation: Which judges decide on what the others are unsure of; None where all decide together.
-        stop_when_decided: Whether votes that can no longer change a verdict are left out.
+        length_penalty: Penalty for length; None for no penalty.
+        normalize: Whether the score is normalized to [0, 1].
+        escalation: Judges that decide what the others are unsure of; None if all judges decide together.
+        stop_when_decided: Whether votes that can no longer change a verdict are skipped.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""Votes to a report: decisions, scores, reasons, spend. All pure."""
+"""Pure functions from votes to a report: decisions, scores, reasons and spend."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from autorubric.values import TokenUsage, VerdictCounts
 def build_report(
     task: GradingTask, votes: Votes, policy: GradingPolicy, *, length_penalty: float | None = None
 ) -> EnsembleEvaluationReport:
-    """What votes on a task come to under a policy.
+    """Build the report on a task from its votes.
 
     Args:
-        task: What was graded.
+        task: The graded task.
         votes: Votes by criterion name.
-        policy: How they are combined and scored.
-        length_penalty: What is taken off for length, where it is known; else it is computed.
+        policy: How votes are combined and scored.
+        length_penalty: Length penalty, if already known; otherwise it is computed.
     """
     reports = [_facing_report(task, c, votes.get(c.name or "", ()), policy) for c in task.rubric]
     reports = _under_conditions(reports, policy)
@@ -76,7 +76,7 @@ def _facing_report(
 
 
 def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
-    """Tokens of all votes, and US dollars of those whose cost is known; None where nothing is."""
+    """Sum the tokens of all votes, and the US dollars of those with a known cost; None if unknown."""
     usages = [vote.token_usage for vote in votes if vote.token_usage is not None]
     costs = [vote.completion_cost for vote in votes if vote.completion_cost is not None]
     return TokenUsage.sum(usages) if usages else None, sum(costs) if costs else None
@@ -85,7 +85,7 @@ def spend(votes: Sequence[JudgeVote]) -> tuple[TokenUsage | None, float | None]:
 def criterion_report(
     criterion: BaseCriterion, votes: Sequence[JudgeVote], policy: GradingPolicy
 ) -> EnsembleCriterionReport:
-    """What votes on one criterion come to under a policy."""
+    """Build the report on one criterion from its votes."""
     by_judge = decide_by_judge(criterion, votes, policy.aggregation)
     deciding, confidence, escalated = votes, None, False
     if policy.escalation is not None and criterion.check is None:
@@ -117,7 +117,7 @@ def _panel(
     judges: Mapping[str, Decision],
     policy: GradingPolicy,
 ) -> Decision:
-    """What these votes come to, of the judges that cast them."""
+    """Combine the votes into a decision of the judges that cast them."""
     own = {vote.judge_id: judges[vote.judge_id] for vote in votes}
     return decide_panel(criterion, votes, own, policy.aggregation)
 
@@ -125,10 +125,10 @@ def _panel(
 def _under_conditions(
     reports: Sequence[EnsembleCriterionReport], policy: GradingPolicy
 ) -> list[EnsembleCriterionReport]:
-    """The reports, decided as not applicable where a criterion's condition does not hold.
+    """Mark reports as not applicable if the condition of their criterion does not hold.
 
-    For the panel its own decisions count, for each judge those of the judge; on what a judge was not asked,
-    as on a check, those of the panel.
+    The panel is conditioned on its own decisions, and each judge on its own; where a judge was not asked, as
+    with a check, the panel's decision is used.
     """
     criteria = [report.criterion for report in reports]
     if not [criterion for criterion in criteria if criterion.when is not None]:
@@ -209,13 +209,13 @@ def _judge_score(
 
 
 def _judge_entry(report: EnsembleCriterionReport, own: Decision | None, policy: GradingPolicy) -> Entry:
-    """What a judge's decision brings into its score; gates that it was not asked are the panel's to pass."""
+    """Return the entry of a judge's decision in its score; for gates it was not asked, the panel decides."""
     entry = entry_of(report.criterion, own or report.decision, policy.cannot_assess)
     return entry if own else entry._replace(value=None)
 
 
 def _final_reason(criterion: BaseCriterion, decision: Decision, votes: Sequence[JudgeVote]) -> str:
-    """Reasons of the votes that say what was decided, each after its judge where there are several."""
+    """Join the reasons of the votes that agree with the decision, with judge ids if there are several."""
     telling = "abstained" if decision.status == "abstained" else "answered"
     if len(votes) == 1:
         return votes[0].reason if votes[0].status == telling else ""
@@ -234,7 +234,7 @@ def _criterion_error(decision: Decision, votes: Sequence[JudgeVote]) -> str | No
 
 
 def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) -> str | None:
-    """Why there is no score, and what carries no judgment because of failures or of gates left open."""
+    """Explain why there is no score, and list judgments missing because of failures or open gates."""
     failed = [one for one in reports if one.decision.status == "failed" or one.decision.assumed]
     gates = _open_gates(reports, scored)
     told = []

@@ -1,4 +1,4 @@
-"""What is graded, what the votes on it depend on, and what is done with them."""
+"""The task to grade, what its votes depend on, and what is done with them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ class GradingTask:
     """One submission to grade against one rubric.
 
     Attributes:
-        submission: What is judged.
-        rubric: Against what.
-        query: What the submission answers.
+        submission: The submission to grade.
+        rubric: The rubric to grade against.
+        query: The prompt that the submission responds to.
         reference_submission: A good answer to compare with.
-        item_id: The item's id; empty where it has none.
-        first_sample: Index of each judge's first sample; above those of earlier votes for fresh ones.
+        item_id: Id of the item; empty if it has none.
+        first_sample: Index of each judge's first sample; to get fresh votes, use one above those of earlier
+            votes.
     """
 
     submission: Submission
@@ -39,11 +40,11 @@ class GradingTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraderDescription:
-    """What a run's manifest says of a grader.
+    """The description of a grader in a run's manifest.
 
     Attributes:
         asking: What the votes depend on: judges, prompts, sampling.
-        deciding: What is done with them; a change re-scores without asking.
+        deciding: What is done with the votes; changing it re-scores them without new calls.
     """
 
     asking: Mapping[str, Json]
