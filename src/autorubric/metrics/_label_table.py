@@ -1,4 +1,4 @@
-"""Runs, and tables of labels from anywhere, as the one votes table that all figures are computed from."""
+"""Conversion of runs and label tables to the votes table, from which all metrics are computed."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ def table_of(
     scales: Scale | Mapping[str, Scale] | None = None,
     truth: TruthRule | None = None,
 ) -> VotesTable:
-    """The votes table of a run, or of a long table of labels.
+    """Return the votes table of a run or of a long table of labels.
 
-    To a long table is added what no row of it says: the truth (the dataset's labels, else what `truth` makes
-    of people's), what each judge decides over its samples, and what the judges decide together. The last two
-    are the answer given most often, on an ordinal scale the category nearest to the mean, on an interval the
-    mean; where two lead there is none. Labels NA and CANNOT_ASSESS that are not on the scale are abstentions,
-    INVALID a failure.
+    Three kinds of rows are added to a long table if they are missing: the truth (the dataset's labels, or
+    people's labels combined by `truth`), the decision of each judge over its samples, and the decision of all
+    judges together. A decision is the most frequent answer; on an ordinal scale the category nearest to the
+    mean, on an interval the mean. There is no decision in a tie. Labels NA and CANNOT_ASSESS that are not on
+    the scale are abstentions, and INVALID is a failure.
 
     Args:
         result: An `EvalResult`, or rows as in `LabelTable`.
-        dataset: Where texts, rubrics and labels stand; the run's own by default, none for a long table.
-        scales: Scales of a long table without a dataset: one for all criteria, or one for each by name.
-            Where none is given they are inferred from the labels that occur.
-        truth: How several people's labels become one; see `TruthRule`. None takes the median of ordinal
-            scales, the mean of numbers, else the mode.
+        dataset: Dataset with texts, rubrics and labels. None uses the run's dataset; a long table needs none.
+        scales: Scales of a long table without a dataset: one for all criteria, or a mapping by criterion
+            name. Missing scales are inferred from the labels that occur.
+        truth: Rule that combines several people's labels into one; see `TruthRule`. None uses the median on
+            ordinal scales, the mean of numbers, and otherwise the mode.
 
     Raises:
-        ArgumentError: It is neither, a label is on no scale, rows and dataset do not belong together, or the
-            rule needs an order or values that a scale lacks.
+        ArgumentError: If `result` is neither, a label is not on its scale, rows and dataset do not match, or
+            the rule needs an order or values that a scale lacks.
     """
     if isinstance(result, VotesTable):
         return result
@@ -81,10 +81,10 @@ def table_of(
 
 
 def dataset_of(result: GradedRun, dataset: LabelledDataset | None = None) -> LabelledDataset:
-    """Where the labels of a run stand: the dataset given, else the one that it graded.
+    """Return the dataset with the labels of a run: `dataset` if set, otherwise the one the run graded.
 
     Raises:
-        ArgumentError: What is given is no dataset, or the run does not hold its own.
+        ArgumentError: If `dataset` is not a dataset, or the run does not hold its dataset.
     """
     if dataset is not None:
         return _checked(dataset)
@@ -118,7 +118,7 @@ def _demand_known(
 
 
 _Said: TypeAlias = "list[tuple[LabelRow, Answer | None, str]]"
-"""What one rater said on a criterion of an item: rows, the answers read and what became of them."""
+"""One rater's labels on a criterion of an item: rows with their parsed answers and statuses."""
 
 
 def _assemble(
@@ -151,7 +151,7 @@ _LOOKED_UP = frozenset({str, int, float, bool, type(None)})
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads labels, and puts answers together; what comes up again is looked up."""
+    """A reader that parses labels and combines answers, and caches both."""
 
     built: TableRows
     rule: TruthRule | None
@@ -159,7 +159,7 @@ class _Reader:
     decisions: dict[Any, tuple[Any, tuple[Answer | None, str]]] = field(default_factory=dict)
 
     def read(self, home: Home, row: LabelRow) -> tuple[Answer | None, str]:
-        """The answer of a row and what became of it."""
+        """Return the answer of a row and its status."""
         if row.label.__class__ not in _LOOKED_UP:
             return _read(home, self.built, row)
         key = (id(home), row.label.__class__, row.label, row.number, row.status)
@@ -169,13 +169,13 @@ class _Reader:
         return found
 
     def decide(self, home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
-        """The decision of a judge's samples, or of judges; `undecided` where two lead."""
+        """Return the decision over a judge's samples, or over judges; `undecided` in a tie."""
         return self._looked_up(home, said, None, lambda: _decision(home, said))
 
     def truth(
         self, home: Home, said: Sequence[tuple[Answer | None, str]], name: str
     ) -> tuple[Answer | None, str]:
-        """The label that people's labels make; `undecided` where a tie leaves none."""
+        """Return the combined label of several people; `undecided` in a tie."""
         return self._looked_up(home, said, name, lambda: _truth(home, said, self.rule, name))
 
     def _looked_up(
@@ -210,7 +210,7 @@ def _read(home: Home, built: TableRows, row: LabelRow) -> tuple[Answer | None, s
 
 
 def _add_cell(reader: _Reader, home: Home, item: int, by_rater: Mapping[Rater, _Said]) -> None:
-    """Adds what all raters said on a criterion of an item, and what that comes to."""
+    """Add all raters' labels on a criterion of an item, and the decisions that follow from them."""
     built = reader.built
     decided: dict[Rater, tuple[Answer | None, str]] = {}
     for rater, said in by_rater.items():
@@ -249,7 +249,7 @@ def _refuse_repeats(rater: Rater, said: _Said) -> None:
 def _truth(
     home: Home, said: Sequence[tuple[Answer | None, str]], rule: TruthRule | None, name: str
 ) -> tuple[Answer | None, str]:
-    """The label that several people's labels make; `undecided` where a tie leaves none."""
+    """Return the combined label of several people; `undecided` in a tie."""
     votes = [answer for answer, _ in said if answer is not None and not answer.cannot_assess]
     if not votes:
         return _decision(home, said)
@@ -271,7 +271,7 @@ def _truth(
 
 
 def _decision(home: Home, said: Sequence[tuple[Answer | None, str]]) -> tuple[Answer | None, str]:
-    """The decision of several answers; `undecided` where two lead."""
+    """Return the decision over several answers; `undecided` in a tie."""
     answers = [answer for answer, status in said if status == "answered" and answer is not None]
     if not answers:
         statuses = [status for _, status in said]

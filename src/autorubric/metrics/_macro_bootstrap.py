@@ -1,4 +1,4 @@
-"""Intervals of the macro figures from resampled items, the same resamples for every rater."""
+"""Intervals of the macro metrics from resampled items, with the same resamples for every rater."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _CHUNK_CELLS = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """How to resample.
+    """Options of the resampling.
 
     Attributes:
-        n_bootstrap: Resamples.
-        confidence_level: Level of the intervals.
-        seed: Seed.
+        n_bootstrap: Number of resamples.
+        confidence_level: Confidence level of the intervals.
+        seed: Seed of the resampling.
     """
 
     n_bootstrap: int
@@ -47,11 +47,11 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What stands where in a rater's part of a row of sums: tables, squared error of the score, scores.
+    """The layout of a rater's sums: tables, then squared error of the score, then number of scores.
 
     Attributes:
-        places: Categorical criteria, by position.
-        sizes: Categories of each.
+        places: Positions of the categorical criteria.
+        sizes: Number of categories of each.
         starts: First cell of each table, and the end of the last.
     """
 
@@ -61,16 +61,16 @@ class _Layout:
 
     @property
     def width(self) -> int:
-        """Sums of a rater."""
+        """Number of sums of a rater."""
         return self.starts[-1] + 2
 
 
 def macro_bootstrap(
     cells: Cells, raters: Sequence[Rater], modes: Modes, resampling: Resampling
 ) -> dict[Rater, BootstrapResults]:
-    """Intervals of macro accuracy, mean kappa and score RMSE of each rater, as `judge_report` gives them.
+    """Compute intervals of macro accuracy, mean kappa and score RMSE of each rater, as in `judge_report`.
 
-    Of the accuracy by logit-t over items, of the kappa from smoothed resamples (`kappa_ends`), of the RMSE
+    The accuracy uses logit-t over items, the kappa smoothed resamples (`kappa_ends`), and the RMSE
     percentiles.
     """
     layout = _layout(cells, modes)
@@ -116,7 +116,7 @@ def _layout(cells: Cells, modes: Modes) -> _Layout:
 
 
 def _item_sums(cells: Cells, rater: Rater, layout: _Layout) -> csr_array:
-    """What each item adds to the sums of a rater, shape `(n_items, width)`."""
+    """Compute the contribution of each item to the sums of a rater, shape `(n_items, width)`."""
     column = cells.raters[rater]
     gap = cells.scores[TRUTH] - cells.scores.get(rater, np.full(cells.n_items, np.nan))
     scored = np.flatnonzero(~np.isnan(gap))
@@ -135,7 +135,7 @@ def _item_sums(cells: Cells, rater: Rater, layout: _Layout) -> csr_array:
 
 
 class _Figures(NamedTuple):
-    """Figures at sums `(rows, n_raters, width)`: accuracy and kappa by criterion, RMSE of the score."""
+    """Metrics at sums `(rows, n_raters, width)`: accuracy and kappa by criterion, RMSE of the score."""
 
     accuracies: Array
     kappas: Array
@@ -157,7 +157,7 @@ def _figures(totals: Array, cells: Cells, layout: _Layout) -> _Figures:
 
 
 def _with_pairs(total: Array, layout: _Layout) -> Array:
-    """Which tables' cells belong to a criterion with a pair, shape `(n_raters, ΣK²)`."""
+    """Return a mask of the table cells whose criterion has a pair, shape `(n_raters, ΣK²)`."""
     found = [np.zeros((len(total), 0))]
     for size, start in zip(layout.sizes, layout.starts, strict=False):
         n = total[:, start : start + size * size].sum(-1, keepdims=True) > 0
@@ -166,7 +166,7 @@ def _with_pairs(total: Array, layout: _Layout) -> Array:
 
 
 def _mean_of_defined(figures: Array) -> Array:
-    """Mean over the last axis of what is defined, NaN where nothing is."""
+    """Compute the mean of the defined values over the last axis; NaN if none is defined."""
     defined = ~np.isnan(figures)
     return divide(np.where(defined, figures, 0.0).sum(-1), defined.sum(-1))
 
@@ -199,7 +199,7 @@ def _kappa_ends(
 
 
 def _defined(figures: Array) -> Array | None:
-    """The values that are defined; None where they are too few to stand for all."""
+    """Return the defined values; None if too many are undefined."""
     defined = figures[~np.isnan(figures)]
     few = not len(defined) or len(figures) - len(defined) > DEGENERATE_SHARE * len(figures)
     return None if few else defined

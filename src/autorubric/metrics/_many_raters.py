@@ -1,4 +1,4 @@
-"""Agreement among many raters, with ratings missing: Fleiss' and Conger's kappa, percent agreement."""
+"""Agreement among many raters with missing ratings: Fleiss' kappa, Conger's kappa, percent agreement."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ def fleiss_kappa(
     counts: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Fleiss' kappa: (pa - pe) / (1 - pe), pe = Σ w_kl π_k π_l [1]; any number of ratings a unit [2].
+    """Compute Fleiss' kappa, (pa - pe) / (1 - pe) with pe = Σ w_kl π_k π_l [1], with missing ratings [2].
 
-    pa is the mean over units with two ratings or more of the share of agreeing pairs, π_k the mean over all
-    rated units of the share of category k. With equally many ratings a unit this is Fleiss' formula. Only one
-    category used: undefined (`single_class`); no unit with two ratings: `no_pairs`. The interval resamples
-    units, and with them one whose ratings are any category alike: of two raters 1/K² in each cell.
+    pa is the mean share of agreeing pairs over units with two or more ratings, and π_k the mean share of
+    category k over all rated units. With the same number of ratings per unit this is Fleiss' formula. Kappa
+    is undefined if only one category is used (`single_class`), and if no unit has two ratings (`no_pairs`).
+    The interval resamples the units together with one pseudo-unit whose ratings are any category with equal
+    probability (with two raters, 1/K² in each cell).
 
     Args:
-        ratings: Labels, `(n_units, n_raters)`; None and NaN are missing.
+        ratings: Labels of shape `(n_units, n_raters)`; None and NaN are missing.
         scale: Declared categories; None uses the categories that occur.
         weights: Credit for near misses, as in `cohen_kappa`.
         counts: Units × K counts instead of labels.
@@ -68,12 +69,12 @@ def percent_agreement(
     counts: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Mean over units with two ratings or more of the share of agreeing pairs of raters.
+    """Compute the mean share of agreeing pairs of raters over units with two or more ratings.
 
-    The interval is a t interval on the logit scale over the units with a pair, or over clusters of them;
-    where they do not differ, as at 0 and 1, the score interval with one observation a unit.
+    The interval is a t interval on the logit scale over the units with a pair, or over their clusters. If
+    they do not differ, as at 0 and 1, it is the score interval with one observation per unit.
 
-    Arguments as in `fleiss_kappa`; no unit with two ratings: undefined (`no_pairs`).
+    Undefined if no unit has two ratings (`no_pairs`). Arguments are as in `fleiss_kappa`.
     """
     return _either(_PERCENT, ratings, counts, scale, weights, CodedOptions(**interval))
 
@@ -85,11 +86,12 @@ def conger_kappa(
     weights: Weights = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Conger's kappa: (pa - pe) / (1 - pe), pe the mean of Σ w_kl p_gk p_hl over pairs of raters g, h [1, 2].
+    """Compute Conger's kappa, (pa - pe) / (1 - pe) with separate margins for each rater [1, 2].
 
-    pa is that of `fleiss_kappa`, p_gk the share of category k among the ratings of rater g: each rater keeps
-    margins of their own, where Fleiss' kappa pools them. For two raters it is Cohen's kappa. No unit with two
-    ratings: undefined (`no_pairs`); only one category used: `single_class`. Arguments as in `fleiss_kappa`.
+    pe is the mean of Σ w_kl p_gk p_hl over pairs of raters g, h, where p_gk is the share of category k among
+    the ratings of rater g. pa is as in `fleiss_kappa`, which pools the margins instead. With two raters the
+    result equals Cohen's kappa. It is undefined if no unit has two ratings (`no_pairs`), and if only one
+    category is used (`single_class`). Arguments are as in `fleiss_kappa`.
 
     References:
         [1] A. J. Conger (1980), Integration and generalization of kappas for multiple raters, Psychological
@@ -117,7 +119,7 @@ def conger_kappa(
 
 
 def _conger_sums(codes: Codes, weights: Array) -> Array:
-    """Per unit: agreement among its pairs, whether it has a pair, and each rater's choice, rater by rater."""
+    """Compute per unit: agreement of its pairs, whether it has a pair, and each rater's choice."""
     size = len(weights)
     chosen = (codes[:, :, None] == np.arange(size)).astype(float)
     counts = chosen.sum(1)

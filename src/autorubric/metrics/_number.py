@@ -1,4 +1,4 @@
-"""Values that behave as the number they carry, where they carry one."""
+"""Values that behave like the number they hold, if any."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from autorubric.errors import ArgumentError
 
 
 class NumberLike(ABC):
-    """Compares, formats and calculates as `_number`; where that is None, arithmetic raises."""
+    """A value that compares, formats and calculates like `_number`; arithmetic raises if that is None."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def _number(self) -> float | None:
-        """The number; None where there is none."""
+        """The number, or None."""
         ...
 
     @abstractmethod
     def _undefined(self) -> ArgumentError:
-        """The error of asking for a number that is not there."""
+        """Return the error to raise if there is no number."""
         ...
 
     def __float__(self) -> float:
@@ -85,20 +85,20 @@ class NumberLike(ABC):
 
     @property
     def real(self) -> float:
-        """The value, as for any number."""
+        """The real part, which is the value itself."""
         return float(self)
 
     @property
     def imag(self) -> float:
-        """0.0, as for any real number."""
+        """The imaginary part, which is 0.0."""
         return 0.0
 
     def conjugate(self) -> float:
-        """The value, as for any real number."""
+        """Return the complex conjugate, which is the value itself."""
         return float(self)
 
     def as_integer_ratio(self) -> tuple[int, int]:
-        """The value as a pair of integers, as for any float."""
+        """Return the value as a pair of integers, like `float.as_integer_ratio`."""
         return float(self).as_integer_ratio()
 
     def __abs__(self) -> float:

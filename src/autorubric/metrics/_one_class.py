@@ -1,4 +1,4 @@
-"""One category against all others: precision, recall, specificity, F1, positive and negative agreement."""
+"""Metrics of one category against all others: precision, recall, specificity, F1, specific agreement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _one_class(
     table: Any,
     options: CodedOptions,
 ) -> tuple[TableInput, int]:
-    """The table, and which of its categories is the positive one."""
+    """Return the table and the index of its positive category."""
     if truth is not None and pred is not None and positive is not None:
         truth, pred = as_sequence(truth, "truth"), as_sequence(pred, "pred")
         if scale is None and options.labels is None and table is None:
@@ -70,16 +70,16 @@ def precision(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Share of the judged positives that are true: TP / (TP + FP).
+    """Compute the precision TP / (TP + FP), the share of predicted positives that are true.
 
-    Nothing judged positive: undefined (`no_positive_in_pred`); only false positives: 0.0. Wilson's interval
-    on the judged positives, or logit-t over clusters.
+    It is undefined without predicted positives (`no_positive_in_pred`), and 0.0 with only false positives.
+    The interval is Wilson's on the predicted positives, or logit-t over clusters.
 
     Args:
         truth: True labels; None and NaN are missing, and the pair is dropped.
         pred: Judged labels.
-        positive: The positive category; None on binary labels is MET, True, 1, and the second of two in a
-            bare table.
+        positive: The positive category. None means MET, True or 1 for binary labels, and the second category
+            of a bare 2 × 2 table.
         scale: Declared categories; None uses the categories that occur.
         table: K × K counts with truth in the rows, instead of labels.
         **interval: See `CodedArguments`.
@@ -107,9 +107,9 @@ def recall(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Share of the true positives that are found, or sensitivity: TP / (TP + FN).
+    """Compute the recall (sensitivity) TP / (TP + FN), the share of actual positives that are found.
 
-    No true positive: undefined (`no_positive_in_truth`). Arguments as in `precision`.
+    It is undefined without positives in truth (`no_positive_in_truth`). Arguments are as in `precision`.
     """
     return _estimate(recall_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -134,9 +134,9 @@ def specificity(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Share of the true negatives that are judged so: TN / (TN + FP).
+    """Compute the specificity TN / (TN + FP), the share of actual negatives that are found.
 
-    No true negative: undefined (`no_negative_in_truth`). Arguments as in `precision`.
+    It is undefined without negatives in truth (`no_negative_in_truth`). Arguments are as in `precision`.
     """
     return _estimate(specificity_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -161,9 +161,10 @@ def f1(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Harmonic mean of precision and recall: 2 TP / (2 TP + FP + FN).
+    """Compute F1, the harmonic mean of precision and recall: 2 TP / (2 TP + FP + FN).
 
-    No positive on either side: undefined (`no_positive`); no hit: 0.0. Arguments as in `precision`.
+    It is undefined without positives on either side (`no_positive`), and 0.0 without true positives.
+    Arguments are as in `precision`.
     """
     return _estimate(f1_figure, truth, pred, positive, scale, table, CodedOptions(**interval))
 
@@ -182,10 +183,11 @@ def positive_agreement(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Agreement on the positive category: 2a / (2a + b + c) [1]; the same number as F1, read symmetrically.
+    """Compute the agreement on the positive category, 2a / (2a + b + c) [1].
 
-    No positive on either side: undefined (`no_positive`). Report it beside `negative_agreement` where one
-    category is rare. Arguments as in `precision`.
+    The value equals F1, which is symmetric in the two raters. It is undefined without positives on either
+    side (`no_positive`). If one category is rare, report it together with `negative_agreement`. Arguments are
+    as in `precision`.
 
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), High agreement but low kappa: I. The problems of two
@@ -210,9 +212,10 @@ def negative_agreement(
     table: Any = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Agreement on all but the positive category: 2d / (2d + b + c) [1].
+    """Compute the agreement on the negative category, 2d / (2d + b + c) [1].
 
-    No negative on either side: undefined (`no_negative`). Arguments as in `precision`.
+    All categories except the positive one count as negative. The value is undefined without negatives on
+    either side (`no_negative`). Arguments are as in `precision`.
 
     References:
         [1] A. R. Feinstein, D. V. Cicchetti (1990), Journal of Clinical Epidemiology 43(6), 543-549.

@@ -1,4 +1,4 @@
-"""How an interval is made: the arguments that every figure takes besides its own."""
+"""Options of confidence intervals, shared by all metrics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CiMethod: TypeAlias = Literal["auto", "analytic", "percentile", "bca", "smoothed
 
 
 class ResamplingArguments(TypedDict, total=False):
-    """Keyword arguments of figures whose units are items, and whose intervals resample them.
+    """Keyword arguments of metrics whose intervals resample items.
 
     Attributes:
-        confidence_level: Level of the interval, in (0, 1).
-        n_resamples: Bootstrap resamples.
+        confidence_level: Confidence level of the interval, in (0, 1).
+        n_resamples: Number of bootstrap resamples.
         rng: Seed or generator of the resampling.
     """
 
@@ -28,11 +28,11 @@ class ResamplingArguments(TypedDict, total=False):
 
 
 class IntervalArguments(ResamplingArguments, total=False):
-    """Keyword arguments of every figure; those of resampling, and which intervals.
+    """Keyword arguments of all metrics: resampling, clusters and the kind of interval.
 
     Attributes:
-        cluster: An id for each unit (item, prompt, document); units of one cluster are resampled together.
-        ci: Method of the interval; None for none.
+        cluster: One id per unit (item, prompt, document); units of the same cluster are resampled together.
+        ci: Method of the interval; None computes no interval.
     """
 
     cluster: Iterable[Any] | None
@@ -40,10 +40,10 @@ class IntervalArguments(ResamplingArguments, total=False):
 
 
 class CodedArguments(IntervalArguments, total=False):
-    """Keyword arguments of every figure on categories.
+    """Keyword arguments of all metrics on categories.
 
     Attributes:
-        labels: Number of categories K, where the labels are integer codes 0..K-1 already, -1 missing.
+        labels: Number of categories K, if the labels are already integer codes 0..K-1, with -1 for missing.
     """
 
     labels: int | None
@@ -51,7 +51,7 @@ class CodedArguments(IntervalArguments, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampling:
-    """Checked arguments of a resampling; attributes as in `ResamplingArguments`."""
+    """Validated arguments of a resampling; attributes are as in `ResamplingArguments`."""
 
     confidence_level: float = 0.95
     n_resamples: int = 1000
@@ -67,11 +67,11 @@ class Resampling:
             raise ArgumentError(f"rng={self.rng!r}; give a seed, a whole number from 0, or a numpy Generator")
 
     def generator(self) -> np.random.Generator:
-        """The generator to draw from: the same seed, the same draws."""
+        """Return the generator to draw from; the same seed gives the same draws."""
         return np.random.default_rng(self.rng)
 
     def fixed(self) -> Self:
-        """The same with a seed: a generator would give later figures other draws than earlier ones."""
+        """Return a copy with a fixed seed, so that all metrics computed with it use the same draws."""
         if isinstance(self.rng, np.random.Generator):
             return replace(self, rng=int(self.rng.integers(2**31)))
         return self
@@ -79,7 +79,7 @@ class Resampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalOptions(Resampling):
-    """Checked interval arguments; attributes as in `IntervalArguments`."""
+    """Validated interval arguments; attributes are as in `IntervalArguments`."""
 
     cluster: Iterable[Any] | None = None
     ci: CiMethod | None = "auto"
@@ -93,7 +93,7 @@ class IntervalOptions(Resampling):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodedOptions(IntervalOptions):
-    """Checked arguments of figures on categories; attributes as in `CodedArguments`."""
+    """Validated arguments of metrics on categories; attributes are as in `CodedArguments`."""
 
     labels: int | None = None
 

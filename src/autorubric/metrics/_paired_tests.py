@@ -1,4 +1,4 @@
-"""Tests of paired differences: Wilcoxon's signed ranks and random signs."""
+"""Tests of paired differences: Wilcoxon's signed-rank test and the sign-flip permutation test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.metrics._resampling import Array
 PMethod: TypeAlias = Literal["exact", "random flips", "normal"]
 
 Alternative: TypeAlias = Literal["two-sided", "greater", "less"]
-"""Differences other than 0, above 0, or below 0."""
+"""Whether the test is against differences other than 0, above 0, or below 0."""
 
 FEWEST_FLIPS = 10_000
 
@@ -26,7 +26,7 @@ _DECIMALS = 12
 
 
 class PairedTest(NamedTuple):
-    """A test: its statistic, its p, and how p was found."""
+    """A test result: statistic, p-value, and how the p-value was computed."""
 
     statistic: float
     p_value: float
@@ -34,7 +34,7 @@ class PairedTest(NamedTuple):
 
 
 def _levelled(differences: Array) -> Array:
-    """Differences in units of the greatest, so rounded that equal ones are equal; those of 0 left out."""
+    """Return the nonzero differences in units of the largest, rounded so that equal ones compare equal."""
     greatest = float(np.abs(differences).max(initial=0.0))
     if greatest == 0.0:
         return np.zeros(0)
@@ -43,12 +43,12 @@ def _levelled(differences: Array) -> Array:
 
 
 def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> PairedTest | None:
-    """Wilcoxon's signed-rank test that differences are symmetric about 0 [1]; None where all are 0.
+    """Run Wilcoxon's signed-rank test that differences are symmetric about 0 [1]; None if all are 0.
 
-    Differences of 0 are left out and ties share midranks. The statistic is the lesser sum of ranks, of a
-    one-sided test the sum of the positive ones. p is
-    exact for up to 50 differences all of different size, for up to 13 otherwise, beyond that normal with the
-    variance corrected for ties and without correction for continuity.
+    Differences of 0 are dropped, and ties share midranks. The statistic is the smaller sum of ranks, or the
+    sum of positive ranks in a one-sided test. p is exact for up to 50 differences of distinct size, or up to
+    13 with ties or zeros. Beyond that it uses the normal approximation, with the variance corrected for ties
+    and without continuity correction.
 
     References:
         [1] F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1(6), 80-83.
@@ -75,7 +75,7 @@ def wilcoxon(differences: Array, alternative: Alternative = "two-sided") -> Pair
 
 
 def _exact_rank_p(ranks: Array, most: int) -> float:
-    """Share of all 2ⁿ signs whose sum of positive ranks is at most this."""
+    """Compute the share of all 2ⁿ sign patterns whose sum of positive ranks is at most `most`."""
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1.0
     for rank in ranks.tolist():
@@ -88,12 +88,12 @@ def _exact_rank_p(ranks: Array, most: int) -> float:
 def sign_flip(
     differences: Array, n_flips: int, rng: np.random.Generator, alternative: Alternative = "two-sided"
 ) -> PairedTest:
-    """Permutation test that flips the signs of differences at random [1]; p = 1 where all are 0.
+    """Run a permutation test that flips the signs of differences at random [1]; p = 1 if all are 0.
 
-    p is the share of signs under which the sum lies as far from 0 as it does (one-sided: as far in the
-    direction of the alternative): exact over all 2ⁿ for up to 20 differences that are not 0; of `n_flips`
-    random ones beyond, (1 + as far) / (1 + flips) [2]; with more than 5,000 different sizes, the normal limit
-    `2 Φ(-|Σ d| / √Σ d²)`, or `Φ(∓Σ d / √Σ d²)`.
+    p is the share of sign patterns whose sum is at least as far from 0 as the observed sum (one-sided: at
+    least as far in the direction of the alternative). It is exact over all 2ⁿ patterns for up to 20 nonzero
+    differences. Beyond that it is (1 + as far) / (1 + flips) over `n_flips` random patterns [2]. With more
+    than 5,000 distinct sizes it is the normal limit `2 Φ(-|Σ d| / √Σ d²)`, or `Φ(∓Σ d / √Σ d²)` one-sided.
 
     References:
         [1] R. A. Fisher (1935), The design of experiments, section 21.
@@ -130,7 +130,7 @@ def sign_flip(
 
 
 def _flipped(sizes: Array, counts: Array, rows: int, rng: np.random.Generator) -> Array:
-    """Sums under random signs; of differences of one size it matters only how many are positive."""
+    """Draw sums under random signs; for equal sizes, only the number of positive signs is drawn."""
     if counts.max() == 1:
         signs = rng.integers(0, 2, size=(rows, len(sizes)), dtype=np.int8)
         return np.asarray(2.0 * (signs @ sizes) - sizes.sum())

@@ -1,4 +1,4 @@
-"""All cells of a rater at once, and those of each scale."""
+"""Metrics pooled over all cells of a rater, and over the cells of each scale."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _OF_ONE_CLASS = ("precision", "recall", "sensitivity", "specificity", "f1")
 def pooled_figures(
     cells: Cells, rater: Column, tables: Sequence[Array], modes: Modes
 ) -> tuple[PooledMetrics, dict[str, PooledMetrics]]:
-    """All cells at once, and those of each scale by its labels; `tables` are those of `tables_of`.
+    """Pool all cells, and the cells of each scale by its labels; `tables` are those of `tables_of`.
 
-    Accuracy takes the cells of every categorical criterion. Figures of a table need one scale: where there
-    are several, they take the binary cells, and are None (`not_comparable`) where there are none.
+    Accuracy uses the cells of all categorical criteria. Metrics of a table need a single scale: with several
+    scales they use the binary cells, and are None (`not_comparable`) without binary cells.
     """
     # What a comparison is worth is that of its first candidate, and of another one in each item.
     single = [place for place, one in enumerate(cells.criteria) if one.level != "ranking"]
@@ -58,7 +58,7 @@ def pooled_figures(
 
 
 def _scales(criteria: Sequence[MeasuredCriterion]) -> dict[tuple[str, ...], list[int]]:
-    """Categorical criteria by what they have in common: labels, level and values."""
+    """Group categorical criteria that share labels, level and values, by labels."""
     found: dict[tuple[object, ...], list[int]] = {}
     for place, criterion in enumerate(criteria):
         if criterion.level in _CATEGORICAL:
@@ -90,7 +90,7 @@ def _n_numbers(cells: Cells, rater: Column) -> int:
 
 
 def _pearson(cells: Cells, rater: Column, places: Sequence[int]) -> Estimate:
-    """Pearson's r of the values of the criteria at `places`."""
+    """Compute Pearson's r of the values of the criteria at `places`."""
     truth, judged = _values(cells, cells.truth, places), _values(cells, rater, places)
     both = ~np.isnan(truth + judged)
     pairs = NumberPairs(truth[both], judged[both], None, 0)
@@ -100,7 +100,7 @@ def _pearson(cells: Cells, rater: Column, places: Sequence[int]) -> Estimate:
 def _of_scale(
     cells: Cells, tables: Sequence[Array], modes: Modes, places: Sequence[int], linear: Estimate
 ) -> PooledMetrics:
-    """Figures of the criteria at `places`, which share a scale; `linear` is what stands as Pearson's r."""
+    """Compute the metrics of the criteria at `places`, which share a scale; `linear` is Pearson's r."""
     criterion = cells.criteria[places[0]]
     labels = (*_words(criterion), *(("CANNOT_ASSESS",) if modes.has_category else ()))
     table = np.sum([tables[place] for place in places], axis=0)

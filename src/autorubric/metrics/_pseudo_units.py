@@ -1,7 +1,8 @@
-"""The unit that the smoothed bootstrap adds to a table of ratings: every rating any category, alike likely.
+"""The pseudo-unit that the smoothed bootstrap adds to a table of ratings.
 
-Of two raters it is 1/K² in each cell of their table. It has as many ratings as the units have, in the same
-shares. What is possible is gone through where it is little, and drawn where it is much.
+Each of its ratings is any category with equal probability; with two raters this adds 1/K² to each cell of
+their table. Its pattern of missing ratings is drawn from the patterns of the units. The possible pseudo-units
+are enumerated if they are few, and sampled if they are many.
 """
 
 from __future__ import annotations
@@ -20,33 +21,33 @@ _MOST_RATINGS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PseudoUnit:
-    """What one more unit may look like.
+    """The distribution of the pseudo-unit.
 
     Attributes:
         rows: The possible units, shape `(p, n_columns)`.
-        chances: The probability of each, shape `(p,)`.
+        chances: Probability of each, shape `(p,)`.
     """
 
     rows: Codes
     chances: Array
 
     def merged(self) -> PseudoUnit:
-        """The same with equal rows as one."""
+        """Return the distribution with equal rows merged."""
         rows, where = np.unique(self.rows, axis=0, return_inverse=True)
         return PseudoUnit(rows, np.bincount(where.reshape(-1), weights=self.chances))
 
 
 def is_smoothed(options: IntervalOptions) -> bool:
-    """Whether the options ask for the smoothed bootstrap of a figure whose default it is."""
+    """Return whether the options select the smoothed bootstrap if it is the default."""
     return options.ci in ("auto", "smoothed")
 
 
 def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
-    """A unit's categories by rater, -1 where there is no rating.
+    """Return pseudo-units as categories by rater, -1 where a rating is missing.
 
     Args:
-        given: Which raters rated, once for each pattern that occurs, shape `(m, n_raters)`.
-        how_many: Units of each pattern, shape `(m,)`.
+        given: Mask of the raters that rated, one row per pattern, shape `(m, n_raters)`.
+        how_many: Number of units with each pattern, shape `(m,)`.
         size: Number of categories.
     """
     patterns, where = np.unique(given, axis=0, return_inverse=True)
@@ -67,7 +68,7 @@ def pseudo_ratings(given: Array, how_many: Codes, size: int) -> PseudoUnit:
 
 
 def _all_ratings(pattern: Array, size: int) -> Codes:
-    """Every choice of categories by the raters of a pattern, shape `(size ** m, n_raters)`."""
+    """Enumerate all choices of categories by the m raters of a pattern, shape `(size ** m, n_raters)`."""
     raters = np.flatnonzero(pattern)
     rows = np.full((size ** len(raters), len(pattern)), -1, dtype=np.int64)
     places = np.arange(len(rows))[:, None]
@@ -76,11 +77,11 @@ def _all_ratings(pattern: Array, size: int) -> Codes:
 
 
 def pseudo_counts(n_ratings: Codes, how_many: Codes, size: int) -> PseudoUnit:
-    """A unit's ratings of each category, whoever gave them, shape `(p, size)`.
+    """Return pseudo-units as counts of ratings in each category, shape `(p, size)`.
 
     Args:
-        n_ratings: Ratings of a unit, shape `(m,)`.
-        how_many: Units with so many, shape `(m,)`.
+        n_ratings: Number of ratings of a unit, shape `(m,)`.
+        how_many: Number of units with as many ratings, shape `(m,)`.
         size: Number of categories.
     """
     given = np.arange(int(n_ratings.max())) < n_ratings[:, None]

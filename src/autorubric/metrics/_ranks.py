@@ -1,4 +1,4 @@
-"""Spearman's rho and Kendall's tau-b as functions of a table of distinct values, or of weights of pairs."""
+"""Spearman's rho and Kendall's tau-b as functions of a table of distinct values or of pair weights."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ _MATRIX_ROWS = 1500
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Two columns as places among their own distinct values, with the units to resample.
+    """Two columns as positions among their distinct values, with the units to resample.
 
     Attributes:
-        x: Place of each observation's truth, shape `(n,)`.
-        y: Place of its pred, shape `(n,)`.
-        shape: Number of distinct values on either side.
-        on_table: Whether the units' sums are cells of a table of that shape; else weights per observation.
+        x: Position of each observation's truth, shape `(n,)`.
+        y: Position of each observation's pred, shape `(n,)`.
+        shape: Number of distinct values of truth and of pred.
+        on_table: Whether the units' sums are cells of a table of that shape; otherwise they are weights per
+            observation.
         units: Sampling units.
     """
 
@@ -35,7 +36,7 @@ class Ranked:
 
 
 def rank_pairs(pairs: NumberPairs) -> Ranked:
-    """The columns as places; few distinct values make a table, which is far cheaper to resample."""
+    """Rank the columns; few distinct values are stored as a table, which is much cheaper to resample."""
     seen_x, x = np.unique(pairs.truth, return_inverse=True)
     seen_y, y = np.unique(pairs.pred, return_inverse=True)
     shape = (len(seen_x), len(seen_y))
@@ -58,7 +59,7 @@ def rank_pairs(pairs: NumberPairs) -> Ranked:
 
 
 def rank_table(table: Array, values: Array) -> Ranked:
-    """A K × K table whose categories lie at `values`, as a table of distinct values in order."""
+    """Convert a K × K table with category values `values` to a table of sorted distinct values."""
     distinct, where = np.unique(values, return_inverse=True)
     member = (where.reshape(-1)[:, None] == np.arange(len(distinct))).astype(float)
     merged = (member.T @ table @ member).reshape(-1)
@@ -68,7 +69,7 @@ def rank_table(table: Array, values: Array) -> Ranked:
 
 
 def margins(ranked: Ranked, sums: Array) -> tuple[Array, Array]:
-    """How often each distinct value occurs on either side, for sums as in `ranked.units`."""
+    """Count how often each distinct value occurs in truth and in pred, for sums as in `ranked.units`."""
     if ranked.on_table:
         table = sums.reshape(ranked.shape)
         return table.sum(1), table.sum(0)
@@ -89,12 +90,12 @@ def _ratio(numerator: Array, left: Array, right: Array) -> Array:
 
 
 def _midranks(margin: Array) -> Array:
-    """Mean rank of each place, from 0 and doubled, so that counts stay whole numbers."""
+    """Compute the mean rank of each position, from 0 and doubled so that counts stay integers."""
     return np.asarray(2 * np.cumsum(margin, axis=-1) - margin)
 
 
 def spearman_of(ranked: Ranked) -> Callable[[Array], Array]:
-    """Pearson's r of the midranks, for sums as in `ranked.units`."""
+    """Return the function that computes Pearson's r of the midranks from sums as in `ranked.units`."""
 
     def on_table(sums: Array) -> Array:
         table = sums.reshape(*sums.shape[:-1], *ranked.shape)
@@ -123,7 +124,7 @@ def _margin(weights: Array, places: Codes, size: int) -> Array:
 
 
 def kendall_of(ranked: Ranked) -> Callable[[Array], Array]:
-    """(C - D) / √((n₀ - t_x)(n₀ - t_y)) over pairs, for sums as in `ranked.units`."""
+    """Return the function of (C - D) / √((n₀ - t_x)(n₀ - t_y)), for sums as in `ranked.units`."""
 
     def on_table(sums: Array) -> Array:
         table = sums.reshape(*sums.shape[:-1], *ranked.shape)
@@ -149,7 +150,7 @@ def _tau(difference: Array, rows: Array, columns: Array) -> Array:
 
 
 def _concordance(ranked: Ranked, weights: Array) -> Array:
-    """Concordant minus discordant pairs under each row of weights."""
+    """Compute concordant minus discordant pairs under each row of weights."""
     n = len(ranked.x)
     if n <= _MATRIX_ROWS:
         order = np.sign(ranked.x[:, None] - ranked.x) * np.sign(ranked.y[:, None] - ranked.y)
@@ -160,10 +161,10 @@ def _concordance(ranked: Ranked, weights: Array) -> Array:
 
 
 def _rising(y: Codes, weights: Array) -> Array:
-    """Σ over i before j of w_i w_j sign(y_j - y_i), bit by bit of y; O(n log max y).
+    """Compute Σ_{i<j} w_i w_j sign(y_j - y_i), bit by bit of y, in O(n log max y).
 
-    Two values are alike in some highest bits, and then one has a 1 where the other has a 0. So each pair is
-    met at one bit, among those that are alike above it: a 1 after a 0 rises, a 0 after a 1 falls.
+    Two different values share some leading bits and differ in the next one. Each pair is therefore counted at
+    exactly one bit, among the values with the same higher bits: a 1 after a 0 rises, a 0 after a 1 falls.
     """
     total = np.zeros(weights.shape[:-1])
     y = y.astype(np.min_scalar_type(y.max()))  # of 16 bits or fewer: sorted in linear time
@@ -181,7 +182,7 @@ def _rising(y: Codes, weights: Array) -> Array:
 
 
 def _rising_within(x: Codes, y: Codes, weights: Array) -> Array:
-    """The same over pairs with equal x, among which y rises already."""
+    """Compute the same sum over pairs with equal x, for y sorted within x."""
     key = x * (int(y.max()) + 2) + y
     before = _before(weights)
     smaller = np.searchsorted(key, key, side="left")
@@ -190,5 +191,5 @@ def _rising_within(x: Codes, y: Codes, weights: Array) -> Array:
 
 
 def _before(weights: Array) -> Array:
-    """Sum of the weights before each place, from 0 to n, shape `(..., n + 1)`."""
+    """Compute the sum of the weights before each position from 0 to n, shape `(..., n + 1)`."""
     return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)

@@ -1,4 +1,4 @@
-"""The figures of one rater: each criterion, the mean over criteria, all cells at once, and item scores."""
+"""Metrics of one rater: per criterion, averaged over criteria, pooled over all cells, and on item scores."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _FLEISS = CountCoefficient("Fleiss' kappa", fleiss_chance)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What the figures of all raters of a run share.
+    """The data shared by the metrics of all raters of a run.
 
     Attributes:
         cells: The cells.
         modes: How abstentions count.
         options: Interval options of correlations and bias.
-        fleiss: Agreement among the judges on each criterion; None with one judge or where undefined.
+        fleiss: Agreement among the judges on each criterion; None with a single judge or if undefined.
     """
 
     cells: Cells
@@ -67,7 +67,7 @@ class RunContext:
 
 
 def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
-    """Fleiss' kappa of the judges' decisions on each criterion; None with one judge or where undefined."""
+    """Compute Fleiss' kappa of the judges' decisions per criterion; None with one judge or if undefined."""
     judges = [column for (kind, _), column in cells.raters.items() if kind == "judge"]
     if len(judges) < 2:
         return (None,) * len(cells.criteria)
@@ -88,7 +88,7 @@ def judges_agreement(cells: Cells, modes: Modes) -> tuple[float | None, ...]:
 
 
 def rater_fields(context: RunContext, rater: Rater) -> tuple[dict[str, Any], dict[str, str]]:
-    """All fields of a `RaterMetrics` but `bootstrap`; and why its own figures are None, by name."""
+    """Return all fields of a `RaterMetrics` except `bootstrap`, and why its metrics are None, by name."""
     cells, column = context.cells, context.cells.raters[rater]
     tables = tables_of(cells, column, context.modes)
     per_criterion = _per_criterion(context, rater, tables)
@@ -181,7 +181,7 @@ def _macro(
 
 
 def _true_rate_intervals(context: RunContext, column: Column) -> dict[str, ConfidenceInterval | None]:
-    """Intervals of the mean over binary criteria of sensitivity and of specificity, by field."""
+    """Compute intervals of the mean sensitivity and specificity over binary criteria, by field."""
     cells = context.cells
     level = context.options.confidence_level
     binary = np.zeros(len(cells.criteria), dtype=bool)
@@ -224,7 +224,7 @@ def _scores(context: RunContext, rater: Rater, noted: Noted) -> dict[str, Any]:
 
 
 def na_stats(truth: Column, rater: Column) -> NaStats:
-    """Abstentions and failures over labelled cells."""
+    """Count abstentions and failures over labelled cells."""
     labelled = truth.status > 0
     left, right = truth.status[labelled], rater.status[labelled]
     n = len(left)

@@ -1,4 +1,4 @@
-"""Units × raters tables of numbers, and the units that their figures are resampled by."""
+"""Units × raters tables of numbers, and their resampling units."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from autorubric.metrics._scales import Codes
 
 @dataclass(frozen=True, slots=True)
 class CompleteTable:
-    """The units that every rater rated.
+    """The units rated by every rater.
 
     Attributes:
-        scores: Shape `(n_units, n_raters)`, nothing missing; centred and scaled, so that sums lose nothing.
-        cluster: Cluster of each unit, 0..C-1 without gaps; None where each unit stands alone.
-        n_missing: Units left out because a rating was missing.
-        any_rated: Whether there is any rating, in a complete unit or not.
+        scores: Scores of shape `(n_units, n_raters)` without missing values, centred and scaled to avoid
+            cancellation.
+        cluster: Cluster of each unit, 0..C-1 without gaps; None if each unit is independent.
+        n_missing: Number of units dropped because a rating was missing.
+        any_rated: Whether there is any rating, including in incomplete units.
     """
 
     scores: Array
@@ -41,7 +42,7 @@ class CompleteTable:
         return int(self.scores.shape[1])
 
     def undefined(self, method: str) -> Estimate | None:
-        """The estimate where there are too few units or raters for any figure; else None."""
+        """Return an undefined estimate if there are too few units or raters; otherwise None."""
         n = len(self.scores)
         reason: Reason | None = None
         if not n:
@@ -56,19 +57,19 @@ class CompleteTable:
 
 
 def score_rows(ratings: Any) -> Array:
-    """A units × raters table as floats, shape `(n_units, n_raters)`, NaN where missing.
+    """Read a units × raters table as floats, shape `(n_units, n_raters)`, NaN where missing.
 
     Raises:
-        ArgumentError: Rows differ in length, or a rating is no number.
+        ArgumentError: If rows differ in length, or a rating is not a number.
     """
     return number_rows(ratings, "ratings")
 
 
 def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Array:
-    """Any table of numbers as floats, NaN where missing; arguments as in `read_rows`.
+    """Read a table of numbers as floats, NaN where missing; arguments are as in `read_rows`.
 
     Raises:
-        ArgumentError: It is no table, rows differ in length, or a value is no number.
+        ArgumentError: If it is not a table, rows differ in length, or a value is not a number.
     """
     rows = read_rows(table, what, shape)
     if isinstance(rows, np.ndarray):
@@ -78,10 +79,10 @@ def number_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Ar
 
 
 def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable:
-    """The complete rows of a units × raters table of numbers.
+    """Return the complete rows of a units × raters table of numbers.
 
     Raises:
-        ArgumentError: Rows differ in length, or a rating is no number.
+        ArgumentError: If rows differ in length, or a rating is not a number.
     """
     scores = score_rows(ratings)
     complete = np.asarray(~np.isnan(scores).any(axis=1))
@@ -95,7 +96,7 @@ def complete_table(ratings: Any, cluster: Iterable[Any] | None) -> CompleteTable
 
 
 def dense(members: Codes | None, kept: Array) -> Codes | None:
-    """Clusters of the units that are kept, numbered without gaps."""
+    """Return the clusters of the kept units, numbered without gaps."""
     return None if members is None else np.unique(members[kept], return_inverse=True)[1].reshape(-1)
 
 
@@ -104,11 +105,11 @@ _KEYS_UP_TO = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """The rows of a units × columns table of whole numbers from -1 that occur.
+    """The distinct rows of a units × columns table of integers from -1, with counts.
 
     Attributes:
-        rows: Each row once, shape `(u, n_columns)`.
-        counts: How many units have it, shape `(u,)`.
+        rows: Each distinct row, shape `(u, n_columns)`.
+        counts: Number of units with the row, shape `(u,)`.
     """
 
     rows: Codes
@@ -116,15 +117,16 @@ class CountedRows:
 
     @classmethod
     def of(cls, rows: Codes, size: int, cluster: Codes | None) -> CountedRows:
-        """Equal rows of numbers below `size` as one; over clusters, whose members differ, all as they are.
+        """Merge equal rows of integers below `size`; with clusters, keep all rows.
 
-        Many units on few categories make few rows. Where a row is no number of 64 bits, all stay too.
+        Many units on few categories make few distinct rows. All rows are also kept if a row cannot be encoded
+        in 64 bits.
         """
         table = cls(rows, np.ones(len(rows), dtype=np.int64))
         return table if cluster is not None else table.merged(size)
 
     def merged(self, size: int) -> CountedRows:
-        """The same with equal rows as one."""
+        """Return the table with equal rows merged."""
         n_columns, base = self.rows.shape[1], size + 1
         if not self.rows.size or base**n_columns > _KEYS_UP_TO:
             return self
@@ -143,7 +145,7 @@ class CountedRows:
 
 
 def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -> Units:
-    """Units that contribute a row of sums each, or clusters of them; alone, `counts` of them may be alike."""
+    """Return units with one row of sums each, or clusters of them; `counts` says how many are alike."""
     if cluster is None:
         counts = np.ones(len(sums), dtype=np.int64) if counts is None else counts
         return Units(counts=counts, n=int(counts.sum()), sums=sums)
@@ -154,7 +156,7 @@ def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -
 
 
 def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -> Units:
-    """Units of figures that need to know how often each was drawn; alone, `counts` of them may be alike."""
+    """Return units for figures that need draw counts; `counts` says how many are alike."""
     if cluster is None and counts is not None:
         return Units(counts=counts, n=int(counts.sum()))
     members = np.arange(n) if cluster is None else cluster
@@ -163,18 +165,18 @@ def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -
 
 
 def no_analytic(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Refuses an interval in closed form."""
+    """Raise an error, because the figure has no interval in closed form."""
     raise ArgumentError(f"{figure.name} has no analytic interval; take 'percentile'")
 
 
 def unclustered(figure: Figure, units: Units) -> None:
-    """Refuses an interval in closed form over clusters."""
+    """Raise an error if units are clusters, for which the figure has no interval in closed form."""
     if units.clustered:
         raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")
 
 
 def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
-    """The units and, never drawn but where they are smoothed, those that one more unit may be like."""
+    """Add the possible pseudo-units to units with sums; they are drawn only by the smoothed bootstrap."""
     assert units.sums is not None
     none = np.zeros(len(units.counts))
     return replace(
@@ -186,7 +188,7 @@ def with_pseudo_rows(units: Units, sums: Array, chances: Array) -> Units:
 
 
 def with_pseudo_weights(units: Units, chances: Array) -> Units:
-    """The same of figures that know how often each was drawn; the possible units come last in the sums."""
+    """Add the possible pseudo-units to units of draw counts; they come last in the sums."""
     n_kinds, n_more = len(units.counts), len(chances)
     gather = units.gather
     return replace(

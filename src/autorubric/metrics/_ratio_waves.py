@@ -1,9 +1,9 @@
-"""Differences on a ratio scale as a sum of waves, so that no value need be set against another.
+"""Sums of ratio-scale differences over all pairs without comparing values pairwise, by a sum of waves.
 
 With `t = log c - log k` the difference `((c - k) / (c + k))²` is `tanh²(t/2) = 1 - sech²(t/2)`, and
-`sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0. The trapezoidal rule turns it into a
-sum; its error falls exponentially, and is below rounding here. A sum of `1 - cos(ω (x - y))` over all pairs
-follows from the sums of `1 - cos(ω x)` and of `sin(ω x)` alone.
+`sech²(t/2)` is the integral of `4 ω / sinh(π ω) cos(ω t)` over ω from 0. The trapezoidal rule turns the
+integral into a sum; its error decreases exponentially and is below rounding error here. A sum of
+`1 - cos(ω (x - y))` over all pairs follows from the sums of `1 - cos(ω x)` and of `sin(ω x)`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from autorubric.metrics._resampling import Array
 
 _TAIL = 40.0
-"""e to minus this is less than rounding."""
+"""exp(-_TAIL) is below rounding error."""
 
 _HIGHEST = 13.0
-"""Frequencies above weigh less than rounding."""
+"""Frequency above which the weights are below rounding error."""
 
 
 class Waves(NamedTuple):
-    """The waves that stand for the differences of some values.
+    """The waves that represent the differences of a set of values.
 
     Attributes:
-        frequency: Shape `(f,)`.
-        weight: Shape `(f,)`.
-        place: Logarithm of each value about their mean; NaN for 0.
+        frequency: Frequencies, shape `(f,)`.
+        weight: Weights of the frequencies, shape `(f,)`.
+        place: Centred logarithm of each value; NaN for 0.
     """
 
     frequency: Array
@@ -36,7 +36,7 @@ class Waves(NamedTuple):
 
     @classmethod
     def of(cls, values: Array) -> Waves:
-        """The waves for values from 0."""
+        """Return the waves for nonnegative values."""
         with np.errstate(divide="ignore"):
             place = np.log(values)
         place = np.where(values > 0, place, np.nan)
@@ -49,11 +49,11 @@ class Waves(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many sums a unit has."""
+        """Number of sums of a unit."""
         return 2 + 2 * len(self.frequency)
 
     def sums(self, codes: Array) -> Array:
-        """Sums of each unit: ratings, zeros among them, and both parts of each wave, shape `(u, width)`."""
+        """Compute the sums of each unit, shape `(u, width)`: ratings, zeros, and both parts of each wave."""
         n_waves = len(self.frequency)
         found = np.zeros((len(codes), self.width))
         for column in codes.T:
@@ -68,7 +68,7 @@ class Waves(NamedTuple):
         return found
 
     def over_all_pairs(self, sums: Array) -> Array:
-        """Sum of the differences of all ordered pairs of the ratings that make up the sums."""
+        """Compute the sum of differences over all ordered pairs of the ratings behind the sums."""
         n_waves = len(self.frequency)
         n, zeros = sums[..., 0], sums[..., 1]
         positive = (n - zeros)[..., None]

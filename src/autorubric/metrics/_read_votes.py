@@ -1,4 +1,4 @@
-"""From reports and labels to the votes table. Nothing else in this package reads reports."""
+"""Conversion of reports and labels to the votes table; the only module of the package that reads reports."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
-    """The votes table of a run and the labels of its dataset.
+    """Return the votes table of a run and the labels of its dataset.
 
     Raises:
-        ArgumentError: The run has an item that the dataset has not, by id, or has with another text; or the
-            same item twice.
+        ArgumentError: If the run has an item whose id is not in the dataset, whose text differs, or that
+            occurs twice.
     """
     reports = _reports_by_item(result, dataset)
     rows = TableRows()
@@ -37,9 +37,9 @@ def read_votes(result: GradedRun, dataset: LabelledDataset) -> VotesTable:
 
 
 def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
-    """The votes table as a DataFrame: one row a vote, a decision, a person's rating, or a label.
+    """Return the votes table as a DataFrame, with one row per vote, decision, person's rating or label.
 
-    Rows with a `sample` are single votes; those without are decisions and labels.
+    Rows with a `sample` are single votes; rows without one are decisions and labels.
     """
     return read_votes(result, dataset).to_frame()
 
@@ -47,7 +47,7 @@ def votes_table(result: GradedRun, dataset: LabelledDataset) -> pd.DataFrame:
 def _reports_by_item(
     result: GradedRun, dataset: LabelledDataset
 ) -> dict[int, EnsembleEvaluationReport | None]:
-    """Reports by the position of their item in the dataset; items are matched by id, never by position."""
+    """Return the reports by their item's position in the dataset; items are matched by id, not position."""
     places = {dataset.item_id(i): i for i in range(len(dataset.items))}
     reports: dict[int, EnsembleEvaluationReport | None] = {}
     for one in result.item_results:
@@ -105,9 +105,9 @@ def _read_item(
 def _root_of(
     i: int, dataset: LabelledDataset, by_name: Mapping[str, EnsembleCriterionReport]
 ) -> RubricGroup | None:
-    """The item's criteria: those that were graded as they were graded, the dataset's for the rest.
+    """Return the item's criteria in the dataset's groups: as graded or, if not graded, from the dataset.
 
-    Their groups are the dataset's. None where there is no criterion.
+    None if there are no criteria.
     """
     graded = {name: report.criterion for name, report in by_name.items()}
     try:

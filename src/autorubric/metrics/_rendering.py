@@ -1,4 +1,4 @@
-"""Figures as blocks, which every renderer reads, and as rows of a frame."""
+"""Rendering of metrics as blocks, which all renderers read, and as rows of a data frame."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _POOLED = (
 def metric_blocks(
     panel: RaterMetrics, judges: Mapping[str, JudgeMetrics], n_items: int, warnings: Sequence[str]
 ) -> list[Block]:
-    """The figures, the headline first."""
+    """Return the metrics as blocks, starting with the overview."""
     blocks: list[Block] = [
         _overview(panel, n_items),
         _macro_table(panel),
@@ -169,7 +169,7 @@ def _true_rates_table(per_criterion: Sequence[AnyCriterionMetrics]) -> TableBloc
 
 
 def _columns(one: AnyCriterionMetrics) -> tuple[Cell, Cell, Cell, Cell]:
-    """Accuracy, kappa (weighted on an order), F1 (macro on options) and RMSE."""
+    """Return accuracy, kappa (weighted if ordinal), F1 (macro for options) and RMSE."""
     if isinstance(one, CriterionMetrics):
         return one.accuracy, one.kappa, one.f1, None
     if isinstance(one, OrdinalCriterionMetrics):
@@ -214,7 +214,7 @@ def _judges_table(judges: Mapping[str, JudgeMetrics]) -> TableBlock:
 
 
 def metric_rows(panel: RaterMetrics, judges: Mapping[str, JudgeMetrics]) -> list[dict[str, Any]]:
-    """One row a rater and criterion, and one a rater for the means."""
+    """Return one row per rater and criterion, and one per rater for the means."""
     rows = []
     for who, rater in (("panel", panel), *judges.items()):
         rows.append(

@@ -1,4 +1,4 @@
-"""Resampling of sampling units: figures are functions of sums, so a resample is one matrix product."""
+"""Resampling of units: since figures are functions of sums, a resample is one matrix product."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy.typing as npt
 from autorubric.metrics._scales import Codes
 
 Array: TypeAlias = npt.NDArray[Any]
-"""Real numbers; complex ones where a figure is differentiated by a complex step."""
+"""An array of real numbers, or of complex numbers when a figure is differentiated by a complex step."""
 
 Compute: TypeAlias = Callable[[Array], Array]
-"""Sums of shape `(..., d)` to figures of shape `(...)`, NaN where undefined."""
+"""A function from sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined."""
 
 _CHUNK_CELLS = 4_000_000
 _INDEX_DRAW_FROM = 256
@@ -23,20 +23,20 @@ _INDEX_DRAW_FROM = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """What is drawn with replacement: cells of a table, items, clusters.
+    """The units drawn with replacement: cells of a table, items or clusters.
 
-    Equal units are kept once with their count. What a figure sees of a draw are sums over the drawn units:
-    their rows of `sums`, or (for figures of ranks) how often each observation was drawn.
+    Equal units are stored once with their count. A figure receives the sums over the drawn units of their
+    rows of `sums` or, for figures of ranks, how often each observation was drawn.
 
     Attributes:
-        counts: How many units are alike, shape `(u,)`.
-        n: Observations in all units.
-        sums: Each unit's contribution, shape `(u, d)`; None where unit j contributes 1 to sum j.
-        gather: The unit of each observation, shape `(n,)`, where a figure needs weights per observation.
-        clustered: Whether a unit may hold several observations.
-        pseudo: Where the smoothed bootstrap adds a unit that is none of those seen: the chance of each kind
-            to be that unit, shape `(u,)`; kinds that were not seen have a count of 0. None for tables, whose
-            cells are equally likely.
+        counts: Number of equal units of each kind, shape `(u,)`.
+        n: Number of observations in all units.
+        sums: Contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j.
+        gather: Unit of each observation, shape `(n,)`, if the figure needs weights per observation.
+        clustered: Whether a unit may contain several observations.
+        pseudo: Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`;
+            kinds that do not occur in the data have a count of 0. None for tables, whose cells are equally
+            likely.
     """
 
     counts: Codes
@@ -52,13 +52,13 @@ class Units:
         return int(self.counts.sum())
 
     def aggregate(self, weights: Array) -> Array:
-        """Sums of resamples, shape `(r, d)`, from how often each unit was drawn, shape `(r, u)`."""
+        """Compute the sums of resamples, shape `(r, d)`, from draw counts of shape `(r, u)`."""
         if self.gather is not None:
             return weights[..., self.gather]
         return weights if self.sums is None else weights @ self.sums
 
     def total(self) -> Array:
-        """Sums over all units, shape `(d,)`."""
+        """Compute the sums over all units, shape `(d,)`."""
         if self.sums is not None and self.gather is None:
             # Not `@`: waking the threads of a matrix product costs more than so little work.
             return np.asarray(np.einsum("u,ud->d", self.counts, self.sums))
@@ -68,15 +68,15 @@ class Units:
 def replicates(
     units: Units, compute: Compute, n_resamples: int, rng: np.random.Generator, *, smooth: bool = False
 ) -> Array:
-    """The figure in each resample, shape `(n_resamples,)`, NaN where it is undefined there.
+    """Compute the figure in each resample, shape `(n_resamples,)`, NaN where undefined.
 
     Args:
-        units: What to draw.
+        units: Units to draw.
         compute: The figure.
-        n_resamples: How many resamples.
-        rng: Generator.
-        smooth: Draw with one unit more: 1/K² in each cell of a table, or as `Units.pseudo` says. A cluster
-            more holds as many such observations as clusters hold on average.
+        n_resamples: Number of resamples.
+        rng: Random generator.
+        smooth: Whether to add a pseudo-unit to the draws: 1/K² in each cell of a table, or as in
+            `Units.pseudo`. With clusters, it has as many observations as the average cluster.
     """
     values = [
         compute(_draw_smoothed(units, rows, rng) if smooth else _draw(units, rows, rng))
@@ -98,7 +98,7 @@ def _chunks(rows: int, width: int) -> Iterator[int]:
 
 
 def draw_weights(counts: Codes, n_drawn: int, rows: int, rng: np.random.Generator) -> Array:
-    """How often each distinct unit comes up in `n_drawn` draws, shape `(rows, u)`."""
+    """Draw how often each distinct unit occurs in `n_drawn` draws, shape `(rows, u)`."""
     u, total = len(counts), int(counts.sum())
     if u >= _INDEX_DRAW_FROM and total <= 2 * u:
         # A multinomial costs one binomial per distinct unit; with most distinct, drawing indices is cheaper.
@@ -133,10 +133,10 @@ def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
 
 
 def influence(units: Units, compute: Compute) -> Array:
-    """First-order effect of each unit on the figure, shape `(u,)`; units with `gather` have none.
+    """Compute the first-order effect of each unit on the figure, shape `(u,)`; not for units with `gather`.
 
-    The gradient at the totals is taken by a complex step, exact to rounding [1]. Figures do not change when
-    all sums are multiplied, so the effects sum to zero (Euler) and need no centring.
+    The gradient at the totals is computed by a complex step and is exact to rounding [1]. Figures do not
+    change when all sums are scaled, so the effects sum to zero (Euler) and need no centring.
 
     References:
         [1] W. Squire, G. Trapp (1998), Using complex variables to estimate derivatives of real functions,
@@ -153,7 +153,7 @@ def influence(units: Units, compute: Compute) -> Array:
 
 
 def jackknife(units: Units, compute: Compute) -> Array:
-    """The figure without one unit of each distinct kind, shape `(u,)`, NaN where it is undefined."""
+    """Compute the figure without one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
     values = []
     start = 0
     for rows in _chunks(len(units.counts), max(len(units.counts), _width(units))):

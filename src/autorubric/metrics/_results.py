@@ -1,4 +1,4 @@
-"""The figures of one rater against the truth."""
+"""Results with the metrics of one rater against the truth."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from autorubric.values import NamedList
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledMetrics:
-    """Figures over all cells at once, whatever the criterion.
+    """Metrics pooled over the cells of all criteria.
 
-    Pooling mixes criteria of different base rates, which lifts chance-corrected figures: two criteria with a
-    kappa of 0 each can pool to .6. Read the macro figures first.
+    Pooling mixes criteria with different base rates, which inflates chance-corrected metrics: two criteria
+    with a kappa of 0 each can pool to .6. Read the macro metrics first.
 
     Attributes:
-        n: Pairs used.
-        n_labelled: Cells with a label.
-        labels: The categories pooled; empty where cells of several scales share only a value.
-        accuracy: Share of right answers.
-        precision: Of MET among binary cells.
-        recall: Of MET among binary cells.
-        sensitivity: True positive rate (TPR), another name of recall.
-        specificity: True negative rate (TNR): of UNMET among binary cells.
-        f1: Of MET among binary cells.
-        balanced_accuracy: Mean recall over the true classes.
+        n: Number of pairs used.
+        n_labelled: Number of cells with a label.
+        labels: The pooled categories; empty if the cells of several scales share only a value.
+        accuracy: Share of correct answers.
+        precision: Precision of MET over binary cells.
+        recall: Recall of MET over binary cells.
+        sensitivity: True positive rate (TPR), the same as `recall`.
+        specificity: True negative rate (TNR), the recall of UNMET over binary cells.
+        f1: F1 of MET over binary cells.
+        balanced_accuracy: Mean recall over the classes that occur in truth.
         kappa: Cohen's kappa, unweighted.
-        weighted_kappa: With quadratic weights on values; None unless the scale is ordinal.
-        mcc: Matthews' correlation, on more classes Gorodkin's R_K.
-        pearson: Of the values on [0, 1].
-        reasons: Why figures are None, by name.
+        weighted_kappa: Kappa with quadratic weights on values; None unless the scale is ordinal.
+        mcc: Matthews' correlation; with more than two classes, Gorodkin's R_K.
+        pearson: Pearson's r of the values on [0, 1].
+        reasons: Why metrics are None, by name.
     """
 
     n: int
@@ -55,14 +55,14 @@ class PooledMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapResults:
-    """Intervals from resampled items: percentiles, and for the mean kappa t with their standard error.
+    """Intervals of the macro metrics over items; each interval's `method` says how it was computed.
 
     Attributes:
-        accuracy_ci: Of `criterion_accuracy`; None where it is undefined in more than half of the resamples.
-        kappa_ci: Of `mean_kappa`, likewise.
-        rmse_ci: Of `score_rmse`, likewise.
-        n_bootstrap: Resamples.
-        confidence_level: Level.
+        accuracy_ci: Interval of `criterion_accuracy`; None if undefined or with fewer than two items.
+        kappa_ci: Interval of `mean_kappa`; None if it is undefined in more than half of the resamples.
+        rmse_ci: Interval of `score_rmse`; None if it is undefined in more than half of the resamples.
+        n_bootstrap: Number of resamples.
+        confidence_level: Confidence level.
         seed: Seed of the resampling.
     """
 
@@ -76,21 +76,21 @@ class BootstrapResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NaStats:
-    """Cells that carry no answer, in four kinds that are never mixed.
+    """Counts of labelled cells without an answer, by kind.
 
     Attributes:
-        n_cells: Cells with a label, abstentions included.
-        n_answered: Answered by truth and judge.
-        truth_abstained: Labelled NA or CANNOT_ASSESS.
-        judge_abstained: Judged NA or CANNOT_ASSESS.
-        both_abstained: Both.
-        failed: The judge failed, or gave unreadable replies alone.
-        not_asked: The judge was not asked or has no vote.
-        not_applicable: A condition left the criterion out.
-        undecided: Several of its answers lead, as those of a panel in a label table may.
+        n_cells: Number of cells with a label, including abstentions.
+        n_answered: Number of cells answered by both truth and judge.
+        truth_abstained: Number of cells labelled NA or CANNOT_ASSESS.
+        judge_abstained: Number of cells judged NA or CANNOT_ASSESS.
+        both_abstained: Number of cells on which both abstained.
+        failed: Number of cells on which the judge failed or gave only unreadable replies.
+        not_asked: Number of cells on which the judge was not asked or has no vote.
+        not_applicable: Number of cells whose criterion was excluded by a condition.
+        undecided: Number of cells with a tied decision, which can occur in a label table.
         truth_rate: `truth_abstained / n_cells`; None without cells.
-        judge_rate: `judge_abstained / n_cells`.
-        kappa: Cohen's kappa of abstaining at all, over cells with a vote; None where undefined.
+        judge_rate: `judge_abstained / n_cells`; None without cells.
+        kappa: Cohen's kappa of abstaining, over cells with a vote; None if undefined.
     """
 
     n_cells: int
@@ -109,39 +109,40 @@ class NaStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterMetrics:
-    """The figures of one rater, a panel or a judge, against the truth.
+    """Metrics of one rater, a panel or a judge, against the truth.
 
-    Macro figures are means over criteria; `defined` says over how many of how many. `criterion_accuracy` and
-    `criterion_balanced_accuracy` take exact agreement on every categorical criterion, precision, recall,
-    sensitivity, specificity and F1 the binary ones, and `mean_kappa` the kappa of binary and nominal criteria
-    and the weighted kappa of ordinal ones.
+    Macro metrics are means over the criteria on which they are defined; see `defined`. `criterion_accuracy`
+    and `criterion_balanced_accuracy` use exact agreement on all categorical criteria. Precision, recall,
+    sensitivity, specificity and F1 use the binary criteria. `mean_kappa` uses kappa for binary and nominal
+    criteria and weighted kappa for ordinal ones.
 
     Attributes:
         criterion_accuracy: Mean accuracy.
         criterion_balanced_accuracy: Mean balanced accuracy.
         criterion_precision: Mean precision.
         criterion_recall: Mean recall.
-        criterion_sensitivity: Mean sensitivity (TPR), another name of `criterion_recall`.
-        criterion_sensitivity_ci: Its interval over items (logit-t); None where there are too few.
+        criterion_sensitivity: Mean sensitivity (TPR), the same as `criterion_recall`.
+        criterion_sensitivity_ci: Logit-t interval of `criterion_sensitivity` over items; None with too few.
         criterion_specificity: Mean specificity (TNR).
-        criterion_specificity_ci: Its interval over items (logit-t); None where there are too few.
+        criterion_specificity_ci: Logit-t interval of `criterion_specificity` over items; None with too few.
         criterion_f1: Mean F1.
         mean_kappa: Mean kappa.
-        defined: (criteria on which a macro figure is defined, criteria that could have it), by name.
-        per_criterion: Figures of each criterion, in the rubric's order; by position or name.
-        pooled: All cells at once.
-        pooled_by_scale: The cells of each scale at once, by its labels; the chance of kappa is that of all of
-            them, which mixes base rates (`judge_report` takes that of each criterion).
-        score_rmse: Of item scores without length penalty, on [0, 1].
-        score_mae: Likewise.
-        score_spearman: Likewise.
-        score_kendall: Likewise.
-        score_pearson: Likewise.
-        bias: Judge minus truth of item scores.
-        n_scores: Items with both scores.
-        bootstrap: Intervals from resampled items, where asked for.
-        na_stats: Abstentions and failures.
-        coverage: Pairs used over labelled cells; None without labels.
+        defined: For each macro metric, the number of criteria on which it is defined and the number of
+            criteria it applies to.
+        per_criterion: Metrics of each criterion in the order of the rubric, by position or name.
+        pooled: Metrics pooled over all cells.
+        pooled_by_scale: Metrics pooled over the cells of each scale, by its labels. Chance agreement of kappa
+            is pooled too, which mixes base rates (`judge_report` computes it per criterion).
+        score_rmse: Root mean square error of item scores without length penalty, on [0, 1].
+        score_mae: Mean absolute error of the same scores.
+        score_spearman: Spearman's rho of the same scores.
+        score_kendall: Kendall's tau-b of the same scores.
+        score_pearson: Pearson's r of the same scores.
+        bias: Bias of item scores, judge minus truth.
+        n_scores: Number of items with both scores.
+        bootstrap: Intervals from resampled items; None unless requested.
+        na_stats: Counts of abstentions and failures.
+        coverage: Share of labelled cells used as pairs; None without labels.
         abstention_rate: Share of labelled cells on which the rater abstained.
         failure_rate: Share of labelled cells on which the rater failed.
     """
@@ -176,10 +177,10 @@ class RaterMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeMetrics(RaterMetrics):
-    """The figures of one judge, its samples combined.
+    """Metrics of one judge, with its samples combined.
 
     Attributes:
-        judge_id: The judge.
+        judge_id: Id of the judge.
     """
 
     judge_id: str

@@ -1,11 +1,11 @@
-"""What is left of a zero after rounding."""
+"""Detection of values that are zero except for rounding error."""
 
 from __future__ import annotations
 
 RELATIVE_ZERO = 1e-12
-"""What is no larger than this part of what it was worked out from is rounding."""
+"""Relative size up to which a computed value counts as rounding error."""
 
 
 def is_rounding(number: float, scale: float = 1.0) -> bool:
-    """Whether nothing but rounding is left of a number worked out from numbers as large as `scale`."""
+    """Return whether a number computed from values of size `scale` is only rounding error."""
     return abs(number) <= RELATIVE_ZERO * abs(scale)

@@ -1,4 +1,4 @@
-"""Tables with a row a unit, as people have them: frames, 2-D arrays, lists of rows."""
+"""Tables with one row per unit: data frames, 2-D arrays, lists of rows."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ Rows: TypeAlias = "npt.NDArray[Any] | list[Sequence[Any]]"
 """A 2-D array, or rows of equal length."""
 
 _PLAIN = "biufUS"
-"""Kinds of columns that numpy holds as they are; any other becomes an array of objects."""
+"""Kinds of dtypes that are kept; all others are converted to object arrays."""
 
 
 def is_frame(table: Any) -> bool:
-    """Whether it is a frame: something with columns that turns into an array."""
+    """Return whether `table` is a data frame: it has columns and can be converted to an array."""
     return hasattr(table, "columns") and callable(getattr(table, "to_numpy", None))
 
 
 def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows:
-    """The rows of a table; a frame's names and index are no part of it.
+    """Read the rows of a table, without the column names and index of a data frame.
 
     Args:
-        table: A frame, a 2-D array, or an iterable of rows.
-        what: The argument's name.
-        shape: What is wanted, in words.
+        table: A data frame, a 2-D array, or an iterable of rows.
+        what: Name of the argument, for messages.
+        shape: Expected shape in words, for messages.
 
     Raises:
-        ArgumentError: It is no table, or its rows differ in length.
+        ArgumentError: If it is not a table, or its rows differ in length.
     """
     if is_frame(table):
         return _of_frame(table)
@@ -65,6 +65,6 @@ def _row(row: Any, what: str, shape: str) -> Any:
 
 
 def _of_frame(frame: Any) -> npt.NDArray[Any]:
-    """A frame's values; those that numpy has no type for (nullable numbers, categories) as objects."""
+    """Return the values of a data frame; types unknown to numpy (nullable numbers, categories) as objects."""
     array = np.asarray(frame.to_numpy())
     return array if array.dtype.kind in _PLAIN else np.asarray(frame.to_numpy(dtype=object))

@@ -1,4 +1,4 @@
-"""What figures need of runs and datasets, whoever made them."""
+"""Protocols of the runs and datasets that metrics accept."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from autorubric.values import Json, VerdictCounts
 
 
 class IdentifiedItem(Protocol):
-    """What tells an item from others."""
+    """An item with an id."""
 
     @property
     def id(self) -> str | None:
-        """Its id; None where its position stands for one."""
+        """The id; None if the position is used as the id."""
         ...
 
     @property
     def submission(self) -> Json:
-        """What was graded."""
+        """The submission that was graded."""
         ...
 
 
 class GradedItem(Protocol):
-    """What the table needs of an item's result."""
+    """The result of an item."""
 
     @property
     def item_idx(self) -> int:
-        """Position in the dataset that was graded."""
+        """Position of the item in the graded dataset."""
         ...
 
     @property
@@ -41,23 +41,23 @@ class GradedItem(Protocol):
 
     @property
     def report(self) -> EnsembleEvaluationReport | None:
-        """The report; None where grading raised."""
+        """The report; None if grading raised."""
         ...
 
 
 @runtime_checkable
 class GradedRun(Protocol):
-    """What the table needs of a run."""
+    """A run with one result per item."""
 
     @property
     def item_results(self) -> Sequence[GradedItem]:
-        """One result an item."""
+        """The results of the items."""
         ...
 
 
 @runtime_checkable
 class LabelledDataset(Protocol):
-    """What the table needs of a dataset."""
+    """A dataset with rubrics and labels."""
 
     @property
     def items(self) -> Sequence[Any]:
@@ -65,36 +65,36 @@ class LabelledDataset(Protocol):
         ...
 
     def item_id(self, i: int, /) -> str:
-        """The item's id."""
+        """Return the item's id."""
         ...
 
     def get_item_rubric(self, i: int, /) -> Rubric:
-        """The item's rubric."""
+        """Return the item's rubric."""
         ...
 
     def item_truth(self, i: int, /) -> Mapping[str, Json] | None:
-        """The item's labels by criterion name."""
+        """Return the item's labels by criterion name."""
         ...
 
     def item_ratings(self, i: int, /) -> Mapping[str, Mapping[str, Json]]:
-        """The item's labels by rater and criterion name."""
+        """Return the item's labels by rater and criterion name."""
         ...
 
 
 @runtime_checkable
 class RuledDataset(LabelledDataset, Protocol):
-    """A dataset that makes one label of several raters' by a rule."""
+    """A dataset that combines the labels of several raters by a rule."""
 
     def with_truth(self, rule: TruthRule, /) -> LabelledDataset:
-        """The dataset with another rule."""
+        """Return the dataset with another rule."""
         ...
 
 
 def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> LabelledDataset:
-    """The dataset with a rule for several raters' labels; as it is without one.
+    """Return the dataset with a rule for combining labels; unchanged if the rule is None.
 
     Raises:
-        ArgumentError: The dataset has no rules, or there is no such rule.
+        ArgumentError: If the dataset does not support rules, or the rule is unknown.
     """
     if rule is None:
         return dataset
@@ -107,7 +107,7 @@ def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> Labelle
 
 @runtime_checkable
 class OwnedRun(GradedRun, Protocol):
-    """A run that knows what it graded."""
+    """A run that holds the dataset it graded."""
 
     @property
     def dataset(self) -> LabelledDataset:
@@ -127,7 +127,7 @@ class CountedRun(OwnedRun, Protocol):
 
 @runtime_checkable
 class FingerprintedRun(OwnedRun, Protocol):
-    """A run that says what its decisions depend on besides items and rubric."""
+    """A run that records what its decisions depend on, in addition to items and rubric."""
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:

@@ -1,4 +1,4 @@
-"""Scales: what answers there are, in which order, at which distance; and the coding of labels to integers."""
+"""Scales, which declare possible answers with their order and distances, and encode labels as integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.errors import ArgumentError
 from autorubric.metrics._rows import is_frame
 
 Codes: TypeAlias = npt.NDArray[np.int64]
-"""Positions in a scale, from 0; -1 is missing."""
+"""Positions on a scale, from 0; -1 is missing."""
 
 MISSING = -1
 
@@ -27,7 +27,7 @@ _BINARY_WORDS: Mapping[str, int] = {
 
 
 class DeclaredAnswer(Protocol):
-    """What a scale needs of an answer that a criterion declares."""
+    """An answer declared by a criterion."""
 
     @property
     def label(self) -> str | None: ...
@@ -38,7 +38,7 @@ class DeclaredAnswer(Protocol):
 
 
 class ScaledCriterion(Protocol):
-    """What a scale needs of a criterion."""
+    """A criterion from which a scale can be built."""
 
     @property
     def level(self) -> str: ...
@@ -47,7 +47,7 @@ class ScaledCriterion(Protocol):
 
 
 def is_missing(label: object) -> bool:
-    """Whether a label stands for no rating: None, NaN, or pandas' NA and NaT."""
+    """Return whether a label is missing: None, NaN, or pandas' NA or NaT."""
     if label is None or (isinstance(label, float) and math.isnan(label)):
         return True
     if isinstance(label, np.floating):
@@ -56,7 +56,7 @@ def is_missing(label: object) -> bool:
 
 
 def _key(label: object) -> object:
-    """The label as a dictionary key: numpy scalars become Python's, so that `np.int64(1)` finds `1`."""
+    """Convert a label to a dictionary key; numpy scalars become Python's, so `np.int64(1)` finds `1`."""
     return label.item() if isinstance(label, np.generic) else label
 
 
@@ -73,7 +73,7 @@ class _Categorical:
 
     @property
     def positions(self) -> npt.NDArray[np.float64] | None:
-        """Where each category lies, shape `(K,)`; None where there is no distance between categories."""
+        """Number of each category, shape `(K,)`; None if the scale has no distances."""
         return None
 
     @cached_property
@@ -81,10 +81,10 @@ class _Categorical:
         return {_key(label): code for code, label in enumerate(self.labels)}
 
     def code(self, label: object) -> int:
-        """Position of the label, -1 where it is missing.
+        """Return the position of the label, or -1 if it is missing.
 
         Raises:
-            ArgumentError: The label is not on the scale.
+            ArgumentError: If the label is not on the scale.
         """
         if is_missing(label):
             return MISSING
@@ -99,7 +99,7 @@ class _Categorical:
             ) from None
 
     def encode(self, labels: Iterable[object]) -> Codes:
-        """Positions of the labels, shape `(n,)`."""
+        """Return the positions of the labels, shape `(n,)`."""
         seen: dict[object, int] = {}
         codes = []
         for label in labels:
@@ -127,10 +127,10 @@ def _declared(labels: Iterable[Any], what: str) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Binary(_Categorical):
-    """Two categories, `UNMET` (0) and `MET` (1).
+    """A scale of two categories, `UNMET` (0) and `MET` (1).
 
-    Reads bool, 0/1, and the words met, yes, true, pass and their opposites in any case; `CANNOT_ASSESS` is
-    missing.
+    It accepts bool, 0/1, and the words met, yes, true, pass and their opposites in any case. `CANNOT_ASSESS`
+    is missing.
     """
 
     @property
@@ -144,7 +144,7 @@ class Binary(_Categorical):
         return np.array([0.0, 1.0])
 
     def code(self, label: object) -> int:
-        """0 or 1, -1 where the label is missing."""
+        """Return 0 or 1, or -1 if the label is missing."""
         if is_missing(label):
             return MISSING
         plain = _key(label)
@@ -158,7 +158,7 @@ class Binary(_Categorical):
 
     @staticmethod
     def reads(labels: Iterable[object]) -> bool:
-        """Whether every label is one that this scale reads."""
+        """Return whether this scale accepts all labels."""
         scale = Binary()
         try:
             return all(scale.code(label) is not None for label in labels)
@@ -168,11 +168,11 @@ class Binary(_Categorical):
 
 @dataclass(frozen=True)
 class Nominal(_Categorical):
-    """Categories without an order.
+    """A scale of categories without an order.
 
     Attributes:
-        labels: Every category, used or not.
-        na: Labels that say "not applicable", and are read as missing.
+        labels: All categories, used or not.
+        na: Labels that mean "not applicable" and are read as missing.
     """
 
     labels: tuple[Any, ...]
@@ -185,12 +185,12 @@ class Nominal(_Categorical):
 
 @dataclass(frozen=True)
 class Ordinal(_Categorical):
-    """Categories from the lowest to the highest.
+    """A scale of categories from the lowest to the highest.
 
     Attributes:
-        labels: Every category, used or not, lowest first.
-        values: Where each lies; None puts them at 0, 1, 2, …
-        na: Labels that say "not applicable", and are read as missing.
+        labels: All categories, used or not, lowest first.
+        values: Number of each category; None uses 0, 1, 2, …
+        na: Labels that mean "not applicable" and are read as missing.
     """
 
     labels: tuple[Any, ...]
@@ -214,17 +214,17 @@ class Ordinal(_Categorical):
 
     @property
     def positions(self) -> npt.NDArray[np.float64]:
-        """Value of each category, or its place where no values are declared."""
+        """Value of each category, or its index if no values are declared."""
         return np.arange(self.size, dtype=float) if self.values is None else np.array(self.values)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers whose distances mean something.
+    """A scale of numbers with meaningful distances.
 
     Attributes:
-        low: Least possible number; None where open.
-        high: Greatest possible number; None where open.
+        low: Smallest possible number; None if unbounded.
+        high: Largest possible number; None if unbounded.
     """
 
     low: float | None = None
@@ -236,14 +236,14 @@ class Interval:
 
     @property
     def span(self) -> float | None:
-        """Distance between the ends; None where one is open."""
+        """Distance between the ends; None if one is unbounded."""
         return None if self.low is None or self.high is None else self.high - self.low
 
     def check(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The values unchanged.
+        """Check that all values are on the scale, and return them unchanged.
 
         Raises:
-            ArgumentError: A value lies outside.
+            ArgumentError: If a value is outside the scale.
         """
         below = values < (-math.inf if self.low is None else self.low)
         outside = values[below | (values > (math.inf if self.high is None else self.high))]
@@ -257,10 +257,10 @@ Scale: TypeAlias = Binary | Nominal | Ordinal | Interval
 
 
 def scale_of(criterion: ScaledCriterion) -> Scale:
-    """The scale of a criterion's answers; NA options are read as missing, as CANNOT_ASSESS is.
+    """Return the scale of a criterion's answers; NA options and CANNOT_ASSESS are read as missing.
 
     Raises:
-        ArgumentError: Answers on this level have no scale (rankings, texts).
+        ArgumentError: If answers of this level have no scale (rankings, texts).
     """
     if criterion.level == "binary":
         return Binary()
@@ -281,17 +281,17 @@ def scale_of(criterion: ScaledCriterion) -> Scale:
 
 
 def _interval_of(criterion: ScaledCriterion) -> Interval:
-    """From the least answer to the greatest; open where answers are no single numbers."""
+    """Return the interval from the smallest to the largest answer; unbounded if answers are not numbers."""
     low, high = (criterion.answer_at(place).code for place in (0.0, 1.0))
     single = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (low, high))
     return Interval(low, high) if single else Interval()
 
 
 def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence[Any] | npt.NDArray[Any]:
-    """The labels as a 1-D sequence.
+    """Return the labels as a 1-D sequence.
 
     Raises:
-        ArgumentError: It is no sequence, a text, a mapping, a frame, or has another number of dimensions.
+        ArgumentError: If it is not a sequence, or is a string, a mapping, a data frame, or not 1-D.
     """
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
         raise ArgumentError(f"{what} is {labels!r}; give a sequence of labels")
@@ -309,12 +309,13 @@ def as_sequence(labels: Iterable[Any] | npt.NDArray[Any], what: str) -> Sequence
 
 
 def infer_scale(labels: Iterable[object]) -> CategoricalScale | None:
-    """The scale of undeclared labels: binary where they read so, else the sorted labels seen; None of none.
+    """Infer the scale of undeclared labels; None if there are no labels.
 
-    Numbers become ordinal at their own values; anything else is nominal.
+    The scale is binary if `Binary` accepts all labels, ordinal with their own values if all are numbers, and
+    otherwise nominal with the sorted labels.
 
     Raises:
-        ArgumentError: The labels cannot be told apart or sorted.
+        ArgumentError: If the labels are not hashable.
     """
     try:
         seen = {_key(label) for label in labels if not is_missing(label)}

@@ -1,4 +1,4 @@
-"""Intervals of figures over several criteria, from resampled tables that hold some pairs more."""
+"""Intervals of metrics averaged over criteria, from resampled tables with added pseudo-pairs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _NOTHING = Ends(None, None, None)
 
 
 class PseudoPairs:
-    """What is added to resampled tables: 1/K² a cell, one pair in all a table.
+    """The pseudo-pairs added to resampled tables: 1/K² per cell, one pair per table in total.
 
-    As in the smoothed bootstrap of one table, but of each criterion's: an error that was not seen on a
-    criterion is not ruled out by what was seen on others.
+    As in the smoothed bootstrap of one table, but for the table of each criterion, so that errors that were
+    not observed on a criterion are not ruled out by the data of other criteria.
     """
 
     def __init__(self, criteria: Sequence[MeasuredCriterion], tables: Sequence[tuple[int, int]], seed: int):
-        """`tables` are position of the criterion and categories, as they stand in a row of sums.
+        """Prepare the draws for `tables`: criterion position and number of categories, in order of the sums.
 
-        The generator is apart from that of the items, and goes through the criteria by name: neither the
-        chunks in which items are drawn nor the order of the criteria matter.
+        The generator is independent of the one for items and processes the criteria by name, so results do
+        not depend on the chunks in which items are drawn, or on the order of the criteria.
         """
         order = sorted(range(len(tables)), key=lambda at: _key(criteria[tables[at][0]]))
         sizes = [tables[at][1] ** 2 for at in order]
@@ -40,7 +40,7 @@ class PseudoPairs:
         self._rng = np.random.default_rng([seed, 1])
 
     def draw(self, rows: int) -> Array:
-        """The next resamples' additions, shape `(rows, ΣK²)`."""
+        """Draw the additions to the next resamples, shape `(rows, ΣK²)`."""
         drawn = self._rng.poisson(self._chances, size=(rows, len(self._chances)))
         return np.asarray(drawn[:, self._columns], dtype=float)
 
@@ -52,13 +52,15 @@ def _key(criterion: MeasuredCriterion) -> tuple[str, ...]:
 def kappa_ends(
     value: float, drawn: Array, n_units: int, n_tables: int, confidence_level: float, *, most: float = 1.0
 ) -> Ends:
-    """Ends about a kappa of several tables, from its values over smoothed resamples, in ±`most`.
+    """Compute the ends around a kappa of several tables from smoothed resamples, within ±`most`.
 
-    The distances of the percentiles, as wide again as t with `n_units` - 1 is to the normal; they hold the
-    value. A kappa of few items is biased and its resamples twice so, which a mean over many criteria does not
-    average out as it does the error: of the draws' distance from the value 1 / `n_tables` is kept, and of
-    several tables the ends are no nearer than t with the draws' standard error. At a kappa of 1 the plain
-    percentile is the lower end. None where most draws are undefined.
+    The distances of the percentiles from the value are multiplied by the ratio of the t quantile with
+    `n_units` - 1 degrees of freedom to the normal quantile. The interval contains the value.
+
+    A kappa of few items is biased, and its resamples are biased twice. A mean over many criteria averages out
+    the random error but not this bias, so only 1 / `n_tables` of the draws' bias is kept. With several
+    tables, each end is also at least t times the draws' standard error away. At a kappa of 1 (`most`), the
+    plain percentile is the lower end. There are no ends if most draws are undefined.
     """
     defined = drawn[~np.isnan(drawn)]
     if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
@@ -77,14 +79,14 @@ def kappa_ends(
 
 
 def share_ends(value: float, se: float, weights: Array, confidence_level: float) -> Ends:
-    """Logit-t ends of a mean of shares; at 0 and 1, or without a spread, a score interval.
+    """Compute the logit-t ends of a mean of shares; at 0 and 1, or without spread, a score interval.
 
     Args:
         value: The mean.
         se: Its standard error.
-        weights: Part of each item in the mean, shape `(n_items,)`: of n items alike 1/n each. They come to
-            1 / Σw² items, so that a criterion of few items counts as such.
-        confidence_level: Level.
+        weights: Weight of each item in the mean, shape `(n_items,)`; 1/n for n equal items. The effective
+            number of items is 1 / Σw², which is small if a criterion has few items.
+        confidence_level: Confidence level.
     """
     held = weights[weights > 0]
     if len(held) < 2:
@@ -96,11 +98,11 @@ def share_ends(value: float, se: float, weights: Array, confidence_level: float)
 
 
 def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
-    """Standard error over items of the mean over criteria of a share, and each item's part in it.
+    """Compute the standard error over items of a share averaged over criteria, and each item's weight.
 
     Args:
-        hits: Right answers of each item on each criterion, shape `(n_items, n_criteria)`.
-        pairs: Answers that the share is of, same shape.
+        hits: Correct answers of each item on each criterion, shape `(n_items, n_criteria)`.
+        pairs: All answers counted in the share, same shape.
     """
     n = pairs.sum(0)
     there = n > 0
@@ -114,13 +116,13 @@ def share_parts(hits: Array, pairs: Array) -> tuple[float, Array]:
 
 
 def mean_share_ends(item: Codes, criterion: Codes, hit: Array, confidence_level: float) -> Ends:
-    """Ends of the mean over criteria of a share, from one row per cell; see `share_parts` and `share_ends`.
+    """Compute the ends of a share averaged over criteria from cells; see `share_parts` and `share_ends`.
 
     Args:
-        item: Item of each cell that the share is of, shape `(n_cells,)`.
-        criterion: Its criterion, same shape.
-        hit: 1 where the cell is a hit, else 0, same shape.
-        confidence_level: Level.
+        item: Item of each cell counted in the share, shape `(n_cells,)`.
+        criterion: Criterion of each cell, same shape.
+        hit: 1 if the cell is a hit, otherwise 0, same shape.
+        confidence_level: Confidence level.
     """
     if not len(item):
         return _NOTHING

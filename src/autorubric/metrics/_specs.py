@@ -1,6 +1,6 @@
-"""The registry of figures: what each needs, where it is bounded, and where it comes from.
+"""The registry of metrics, with their inputs, bounds and references.
 
-Adding a figure is one function with its reference and one row here; the invariance suite then tests it.
+To add a metric, write its function with a reference and add one row here; the invariance suite then tests it.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from autorubric.metrics.distribution import js_distance, wasserstein_distance
 from autorubric.values import Level
 
 Needs: TypeAlias = Literal["labels", "numbers", "ratings", "scores", "samples", "probabilities"]
-"""Two columns of labels or numbers; units × raters of labels or numbers; two samples, pairing ignored;
-truth and the probabilities of what it may be."""
+"""Input of a metric, in order: two columns of labels or numbers; a units × raters table of labels or numbers;
+two unpaired samples; truth and the probabilities of its categories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSpec:
-    """A figure.
+    """The specification of a metric.
 
     Attributes:
-        name: Name under `autorubric.metrics`.
-        needs: What it takes.
-        levels: Measurement levels on which it means something.
-        bounds: Least and greatest possible value; None where open.
-        perfect: Its value where both sides are equal and vary.
-        symmetric: Whether the sides may be exchanged.
-        one_class: Whether it singles out a positive category.
-        weighted: Whether it takes agreement weights.
+        name: Name in `autorubric.metrics`.
+        needs: Kind of input.
+        levels: Measurement levels on which the metric is meaningful.
+        bounds: Smallest and largest possible value; None if unbounded.
+        perfect: Value if both sides are equal and not constant.
+        symmetric: Whether the sides can be swapped.
+        one_class: Whether it has a positive category.
+        weighted: Whether it accepts agreement weights.
         function: The public function.
-        reference: Where it comes from.
+        reference: Source or formula of the metric.
     """
 
     name: str
@@ -187,10 +187,10 @@ SPECS: tuple[MetricSpec, ...] = (
 
 
 def spec(name: str) -> MetricSpec:
-    """The figure of that name.
+    """Return the specification of the metric with this name.
 
     Raises:
-        ArgumentError: There is none.
+        ArgumentError: If there is no such metric.
     """
     for one in SPECS:
         if one.name == name:

@@ -1,4 +1,4 @@
-"""Texts in tables that a spreadsheet is to open: none of them begins a formula."""
+"""Escaping of texts in tables, so that spreadsheets do not run them as formulas."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _STARTS: Final = frozenset("=+-@\t\r\n＝＋－＠")
 
 
 def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
-    """A copy of a table in which every text that a spreadsheet would run as a formula has a `'` before it.
+    """Return a copy of a table with a `'` before every text that a spreadsheet would run as a formula.
 
-    Such texts begin with `=`, `+`, `-`, `@`, a tab or a line break, spaces and characters that nobody sees
-    passed over; names of columns and rows are among them. Numbers stay numbers. What is written so is for
-    people: the mark is part of the text for whatever reads the file again.
+    Such texts start with `=`, `+`, `-`, `@`, a tab or a line break, ignoring leading spaces and invisible
+    characters. Column and row names are escaped too. Numbers are unchanged. The result is meant for people:
+    programs that read the file see the `'` as part of the text.
 
     Args:
-        frame: The table, as from `EvalResult.votes_table`.
+        frame: The table, for example from `EvalResult.votes_table`.
     """
     marked = frame.map(_marked).rename(index=_marked, columns=_marked)
     return marked.rename_axis(index=_marked, columns=_marked)

@@ -1,4 +1,4 @@
-"""Rows of the votes table as they are read, and the columns that they come to."""
+"""Rows of the votes table, and their conversion to columns."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _STATUS = {name: place for place, name in enumerate(STATUSES)}
 
 
 class Cell(NamedTuple):
-    """Where a row stands.
+    """The key of a row.
 
     Attributes:
         item: Position of the item.
         criterion: Position of the criterion.
-        rater: Who said it.
+        rater: The rater who gave the answer.
         sample: Index of a vote's sample; `DECIDED` for decisions and labels.
-        order: Candidates in the order shown, for votes that compare.
+        order: Candidates in the order shown, for votes on comparisons; otherwise None.
     """
 
     item: int
@@ -52,7 +52,7 @@ class Cell(NamedTuple):
 
 @dataclass(slots=True)
 class TableRows:
-    """Rows of a votes table as they are read."""
+    """A builder that collects the rows of a votes table."""
 
     criteria: dict[MeasuredCriterion, int] = field(default_factory=dict)
     known: dict[int, tuple[BaseCriterion, int]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class TableRows:
     tied: list[tuple[int, int]] = field(default_factory=list)
 
     def place(self, criterion: BaseCriterion) -> int:
-        """Position of the criterion among those that occur."""
+        """Return the position of the criterion among those that occur."""
         found = self.known.get(id(criterion))
         if found is None:
             # Comparisons on different candidates are one criterion: its outcomes name none.
@@ -78,7 +78,7 @@ class TableRows:
         return found[1]
 
     def place_of(self, measured: MeasuredCriterion) -> int:
-        """Position of a criterion that is no rubric's among those that occur."""
+        """Return the position of a criterion that does not come from a rubric among those that occur."""
         found = self.measured.get(id(measured))
         if found is None:
             found = (measured, self.criteria.setdefault(measured, len(self.criteria)))
@@ -86,16 +86,16 @@ class TableRows:
         return found[1]
 
     def number(self, rater: Rater) -> int:
-        """Position of the rater among those that occur."""
+        """Return the position of the rater among those that occur."""
         return self.raters.setdefault(rater, len(self.raters))
 
     def mark_tie(self, item: int, criterion: BaseCriterion) -> None:
-        """Mark the panel's answer to a criterion, and to each of its parts, as decided in spite of a tie."""
+        """Mark the panel's answer to a criterion, and to each of its parts, as decided despite a tie."""
         for one in (criterion, *criterion.part_fields.values()):
             self.tied.append((item, self.place(one)))
 
     def code(self, criterion: BaseCriterion, answer: Answer) -> int:
-        """Position of the answer among those declared, or of what it compares to among the outcomes."""
+        """Return the position of the answer among those declared, or of its outcome among the outcomes."""
         standing = criterion.standing(answer)
         if standing:
             known = self.outcomes.setdefault(self.place(criterion), {})
@@ -104,7 +104,7 @@ class TableRows:
         return -1 if answer.index is None or answer.cannot_assess else answer.index
 
     def parse(self, criterion: BaseCriterion, raw: Json) -> Answer | None:
-        """The answer of a label; labels repeat, so each is read once."""
+        """Parse a label to an answer; labels repeat, so results are cached."""
         if criterion.level == "ranking" or not isinstance(raw, str | int | float | bool):
             return criterion.parse_truth(raw)
         key = (self.place(criterion), (type(raw), raw))
@@ -123,7 +123,7 @@ class TableRows:
         sample: int = DECIDED,
         order: str | None = None,
     ) -> None:
-        """Adds a decision or a label, and what it says on each part of the criterion."""
+        """Add a decision or a label, and its answers to the parts of the criterion."""
         self._add_row(item, criterion, rater, answer, status, sample, order)
         self.add_parts(item, criterion, rater, answer, status, sample=sample)
 
@@ -137,7 +137,7 @@ class TableRows:
         *,
         sample: int = DECIDED,
     ) -> None:
-        """Adds what an answer says on each part of its criterion; of one on the whole alone, nothing."""
+        """Add an answer's values on the parts of its criterion; nothing if it has none."""
         for part, said in zip(criterion.part_fields.values(), _on_parts(criterion, answer), strict=False):
             if said is not None or answer is None:
                 self._add_row(item, part, rater, said, status, sample)
@@ -157,7 +157,7 @@ class TableRows:
         self.add_answer(Cell(item, self.place(criterion), rater, sample, order), answer, status, code)
 
     def add_answer(self, cell: Cell, answer: Answer | None, status: str, code: int) -> None:
-        """Adds one row; an answer stands in it only where the status says that there is one."""
+        """Add one row; the answer is stored only if the status is answered or abstained."""
         at = (cell.item, cell.criterion, self.number(cell.rater), cell.sample, cell.order)
         if answer is not None and answer.index is None:
             self.rows.append((*at, *_said(answer, status, code)))
@@ -170,7 +170,7 @@ class TableRows:
         self.rows.append((*at, *said[1]))
 
     def add_vote(self, item: int, criterion: BaseCriterion, vote: JudgeVote) -> None:
-        """Adds a single vote, and what it says on each part of the criterion."""
+        """Add a single vote, and its answers to the parts of the criterion."""
         rater: Rater = ("judge", vote.judge_id)
         if criterion.level == "ranking":
             order = None if vote.order is None else ", ".join(vote.order)
@@ -205,7 +205,7 @@ class TableRows:
     def table(
         self, item_ids: tuple[str, ...], *, scores: Mapping[Rater, Array], notes: tuple[str, ...] = ()
     ) -> VotesTable:
-        """The rows as columns."""
+        """Convert the rows to a votes table."""
         columns: list[Iterable[Any]] = list(zip(*self.rows, strict=True)) or [()] * len(_COLUMNS)
         arrays: dict[str, Array] = {
             name: np.array(column, dtype=kind)
@@ -224,7 +224,7 @@ class TableRows:
 
 
 def _said(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
-    """The columns of a row from the answer on."""
+    """Return the columns of a row that describe the answer."""
     became = _STATUS[status]
     if answer is None or status not in ("answered", "abstained"):
         return (-1, None, _NAN, _NAN, False, became)
@@ -234,14 +234,14 @@ def _said(answer: Answer | None, status: str, code: int) -> tuple[Any, ...]:
 
 
 def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer | None, ...]:
-    """What an answer says on each part; an abstention abstains on all of them."""
+    """Return an answer's values on each part; an abstention abstains on all parts."""
     if answer is None or answer.abstains:
         return (answer,) * len(criterion.part_fields)
     return criterion.part_answers(answer)
 
 
 def _bare(answer: Answer) -> Answer:
-    """A declared answer without what does not tell scales apart."""
+    """Return a declared answer with only the fields that distinguish scales."""
     return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
 
 

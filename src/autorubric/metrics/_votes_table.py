@@ -1,4 +1,4 @@
-"""The votes table: reports and labels as one long table, from which every figure of a run is computed.
+"""The votes table: reports and labels as one long table, from which all metrics of a run are computed.
 
 A row is one vote, one judge's decision over its samples, the panel's decision, a person's rating, or a label.
 """
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATUSES = ("absent", "answered", "abstained", "failed", "not_asked", "not_applicable", "undecided")
-"""What became of a vote or decision; `absent` where a table over cells has no row, `undecided` where several
-answers of a label table lead."""
+"""Statuses of a vote or decision. `absent` means that a cell has no row in the table, `undecided` that the
+answers of a label table are tied."""
 
 ABSENT, ANSWERED, ABSTAINED, FAILED, NOT_ASKED, NOT_APPLICABLE, UNDECIDED = range(len(STATUSES))
 
 DECIDED = -1
-"""`sample` of a row that is a decision or a label and no single vote."""
+"""`sample` of a row that is a decision or a label, not a single vote."""
 
 
 Outcome: TypeAlias = tuple[int, ...]
-"""For each declared candidate how many stand above it: `(0, 1)` where the first of a pair is better."""
+"""For each declared candidate, the number ranked above it: `(0, 1)` if the first of a pair is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCriterion:
-    """A criterion as the figures see it; those of one name and one scale are the same, whatever the item.
+    """A criterion as used by the metrics; criteria with the same name and scale are the same on all items.
 
     Attributes:
-        name: Its name.
-        level: Its measurement level.
-        answers: Its declared answers, in order; empty where they cannot be listed.
+        name: Name of the criterion.
+        level: Measurement level.
+        answers: Declared answers, in order; empty if they cannot be listed.
     """
 
     name: str
@@ -48,36 +48,36 @@ class MeasuredCriterion:
 
     @property
     def categories(self) -> tuple[Answer, ...]:
-        """The declared answers that are no NA option."""
+        """The declared answers that are not NA options."""
         return tuple(answer for answer in self.answers if not answer.na)
 
 
 @dataclass(frozen=True, slots=True)
 class VotesTable:
-    """One long table, by columns of equal length.
+    """A long table, stored as columns of equal length.
 
     Attributes:
         criteria: The criteria that occur, in order of appearance.
-        raters: Who voted, rated or labelled, in order of appearance; a rater is a kind and a name.
+        raters: All raters in order of appearance; a rater is a kind and a name.
         item_ids: Ids of the dataset's items, by position.
         item: Position of the item.
         criterion: Position in `criteria`.
         rater: Position in `raters`.
         sample: Index of a vote's sample; -1 for decisions and labels.
-        order: Candidates in the order shown, for votes that compare; else None.
-        code: Position of the answer among the declared ones, of a comparison among `outcomes`; -1 where
+        order: Candidates in the order shown, for votes on comparisons; otherwise None.
+        code: Position of the answer among the declared answers or, for a comparison, among `outcomes`; -1 if
             there is none.
-        label: The answer in words; None where there is none.
-        value: The answer on [0, 1]; NaN where it has none.
-        number: The answer in its own units, where it is a number; else NaN.
+        label: The answer in words; None if there is none.
+        value: The answer on [0, 1]; NaN if it has no value.
+        number: The answer in its own units if it is a number; otherwise NaN.
         na: Whether the answer is an NA option.
-        status: Position in `STATUSES`; answers that stand for unreadable replies alone are failed.
-        scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where none.
-        outcomes: What comparisons came to, by position of the criterion: for each declared candidate how many
-            stand above it, whatever its name.
-        notes: What the reader should know of how the table was read.
-        tied: Item and criterion of the cells whose votes tie, and to which the panel of a run gives an answer
-            all the same; shape `(n, 2)`.
+        status: Position in `STATUSES`; answers that only replace unreadable replies are failed.
+        scores: Item scores without length penalty by rater, shape `(n_items,)`, NaN where missing.
+        outcomes: Outcomes of comparisons, by position of the criterion: for each declared candidate, the
+            number of candidates ranked above it, independent of names.
+        notes: Notes on how the table was read, for the user.
+        tied: Item and criterion of the cells whose votes tie although the panel of a run gives an answer;
+            shape `(n, 2)`.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -104,7 +104,7 @@ class VotesTable:
 
     @property
     def n_items(self) -> int:
-        """Items of the dataset."""
+        """Number of items in the dataset."""
         return len(self.item_ids)
 
     @property
@@ -114,8 +114,10 @@ class VotesTable:
 
     @property
     def n_tied_labels(self) -> int:
-        """Cells that two people or more labelled and that have no truth: no label was given most often, or,
-        by the rule of a strict majority, by more than half."""
+        """Number of cells that at least two people labelled and that have no truth because of a tie.
+
+        With the strict majority rule, also cells without a label given by more than half of the people.
+        """
         people = [at for at, (kind, _) in enumerate(self.raters) if kind == "human"]
         voted = (self.status == ANSWERED) | ((self.status == ABSTAINED) & self.na)
         theirs = np.isin(self.rater, people) & (self.sample == DECIDED) & voted
@@ -126,15 +128,15 @@ class VotesTable:
 
     @property
     def n_people(self) -> int:
-        """People who labelled."""
+        """Number of people who labelled."""
         return sum(kind == "human" for kind, _ in self.raters)
 
     def rows_of(self, rater: Rater) -> Array:
-        """Places of the decisions or labels of one of `raters`, single votes left out."""
+        """Return the row positions of the decisions or labels of one rater, without single votes."""
         return np.flatnonzero((self.rater == self.raters.index(rater)) & (self.sample == DECIDED))
 
     def to_frame(self) -> pd.DataFrame:
-        """The table as a DataFrame, `sample` and `code` missing where there is none."""
+        """Return the table as a DataFrame, with missing values for absent `sample` and `code`."""
         import pandas as pd  # only for those who ask for a frame
 
         def named(names: Sequence[str], places: Array) -> Array:

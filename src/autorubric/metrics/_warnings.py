@@ -1,4 +1,4 @@
-"""What a reader of the figures should know, in sentences."""
+"""Warnings about metrics, as sentences for the user."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from autorubric.metrics._results import RaterMetrics
 from autorubric.metrics._votes_table import MeasuredCriterion
 
 FEW_ITEMS = 50
-"""Below about this many items intervals are wide and their coverage falls short."""
+"""Number of items below which intervals are wide and cover too little."""
 
 FEW_OF_A_CLASS = 10
-"""Below this many of the rarer class kappa and its interval hang on single items."""
+"""Size of the rarer class below which kappa and its interval depend on single items."""
 
 _NAMES_SHOWN = 5
 
@@ -23,7 +23,7 @@ _NAMES_SHOWN = 5
 def run_warnings(
     criteria: Sequence[MeasuredCriterion], modes: Modes, panel: RaterMetrics, n_items: int
 ) -> list[str]:
-    """Warnings on the data and the settings."""
+    """Return warnings about the data and the settings."""
     found = []
     if not panel.na_stats.n_cells:
         found.append("no item has a label: there is nothing to measure the judges against (no_pairs)")
@@ -51,7 +51,7 @@ def run_warnings(
 
 
 def tied_labels_text(rule: TruthRule | None, n_tied: int) -> str:
-    """How several people's labels became one, and how many cells that lost."""
+    """Describe how several people's labels were combined, and how many cells have no truth."""
     how = (
         "the median on ordinal scales, the mean of numbers, else the mode"
         if rule is None
@@ -64,7 +64,7 @@ def tied_labels_text(rule: TruthRule | None, n_tied: int) -> str:
 
 
 def fold_warnings(warnings: Iterable[str]) -> list[str]:
-    """The warnings, with one line and their number for all raters with the same one."""
+    """Merge the warnings that several raters share into one line with their names and number."""
     raters: dict[str, list[str]] = {}
     for one in warnings:
         who, _, text = one.partition(": ")
@@ -81,7 +81,7 @@ def fold_warnings(warnings: Iterable[str]) -> list[str]:
 
 
 def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) -> list[str]:
-    """Warnings on one rater: failures, and each figure that is None with its reason."""
+    """Return warnings about one rater: failures, and each undefined metric with its reason."""
     found = []
     stats = rater.na_stats
     if stats.failed:

@@ -1,4 +1,4 @@
-"""Agreement weights: how much credit a pair of categories earns, from 0 to 1 on the diagonal."""
+"""Agreement weights: the credit of each pair of categories, in [0, 1] and 1 on the diagonal."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ Weights: TypeAlias = Literal["linear", "quadratic"] | Sequence[Sequence[float]] 
 
 
 def weight_matrix(weights: Weights, scale: CategoricalScale | None, size: int) -> Array:
-    """Agreement weights, `(K, K)`: 1 - |v_i - v_j| / range [1], 1 - (v_i - v_j)² / range² [2], or given.
+    """Return agreement weights of shape `(K, K)`: linear [1], quadratic [2], or the given matrix.
 
-    v are the scale's values or, without values, the places of its categories.
+    Linear weights are 1 - |v_i - v_j| / range, quadratic weights 1 - (v_i - v_j)² / range². v are the scale's
+    values or, without values, the positions of its categories.
 
     Raises:
-        ArgumentError: The scale has no order, or the matrix is no K × K agreement matrix.
+        ArgumentError: If the scale has no order, or the matrix is not a K × K agreement matrix.
 
     References:
         [1] D. V. Cicchetti, T. Allison (1971), A new procedure for assessing reliability of scoring EEG
@@ -56,5 +57,5 @@ def _checked(weights: Any, size: int) -> Array:
 
 
 def describe(weights: Weights) -> str:
-    """The weights in words, for the `method` of an estimate."""
+    """Describe the weights in words, for the `method` of an estimate."""
     return "" if weights is None else f"{weights} weights" if isinstance(weights, str) else "given weights"
