@@ -1,4 +1,4 @@
-"""Pages that need nothing else, no server, network or other file: a run's report, and one to label items."""
+"""Self-contained HTML pages, without server, network or other files: a run's report, and a labeling page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run against another one of the same items, with paired intervals."""
+"""Comparison of a run with another run on the same items, with paired intervals."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from autorubric.report._view import TRUTH, ReadRun
 
 
 def comparison(run: ReadRun, cells: Cells, base: ReadRun, strings: Strings) -> dict[str, Any]:
-    """What differs between a run and a baseline, run minus baseline, item by item.
+    """Compute the differences between a run and a baseline (run minus baseline), item by item.
 
-    Items are matched by id. Score and values are compared by their mean difference (paired t), right answers
-    by `compare_judges` with items as clusters; p-values of criteria are adjusted (Holm).
+    Items are matched by id. Scores and values are compared by their mean difference (paired t), correct
+    answers by `compare_judges` with items as clusters. The p-values of criteria are adjusted (Holm).
 
     Raises:
-        ArgumentError: The runs have no item in common, or one of them has another text in the baseline.
+        ArgumentError: If the runs have no item in common, or an item has another text in the baseline.
     """
     other = _matched(run, base)
     mine = [one.report.score if one.report else None for one in run.item_results]
@@ -67,7 +67,7 @@ def comparison(run: ReadRun, cells: Cells, base: ReadRun, strings: Strings) -> d
 
 
 def _matched(run: ReadRun, base: ReadRun) -> list[int | None]:
-    """For each result of the run the place of the same item's result in the baseline."""
+    """Return, for each result of the run, the position of the same item in the baseline."""
     places = {base.dataset.item_id(one.item_idx): at for at, one in enumerate(base.item_results)}
     found = [places.get(run.dataset.item_id(one.item_idx)) for one in run.item_results]
     if not any(at is not None for at in found):
@@ -93,7 +93,7 @@ def _score(run: ReadRun, at: int) -> float | None:
 
 
 def _base_answers(run: ReadRun, cells: Cells, base: ReadRun, other: Sequence[int | None]) -> Array:
-    """For each cell the row of the baseline's decision on it; -1 where it has none."""
+    """Return, for each cell, the row of the baseline's decision; -1 if it has none."""
     matched = {
         one.item_idx: base.item_results[at].item_idx
         for one, at in zip(run.item_results, other, strict=True)
@@ -113,7 +113,7 @@ def _base_answers(run: ReadRun, cells: Cells, base: ReadRun, other: Sequence[int
 def _headline(
     run: ReadRun, cells: Cells, base: ReadRun, answers: Array, mine: Sequence[Any], theirs: Sequence[Any]
 ) -> list[dict[str, Any]]:
-    """Both runs against the truth, where there is any."""
+    """Compare both runs with the truth, if any."""
     truth = run.table.scores.get(TRUTH)
     if truth is None or not (cells.truth >= 0).any():
         return []
@@ -130,7 +130,7 @@ def _headline(
 
 
 def _codes(run: ReadRun, cells: Cells, base: ReadRun, answers: Array) -> tuple[Array, Array, Array]:
-    """Codes of label, run and baseline by cell; -1 where there is no answer."""
+    """Return the codes of label, run and baseline by cell; -1 where there is no answer."""
 
     def coded(table: Any, rows: Array) -> Array:
         there = rows >= 0
@@ -175,7 +175,7 @@ def _by_criterion(run: ReadRun, cells: Cells, base: ReadRun, answers: Array) -> 
 
 
 def _answered_values(run: ReadRun, rows: Array) -> Array:
-    """Values of decisions; NaN where the panel failed, or unreadable replies decided."""
+    """Return the values of decisions; NaN where the panel failed or unreadable replies decided."""
     answered = run.table.status[rows] == ANSWERED
     return np.where(answered, run.table.value[rows], np.nan)
 

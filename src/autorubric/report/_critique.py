@@ -1,4 +1,4 @@
-"""A critique as a section of a page: scores as bars, issues by criterion with their severity."""
+"""A critique as a section of a page: scores as bars, and issues by criterion with their severity."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from autorubric.report._templates import environment, page
 
 
 def critique_section(response: CritiqueView) -> Markup:
-    """A critique as the HTML of one section, to stand in a page with the styles of a report.
+    """Render a critique as an HTML section for a page that has the styles of a report.
 
-    Scores are bars, of which letters and pass or fail fill a part in proportion to their rank; a criterion
-    that could not be assessed has none and says so. Issues stand under their criterion, the gravest first.
-    Every text of the critique is escaped.
+    Scores are shown as bars; letters and pass or fail fill a bar in proportion to their rank. A criterion
+    that could not be assessed has no bar and says so. Issues are listed under their criterion, the most
+    severe first. Every text of the critique is escaped.
     """
     made = (
         environment()
@@ -34,7 +34,7 @@ def critique_section(response: CritiqueView) -> Markup:
 
 
 def critique_page(response: CritiqueView) -> str:
-    """A critique as a page of its own that loads nothing and runs nothing."""
+    """Render a critique as a separate page that loads and runs nothing."""
     return page(
         title="Critique",
         scripts=(),

@@ -1,4 +1,4 @@
-"""What a critique shows, on a page and in a terminal alike: shares of bars, issues under their criterion."""
+"""Content of a critique for page and terminal: filled shares of bars, and issues by criterion."""
 
 from __future__ import annotations
 
@@ -20,70 +20,70 @@ _SEVERITIES: Final = ("critical", "high", "medium", "low")
 
 
 class CritiqueView(Protocol):
-    """What a section needs of a critique; a `CritiqueResponse` is one."""
+    """A critique as the section needs it, such as a `CritiqueResponse`."""
 
     @property
     def ok(self) -> bool:
-        """Whether there is what was asked for."""
+        """Whether the critique has the requested content."""
         ...
 
     @property
     def provider(self) -> str | None:
-        """Who evaluated."""
+        """Name of the evaluator."""
         ...
 
     @property
     def overall_score(self) -> Any:
-        """The score of all criteria together, on the scale."""
+        """Overall score on the scale."""
         ...
 
     @property
     def scoring_scale(self) -> str:
-        """The scale."""
+        """The scoring scale."""
         ...
 
     @property
     def criteria_scores(self) -> Sequence[Any]:
-        """`criterion`, `score`, `label` and `explanation` of each criterion."""
+        """Score of each criterion, with `criterion`, `score`, `label` and `explanation`."""
         ...
 
     @property
     def issues(self) -> Sequence[Any]:
-        """`criterion`, `severity`, `location`, `description` and `suggestion` of each issue."""
+        """Issues, each with `criterion`, `severity`, `location`, `description` and `suggestion`."""
         ...
 
     @property
     def summary(self) -> str:
-        """The critique in a sentence or two."""
+        """Summary of the critique in one or two sentences."""
         ...
 
     @property
     def suggestions(self) -> Sequence[str]:
-        """What to do next."""
+        """Suggested next steps."""
         ...
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was left out of the critic's reply, and why."""
+        """Parts of the critic's reply that were left out, with reasons."""
         ...
 
     @property
     def error(self) -> str | None:
-        """What went wrong."""
+        """Error message, if any."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CritiqueGroup:
-    """A criterion of a critique.
+    """One criterion of a critique.
 
     Attributes:
-        name: Its name.
-        score: Its score in words, as `8 / 10`; None where it could not be assessed.
-        label: The score in a word; None likewise.
-        share: The part of a bar that the score fills, on [0, 1]; None likewise.
-        explanation: Why it has this score, or none; None where the critic gave no reason.
-        issues: What counts against it, the gravest first.
+        name: Name of the criterion.
+        score: Score in words, such as `8 / 10`; None if it could not be assessed.
+        label: Score as a single word; None if it could not be assessed.
+        share: Filled share of the bar, on [0, 1]; None if it could not be assessed.
+        explanation: Reason for the score, or for its absence; None if the critic gave none.
+        issues: Issues of the criterion, the most severe first.
     """
 
     name: str
@@ -95,9 +95,9 @@ class CritiqueGroup:
 
 
 def critique_groups(response: CritiqueView) -> list[CritiqueGroup]:
-    """The criteria from the worst score to the best; equal scores in the order asked, those without one last.
+    """Return the criteria from worst to best score; ties in input order, those without a score last.
 
-    A criterion that only an issue names follows those.
+    Criteria that only issues name come after those.
     """
     scores = {one.criterion: one for one in response.criteria_scores}
     names = dict.fromkeys([*scores, *(one.criterion for one in response.issues)])
@@ -120,14 +120,14 @@ def critique_groups(response: CritiqueView) -> list[CritiqueGroup]:
 
 
 def score_in_words(score: Any, scale: str) -> str | None:
-    """A score with the most that there is on its scale; None where there is none."""
+    """Format a score with the maximum of its scale; None if there is no score."""
     if score is None or isinstance(score, str):
         return score
     return f"{score:g} / {_MOST[scale]:g}"
 
 
 def score_share(score: Any, scale: str) -> float | None:
-    """The part of a bar that a score fills, on [0, 1]; letters, pass and fail by their rank."""
+    """Return the share of a bar that a score fills, on [0, 1]; letters and pass or fail go by rank."""
     if score is None:
         return None
     return _SHARES[score] if isinstance(score, str) else max(0.0, min(1.0, score / _MOST[scale]))

@@ -1,4 +1,4 @@
-"""What the page of an item shows: texts, answers, votes with their reasons, labels."""
+"""Content of an item's page: texts, answers, votes with their reasons, and labels."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from autorubric.types import BaseCriterion, Decision, EnsembleCriterionReport, J
 from autorubric.values import Answer, Json, Submission
 
 CHUNK: Final = 200
-"""Items whose details stand in one piece, which the page reads when one of them is opened."""
+"""Number of items whose details form one chunk, which the page reads when one of them is opened."""
 
 MOST_CHARS_OF_ALL_TEXTS: Final = 48_000_000
-"""Characters of submissions, prompts and references in one file; with more, all are cut at a lower length."""
+"""Maximum total characters of submissions, prompts and references; above it, every text is cut shorter."""
 
 MOST_CHARS_OF_A_REASON: Final = 8_000
 
 
 @dataclass
 class Cutter:
-    """Cuts texts at a length and counts how often it had to.
+    """A helper that truncates texts and counts how many it truncated.
 
     Attributes:
-        most: Characters that are kept of a submission, prompt or reference; 0 leaves them out.
-        n_cut: Texts that were cut or left out.
+        most: Characters kept of a submission, prompt or reference; 0 leaves them out.
+        n_cut: Number of texts that were truncated or left out.
     """
 
     most: int
     n_cut: int = 0
 
     def text(self, text: str) -> list[Any]:
-        """What is kept of a text, and its length where that is less than all."""
+        """Return the kept part of a text, and the length of the whole if it was truncated (else 0)."""
         return self._kept(text, self.most)
 
     def reason(self, text: str) -> str:
-        """A reason or an error, cut where it is far longer than anyone reads."""
+        """Return a reason or an error, truncated if it is extremely long."""
         if len(text) <= MOST_CHARS_OF_A_REASON:
             return text
         self.n_cut += 1
@@ -53,7 +53,7 @@ class Cutter:
 
 
 def cutter_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF_ALL_TEXTS) -> Cutter:
-    """A cutter at `max_chars`, or at less where all texts together would be too long for a page."""
+    """Return a cutter at `max_chars`, or at less if all texts together would be too long for a page."""
     lengths = [
         len(text) for at in range(len(run.item_results)) for _, text in _texts(run, run.item_results[at])
     ]
@@ -66,13 +66,13 @@ def cutter_for(run: ReadRun, max_chars: int, *, most_of_all: int = MOST_CHARS_OF
 def detail_chunks(
     run: ReadRun, criteria_of: Sequence[dict[str, int]], judges: Sequence[str], cutter: Cutter
 ) -> Iterator[dict[str, Any]]:
-    """The details of all items in pieces of `CHUNK`, each with the texts that it names by their place.
+    """Yield the details of all items in chunks of `CHUNK`; each chunk includes the strings it refers to.
 
     Args:
         run: The run.
-        criteria_of: For each item the place of its criteria by name.
+        criteria_of: For each item, the positions of its criteria by name.
         judges: Ids of the judges, in order.
-        cutter: Cuts long texts.
+        cutter: Truncates long texts.
     """
     judge_places = {judge: at for at, judge in enumerate(judges)}
     cast = CastVotes.of(run)
@@ -87,7 +87,7 @@ def detail_chunks(
 
 
 def _texts(run: ReadRun, result: ReportedItem) -> list[tuple[str, str]]:
-    """The texts of an item, each with what it is."""
+    """Return the texts of an item, each with its type."""
     at = result.item_idx
     submission = Submission.parse(result.item.submission)
     given: list[tuple[str, str | None]] = [("Query", run.dataset.get_item_prompt(at))]
@@ -108,9 +108,9 @@ def _metadata(item: Any, cutter: Cutter) -> str:
 
 @dataclass(frozen=True)
 class _Labels:
-    """What an item's answers are set against: its labels, why they are so, and what people said.
+    """The labels of one item, their reasons, and people's ratings, to compare answers with.
 
-    `first_key` is the number of its first cell, see `ReadRun.keys`.
+    `first_key` is the number of its first cell; see `ReadRun.keys`.
     """
 
     first_key: int
@@ -122,7 +122,7 @@ class _Labels:
 
 @dataclass
 class _Said:
-    """Writes what was said of one item's criteria."""
+    """A writer of the decisions, votes and labels of items."""
 
     run: ReadRun
     cast: CastVotes
@@ -131,7 +131,7 @@ class _Said:
     cutter: Cutter
 
     def item(self, result: ReportedItem, places: Mapping[str, int]) -> dict[str, Any]:
-        """One item's texts, and what was said of its criteria."""
+        """Return one item's texts, and the decisions, votes and labels on its criteria."""
         texts = []
         for what, text in _texts(self.run, result):
             kept, length = self.cutter.text(text)
@@ -172,7 +172,7 @@ class _Said:
         return found
 
     def criterion(self, report: EnsembleCriterionReport, place: int, labels: _Labels) -> dict[str, Any]:
-        """One criterion's decision, votes and labels; what is empty is left out."""
+        """Return one criterion's decision, votes and labels, without empty fields."""
         asked = report.criterion.facing(labels.submission) if place >= 0 else None
         words, wrong = self.cast.on(labels.first_key + place if asked else -1, len(report.votes))
         votes = zip(report.votes, words, wrong, strict=True)
@@ -249,7 +249,7 @@ def _decided(decision: Decision) -> str | None:
 
 
 def _read(criterion: BaseCriterion | None, label: Json) -> str | None:
-    """A label as it was understood, whichever way it is spelt in the file."""
+    """Return a label as it was parsed, independent of its spelling in the file."""
     answer = criterion.parse_truth(label) if criterion is not None else None
     return answer_words(label) if answer is None else _words(answer)
 

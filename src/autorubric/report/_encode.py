@@ -1,4 +1,4 @@
-"""From Python values to what a page carries: JSON that no HTML parser takes for markup, and short columns."""
+"""Encoding of Python values for a page: JSON that is safe in HTML, and compact columns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ _UNSAFE: Final = re.compile("[<>&\u2028\u2029\x7f-\x9f\ud800-\udfff\ufffe\uffff]
 
 
 def script_json(content: Json) -> str:
-    """JSON that may stand between script tags: `<`, `>`, `&`, line separators and half characters escaped."""
+    """Return JSON that is safe inside script tags: markup, line separators and surrogates are escaped.
+
+    The escaped markup characters are `<`, `>` and `&`.
+    """
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def number(given: Any) -> float | int | None:
-    """A number as short as it is told; None for what is none, NaN and infinity."""
+    """Return a number rounded for display; None for a non-number, NaN or infinity."""
     if given is None or isinstance(given, bool) or not math.isfinite(given):
         return None
     rounded = round(float(given), _DIGITS)
@@ -30,7 +33,7 @@ def number(given: Any) -> float | int | None:
 
 
 def figure(given: Estimate | None) -> dict[str, Any] | None:
-    """An estimate with its ends, n, method and, where it is undefined, the reason in words."""
+    """Return an estimate with its interval, n, method and, if it is undefined, the reason in words."""
     if given is None:
         return None
     told = {
@@ -45,7 +48,7 @@ def figure(given: Estimate | None) -> dict[str, Any] | None:
 
 
 def bias_figure(given: BiasResult) -> dict[str, Any]:
-    """A mean difference in the shape of `figure`."""
+    """Return a mean difference in the form of `figure`."""
     told = {
         "v": number(given.mean_bias),
         "lo": number(given.ci.lower) if given.ci else None,
@@ -60,14 +63,14 @@ def bias_figure(given: BiasResult) -> dict[str, Any]:
 
 
 class Strings:
-    """Texts that are stored once and named by their place."""
+    """A table of strings that are stored once and referred to by position."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self._places: dict[str, int] = {}
 
     def place(self, text: str | None) -> int:
-        """The place of a text; -1 for none."""
+        """Return the position of the text; -1 for None."""
         if text is None:
             return -1
         found = self._places.get(text)
@@ -78,7 +81,7 @@ class Strings:
 
 
 def answer_words(answer: Json) -> str | None:
-    """An answer as people read it; None where there is none."""
+    """Return an answer in readable form; None if there is none."""
     if answer is None or isinstance(answer, str):
         return answer
     if isinstance(answer, bool):

@@ -1,4 +1,4 @@
-"""Figures of the run, its criteria and its judges, as the metrics give them."""
+"""Metrics of the run, its criteria and its judges."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from autorubric.values import TokenUsage
 BINS: Final = 20
 
 CATEGORICAL: Final = ("binary", "nominal", "ordinal", "ranking")
-"""Levels that the headline figures are means over."""
+"""Levels that the headline figures average over."""
 
 MOST_IN_PAIRS: Final = 12
-"""Judges that are compared each with each: with more, the pairs take longer than all the rest."""
+"""Maximum number of judges compared pairwise; with more, this would take longer than everything else."""
 
 MOST_IN_MATRIX: Final = 24
-"""Raters in the matrix of agreement; people are left out of one that is too large, then all of it."""
+"""Maximum number of raters in the agreement matrix; beyond it, people are left out, then the whole matrix."""
 
 CONFUSING: Final = 8
-"""Items that the page of a criterion lists as the most confusing."""
+"""Number of items listed as the most confusing on a criterion's page."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What the metrics say of a run.
+    """The metrics of a run.
 
     Attributes:
         judges: The judge report.
-        biases: Where judges lean.
-        items: What each criterion does in its rubric.
-        pairs: Judges against each other.
+        biases: Biases of the judges.
+        items: Item analysis of the criteria in their rubric.
+        pairs: Pairwise comparison of the judges.
     """
 
     judges: JudgeReport
@@ -65,7 +65,7 @@ class Findings:
 
     @classmethod
     def of(cls, run: ReadRun) -> Findings:
-        """The findings on a run."""
+        """Compute the metrics of a run."""
         return cls(
             judges=judge_report(run.table),
             biases=bias_report(run.table, run.dataset),
@@ -77,7 +77,7 @@ class Findings:
 
 
 def outcome_words(outcome: Outcome) -> str:
-    """What a comparison came to, in words of places: the candidates' names differ from item to item."""
+    """Return the outcome of a comparison in terms of positions, since candidates' names vary by item."""
     match outcome:
         case (0, 1):
             return "first"
@@ -89,7 +89,7 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def overview(run: ReadRun, found: Findings) -> dict[str, Any]:
-    """The headline figures and the distribution of scores."""
+    """Return the headline figures and the distribution of scores."""
     scores = [one.report.score if one.report else None for one in run.item_results]
     panel = found.judges.panel
     usual = panel.macro
@@ -122,13 +122,13 @@ def overview(run: ReadRun, found: Findings) -> dict[str, Any]:
 
 
 def _unit(scores: Any) -> Interval | None:
-    """The range from 0 to 1 where all scores are in it; scores that are not normalised span their own."""
+    """Return the range from 0 to 1 if all scores are in it; None otherwise."""
     there = [one for one in scores if one is not None and not np.isnan(one)]
     return Interval(low=0.0, high=1.0) if all(0 <= one <= 1 for one in there) else None
 
 
 def criteria(run: ReadRun, cells: Cells, found: Findings) -> list[dict[str, Any]]:
-    """What is known of each criterion, in the order of the table."""
+    """Return the figures of each criterion, in the order of the table."""
     facts = _declared(run)
     analysed = {one.name: one for one in found.items.criteria}
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
@@ -198,7 +198,7 @@ def _criterion(
 
 
 def _comparisons(found: Findings, name: str) -> dict[str, Any]:
-    """Ties and position consistency of each rater on a comparison."""
+    """Return ties and position consistency of each rater on a comparison."""
     rows = [
         {
             "name": who,
@@ -212,7 +212,7 @@ def _comparisons(found: Findings, name: str) -> dict[str, Any]:
 
 
 def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
-    """How often each declared answer was given, and what became of the other cells."""
+    """Count how often each declared answer was given, and the outcomes of the other cells."""
     table = run.table
     status = table.status[rows]
     code = table.code[rows]
@@ -227,7 +227,7 @@ def _given(run: ReadRun, rows: Any, n_answers: int) -> dict[str, Any]:
 
 
 def _confusing(cells: Cells, mine: Any, places: Mapping[int, int]) -> list[int]:
-    """The items on which the criterion went wrong most, then those on which judges agree least."""
+    """Return the items with the largest errors on the criterion, then those with the least agreement."""
     error = np.nan_to_num(cells.error[mine], nan=0.0)
     flagged = np.flatnonzero((cells.flags[mine] & 15) > 0)
     weight = error[flagged] * 100 + cells.flags[mine][flagged]
@@ -237,7 +237,7 @@ def _confusing(cells: Cells, mine: Any, places: Mapping[int, int]) -> list[int]:
 
 
 def _declared(run: ReadRun) -> dict[str, dict[str, Any]]:
-    """What the rubrics say of criteria by name; of several that share a name, the first."""
+    """Return the definitions of criteria by name; the first one wins if several share a name."""
     found: dict[str, dict[str, Any]] = {}
     read: set[int] = set()
     for one in run.item_results:
@@ -281,7 +281,7 @@ def _facts(criterion: Any, path: tuple[str, ...]) -> dict[str, Any]:
 
 
 def judges(run: ReadRun, found: Findings) -> dict[str, Any]:
-    """What is known of each judge, of pairs of them, and of the panel."""
+    """Return the figures of each judge, of pairs of judges, and of the panel."""
     biases = found.biases.per_judge
     spent, verdicts = _spent(run), run.judge_verdicts()
     rows = []
@@ -347,7 +347,7 @@ def _pair(pair: Any) -> dict[str, Any]:
 
 
 def _same_cells(compared: PanelAndBest | None) -> dict[str, Any] | None:
-    """The panel and the best judge on the cells that both answered."""
+    """Compare the panel with the best judge on the cells that both answered."""
     if compared is None:
         return None
     return {
@@ -364,7 +364,7 @@ def _same_cells(compared: PanelAndBest | None) -> dict[str, Any] | None:
 
 
 def _matrix(run: ReadRun) -> dict[str, Any]:
-    """How far every two raters agree on the cells that both answered: the share, and kappa."""
+    """Return the agreement of every two raters on the cells that both answered: share and kappa."""
     table = run.table
     raters = [one for one in table.raters if one[0] in ("truth", "panel", "judge", "human")]
     rank = {"truth": 0, "human": 1, "panel": 2, "judge": 3}
@@ -404,7 +404,7 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
 
 
 def _spent(run: ReadRun) -> dict[str, dict[str, Any]]:
-    """What each judge was asked and spent."""
+    """Return the number of calls and the spend of each judge."""
     votes: dict[str, list[Any]] = {}
     for one in run.item_results:
         for criterion in one.report.report if one.report else ():

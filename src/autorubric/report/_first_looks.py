@@ -1,4 +1,4 @@
-"""What to look at first in a run: a short ranked list with reasons."""
+"""A short ranked list of items to inspect first, with reasons."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _EACH: Final = 3
 
 
 def first_looks(run: ReadRun, cells: Cells) -> list[dict[str, Any]]:
-    """Items to look at, in order: failures, wrong against truth, split votes, abstentions, lowest scores.
+    """Rank the items to inspect: failures, wrong answers, split votes, abstentions, lowest scores.
 
-    At most `_EACH` of a kind, and each item once, under the first kind that it has. `item` is a position in
-    the run's results, `criterion` one in the table.
+    Each kind lists at most `_EACH` items, and each item appears once, under its first kind. `item` is a
+    position in the run's results, `criterion` a position in the table.
     """
     places = {one.item_idx: at for at, one in enumerate(run.item_results)}
     found: list[dict[str, Any]] = []
@@ -44,7 +44,7 @@ def first_looks(run: ReadRun, cells: Cells) -> list[dict[str, Any]]:
 
 
 def flag_counts(run: ReadRun, cells: Cells) -> dict[str, dict[str, int]]:
-    """How many cells, and items, have each mark."""
+    """Count the cells and the items with each mark."""
     marked = items_marked(run, cells)
     return {
         kind: {"cells": int(np.count_nonzero(cells.flags & flag)), "items": len(marked[kind])}

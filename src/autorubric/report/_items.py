@@ -1,4 +1,4 @@
-"""Items and their cells as columns: what lists, heat map and filters show."""
+"""Items and cells as columns, for lists, heat map and filters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from autorubric.report._view import PANEL, TRUTH, ReadRun, ReportedItem
 from autorubric.values import Submission
 
 WRONG, SPLIT, ABSTENTION, FAILURE = 1, 2, 4, 8
-"""Marks of a cell: the panel answered otherwise than the label; votes differ; a vote, or the panel,
-abstained; a vote, or the panel, failed."""
+"""Marks of a cell, as bit flags.
+
+In this order: the panel disagrees with the label; votes differ; a vote or the panel abstained; a vote or the
+panel failed.
+"""
 
 NEAR: Final = 0.25
-"""Numbers that lie within this share of their range of one another count as alike, as any other answers do
-only where they are equal."""
+"""Share of their range within which two numbers count as equal; other answers must be exactly equal."""
 
 _EXCERPT: Final = 90
 _STATUS_CHARS: Final = dict(zip(STATUSES, "-aofnxu", strict=True))
@@ -27,16 +29,16 @@ _STATUS_CHARS: Final = dict(zip(STATUSES, "-aofnxu", strict=True))
 
 @dataclass(frozen=True)
 class Cells:
-    """The panel's decisions, sorted by item and then by criterion, with what they are set against.
+    """The panel's decisions, sorted by item and criterion, with their labels and marks.
 
     Attributes:
-        item: Position of the item in the dataset, shape `(n_cells,)`, as all.
+        item: Position of the item in the dataset, of shape `(n_cells,)` like all others.
         criterion: Position of the criterion in the table.
-        row: The panel's row in the table.
-        truth: The label's row; -1 without one.
-        flags: Marks, see `WRONG` and the others.
-        error: How far the answer is from the label: 1 for another category, else the distance on [0, 1]; 0
-            where it is right, NaN where it cannot be told.
+        row: Row of the panel in the table.
+        truth: Row of the label; -1 without one.
+        flags: Marks; see `WRONG` and the others.
+        error: Distance of the answer from the label: 1 for another category, else the distance on [0, 1]; 0
+            if it is correct, NaN if unknown.
     """
 
     item: Array
@@ -48,7 +50,7 @@ class Cells:
 
     @classmethod
     def of(cls, run: ReadRun) -> Cells:
-        """The cells of a run."""
+        """Compute the cells of a run."""
         table = run.table
         rows = run.rows_of(PANEL)
         rows = rows[np.lexsort((table.criterion[rows], table.item[rows]))]
@@ -63,7 +65,7 @@ class Cells:
         return cls(table.item[rows], table.criterion[rows], rows, truth, flags, error)
 
     def spans(self, n_items: int) -> Array:
-        """Where the cells of each item of the dataset begin, and where the last ones end."""
+        """Return where the cells of each item of the dataset start, and where the last ones end."""
         return np.searchsorted(self.item, np.arange(n_items + 1))
 
 
@@ -72,7 +74,7 @@ def _is_number(criterion: MeasuredCriterion) -> bool:
 
 
 def _errors(run: ReadRun, rows: Array, truth: Array) -> Array:
-    """How far each decision is from its label; NaN where either gives no answer."""
+    """Return the distance of each decision from its label; NaN if either has no answer."""
     table = run.table
     found = np.full(len(rows), np.nan)
     there = (truth >= 0) & (table.status[rows] == ANSWERED)
@@ -98,11 +100,11 @@ def _wrong(run: ReadRun, rows: Array, error: Array) -> Array:
 
 @dataclass(frozen=True)
 class CastVotes:
-    """The single votes of a run, as its page of an item shows them.
+    """The individual votes of a run, as shown on an item's page.
 
     Attributes:
         label: Each vote's answer in words, by cell and in the order of the report.
-        wrong: Whether each is another answer than the label, by the measure of `Cells`.
+        wrong: Whether each vote's answer differs from the label, by the measure of `Cells`.
     """
 
     label: dict[int, list[str | None]]
@@ -110,7 +112,7 @@ class CastVotes:
 
     @classmethod
     def of(cls, run: ReadRun) -> CastVotes:
-        """The votes of a run."""
+        """Collect the votes of a run."""
         table = run.table
         rows = np.flatnonzero(table.sample >= 0)
         keys = run.keys(rows)
@@ -124,13 +126,13 @@ class CastVotes:
         return found
 
     def on(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
-        """The words and marks of a cell's `n` votes; none where another criterion's votes count there too."""
+        """Return the words and marks of a cell's `n` votes; empty ones if other criteria share the cell."""
         label = self.label.get(key, [])
         return (label, self.wrong[key]) if len(label) == n else ([None] * n, [False] * n)
 
 
 def _vote_flags(run: ReadRun, keys: Array) -> Array:
-    """Marks that single votes give their cells: split, abstained, failed."""
+    """Compute the marks from individual votes: split, abstained, failed."""
     table = run.table
     votes = np.flatnonzero(table.sample >= 0)
     at = np.searchsorted(np.sort(keys), run.keys(votes))
@@ -159,14 +161,14 @@ def _vote_flags(run: ReadRun, keys: Array) -> Array:
 
 
 def _said(code: Array, label: Array) -> Array:
-    """A number for each answer, the same for the same answer."""
+    """Return a number for each answer; equal answers get equal numbers."""
     words = np.array(["" if one is None else str(one) for one in label], dtype=object)
     known = {word: -2.0 - at for at, word in enumerate(dict.fromkeys(words.tolist()))}
     return np.where(code >= 0, code, [known[word] for word in words.tolist()]).astype(float)
 
 
 def item_columns(run: ReadRun, cells: Cells, strings: Strings, max_chars: int) -> dict[str, Any]:
-    """The columns of the list of items; the beginnings of their texts are no longer than `max_chars`."""
+    """Return the columns of the item list; excerpts of texts have at most `max_chars` characters."""
     results, scores = run.item_results, run.table.scores
     truth = scores.get(TRUTH)
     spans = cells.spans(run.table.n_items)
@@ -192,14 +194,14 @@ def item_columns(run: ReadRun, cells: Cells, strings: Strings, max_chars: int) -
 
 
 def excerpt_of(result: ReportedItem) -> str:
-    """The beginning of what was graded."""
+    """Return the beginning of the graded text."""
     submission = Submission.parse(result.item.submission)
     texts = submission.candidates.values() if submission.candidates else [submission.text or ""]
     return " ".join(" · ".join(text[: 2 * _EXCERPT] for text in texts).split())[:_EXCERPT]
 
 
 def cell_columns(run: ReadRun, cells: Cells, strings: Strings) -> dict[str, Any]:
-    """The columns of the cells, in the order of the items that the run has results of."""
+    """Return the columns of the cells, in the order of the run's item results."""
     table, spans = run.table, cells.spans(run.table.n_items)
     order = [
         at for one in run.item_results for at in range(int(spans[one.item_idx]), int(spans[one.item_idx + 1]))

@@ -1,4 +1,4 @@
-"""Which items and cells of a run are wrong, split, abstained or failed, for reports and the command line."""
+"""Marks of items and cells (wrong, split, abstained, failed), for reports and the command line."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from autorubric.report._items import ABSTENTION, FAILURE, SPLIT, WRONG, Cells
 from autorubric.report._view import ReadRun, RunView
 
 FLAGS: Final = {"wrong": WRONG, "split": SPLIT, "abstained": ABSTENTION, "failed": FAILURE}
-"""The marks by their names."""
+"""The marks by name."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What stands out in a run.
+    """The marked items and cells of a run.
 
     Attributes:
-        items: By mark the items with such a cell, as positions in the dataset; an item without a score has
-            failed too.
-        cells: By mark those cells, as position of the item and name of the criterion, or of its part.
+        items: By mark, the items with such a cell, as positions in the dataset; an item without a score also
+            counts as failed.
+        cells: By mark, those cells, as the item's position and the name of the criterion or its part.
     """
 
     items: Mapping[str, frozenset[int]]
@@ -30,7 +30,7 @@ class Marks:
 
 
 def marks_of(run: RunView) -> Marks:
-    """The marks of a run."""
+    """Compute the marks of a run."""
     read = ReadRun.of(run)
     cells = Cells.of(read)
     names = [one.name for one in read.table.criteria]
@@ -43,7 +43,7 @@ def marks_of(run: RunView) -> Marks:
 
 
 def items_marked(run: ReadRun, cells: Cells) -> dict[str, frozenset[int]]:
-    """`Marks.items` of a run that was read."""
+    """Return `Marks.items` of a run that is already read."""
     found = {kind: set(cells.item[(cells.flags & flag) > 0].tolist()) for kind, flag in FLAGS.items()}
     found["failed"] |= {
         one.item_idx for one in run.item_results if one.report is None or one.report.score is None

@@ -1,4 +1,4 @@
-"""The one HTML file: data, styles and program in a page that asks nobody for anything."""
+"""The report as one self-contained HTML file: data, styles and program."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from autorubric.report._templates import page
 from autorubric.report._view import ReadRun, RunView
 
 FORMAT: Final = 1
-"""Version of the data in the page."""
+"""Version of the data format in the page."""
 
 DEFAULT_MAX_CHARS: Final = 20_000
-"""Characters that are kept of a submission, prompt or reference unless said otherwise."""
+"""Default number of characters kept of a submission, prompt or reference."""
 
 _SCRIPTS: Final = (
     "base.js",
@@ -53,11 +53,11 @@ def write_report(
     critique: CritiqueView | None = None,
     max_chars: int = DEFAULT_MAX_CHARS,
 ) -> None:
-    """Writes a run as one HTML file; see `report_html`.
+    """Write a run as one HTML file; see `report_html`.
 
     Raises:
-        ArgumentError: The baseline is of other items, or `max_chars` is below 0.
-        FileError: The file cannot be written.
+        ArgumentError: If the baseline has other items, or `max_chars` is negative.
+        FileError: If the file cannot be written.
     """
     write_text_atomic(path, report_html(run, baseline=baseline, critique=critique, max_chars=max_chars))
 
@@ -69,18 +69,18 @@ def report_html(
     critique: CritiqueView | None = None,
     max_chars: int = DEFAULT_MAX_CHARS,
 ) -> str:
-    """A run as one HTML page that loads nothing: styles, program and data are in it.
+    """Render a run as one self-contained HTML page with its styles, program and data.
 
     Args:
-        run: The run, as an `EvalResult`.
-        baseline: A run of the same items to compare it with.
-        critique: A critique that the page shows as a section.
-        max_chars: Characters that are kept of a submission, prompt or reference; what is cut says so. 0
-            leaves the texts out. Where all texts together are longer than 48 million characters, each is
-            cut at less. Votes and their reasons are always there, reasons up to 8,000 characters.
+        run: The run, such as an `EvalResult`.
+        baseline: A run on the same items to compare with.
+        critique: A critique to show as a section of the page.
+        max_chars: Characters kept of a submission, prompt or reference; truncated texts are marked. 0 leaves
+            the texts out. If all texts together exceed 48 million characters, each is truncated further.
+            Votes and their reasons are always included, reasons up to 8,000 characters.
 
     Raises:
-        ArgumentError: The baseline is of other items, or `max_chars` is below 0.
+        ArgumentError: If the baseline has other items, or `max_chars` is negative.
     """
     if isinstance(max_chars, bool) or not isinstance(max_chars, int) or max_chars < 0:
         raise ArgumentError(f"max_chars={max_chars!r}; give a whole number from 0")

@@ -1,4 +1,4 @@
-"""Why a figure is undefined, in words for people."""
+"""Readable explanations of why a figure is undefined."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ _WORDS: Final[dict[str, str]] = {
 
 
 def reason_words(reason: str) -> str:
-    """A reason of `Estimate.reason` in words."""
+    """Return an explanation of a reason code of `Estimate.reason`."""
     return _WORDS[reason]

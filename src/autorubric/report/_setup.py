@@ -1,4 +1,4 @@
-"""What was asked of whom: guidelines of the rubrics, settings of the judges, and how votes were combined."""
+"""Setup of a run: guidelines of the rubrics, settings of the judges, and how votes were combined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def setup(run: ReadRun, rubric_of: Sequence[int]) -> dict[str, Any]:
 
     Args:
         run: The run.
-        rubric_of: For each item the number of its rubric, from 0.
+        rubric_of: For each item, the number of its rubric, from 0.
     """
     return {"guidelines": _guidelines(run, rubric_of), **_grader(run)}
 
@@ -61,7 +61,7 @@ def _mapping(given: Json) -> Mapping[str, Json]:
 
 
 def _pairs(settings: Mapping[str, Json]) -> list[list[str]]:
-    """Names of settings with their values as text; only the temperature is shown where it is not set."""
+    """Return names of settings with their values as text; unset ones are skipped, except the temperature."""
     shown = []
     for name, value in settings.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Templates, styles and scripts that ship with this package, and the page that they make."""
+"""Templates, styles and scripts of this package, and the page rendered from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.report._encode import script_json
 
 
 def page(*, title: str, scripts: Iterable[str], data: dict[str, Any], section: Markup, template: str) -> str:
-    """A page of a template, its styles and scripts named by their digests, and nothing else allowed."""
+    """Render a page from a template; its policy allows only its own styles and scripts, by digest."""
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in scripts)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n' if script else ""
@@ -43,12 +43,12 @@ def page(*, title: str, scripts: Iterable[str], data: dict[str, Any], section: M
 
 
 def environment() -> Environment:
-    """The templates of this package; whatever is put into them is escaped."""
+    """Return the template environment of this package, with autoescaping."""
     return Environment(loader=_Assets(), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 class _Assets(BaseLoader):
-    """Templates that ship with this package."""
+    """A loader of the templates in this package."""
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
         try:

@@ -1,4 +1,4 @@
-"""What a report needs of a run, whoever made it, and the run as it is read once for all parts."""
+"""Interfaces to the runs that a report needs, and a run that is read once for all parts."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ from autorubric.values import Json, TokenUsage, VerdictCounts
 
 
 class ReportedDataset(LabelledDataset, Protocol):
-    """What a report needs of a dataset."""
+    """A dataset as a report needs it."""
 
     def subset(self, positions: Iterable[int], /) -> ReportedDataset:
-        """The dataset of some items, with the ids that they have here, all in memory."""
+        """Return the dataset of some items, in memory and with their ids unchanged."""
         ...
 
     @property
     def name(self) -> str | None:
-        """Its name."""
+        """Name of the dataset."""
         ...
 
     def get_item_prompt(self, i: int, /) -> str | None:
-        """What the item's submission answers."""
+        """Return the prompt that the item's submission responds to."""
         ...
 
     def get_item_reference_submission(self, i: int, /) -> str | None:
-        """The item's model answer."""
+        """Return the item's model answer."""
         ...
 
 
 class ReportedItem(GradedItem, Protocol):
-    """What a report needs of an item's result."""
+    """An item's result as a report needs it."""
 
     @property
     def duration_seconds(self) -> float:
-        """Seconds that grading took."""
+        """Seconds spent grading."""
         ...
 
     @property
@@ -55,31 +55,31 @@ class ReportedItem(GradedItem, Protocol):
 
 
 class RunView(Protocol):
-    """What a report needs of a run; an `EvalResult` is one."""
+    """A run as a report needs it, such as an `EvalResult`."""
 
     @property
     def dataset(self) -> ReportedDataset:
-        """The dataset that was graded."""
+        """The graded dataset."""
         ...
 
     @property
     def item_results(self) -> Sequence[ReportedItem]:
-        """One result an item."""
+        """One result per item."""
         ...
 
     @property
     def experiment_name(self) -> str:
-        """The run's name."""
+        """Name of the run."""
         ...
 
     @property
     def started_at(self) -> datetime:
-        """When it started."""
+        """Start time."""
         ...
 
     @property
     def completed_at(self) -> datetime:
-        """When it ended."""
+        """End time."""
         ...
 
     @property
@@ -89,30 +89,30 @@ class RunView(Protocol):
 
     @property
     def notices(self) -> Sequence[str]:
-        """What the reader should know."""
+        """Warnings for the reader."""
         ...
 
     @property
     def total_token_usage(self) -> TokenUsage | None:
-        """Tokens of all items; None where none was counted."""
+        """Tokens of all items; None if none were counted."""
         ...
 
     @property
     def total_completion_cost(self) -> float | None:
-        """US dollars of all votes whose cost is known; None where none is."""
+        """US dollars of all votes with a known cost; None if no cost is known."""
         ...
 
 
 @dataclass(frozen=True)
 class ReadRun:
-    """A run whose results were read once, and its votes table.
+    """A run whose results were read once, with its table of votes.
 
     Attributes:
         view: The run.
-        dataset: What it graded.
-        item_results: Its results, in the dataset's order.
+        dataset: The graded dataset.
+        item_results: The results, in the dataset's order.
         table: Votes, decisions and labels.
-        names: A name for each criterion of the table, no two alike.
+        names: A unique name for each criterion of the table.
     """
 
     view: RunView
@@ -123,7 +123,7 @@ class ReadRun:
 
     @classmethod
     def of(cls, view: RunView) -> ReadRun:
-        """Reads the results of a run; making a stored report takes longer than all that follows."""
+        """Read the results of a run; for a stored run this takes longer than everything that follows."""
         results = _Results(list(view.item_results))
         # Items of a stored run are read from its folder each time that they are asked for.
         dataset = view.dataset.subset(range(len(view.dataset.items)))
@@ -131,7 +131,7 @@ class ReadRun:
         return cls(view, dataset, results.item_results, table, distinct_names(table.criteria))
 
     def verdicts(self) -> VerdictCounts:
-        """Counts of all verdicts; an item whose grading raised has lost one for each criterion."""
+        """Count all verdicts; an item whose grading raised counts as one lost verdict per criterion."""
         return VerdictCounts.sum(
             one.report.verdicts
             if one.report is not None
@@ -140,33 +140,33 @@ class ReadRun:
         )
 
     def judge_verdicts(self) -> dict[str, VerdictCounts]:
-        """Counts of the verdicts of each judge, by judge id."""
+        """Count the verdicts of each judge, by judge id."""
         return verdicts_by_judge(one.report for one in self.item_results if one.report is not None)
 
     @property
     def has_truth(self) -> bool:
-        """Whether anything is labelled."""
+        """Whether there are any labels."""
         return TRUTH in self.table.raters
 
     def rows_of(self, rater: Rater) -> Array:
-        """Places in the table of a rater's decisions or labels; none where there is no such rater."""
+        """Return the rows of a rater's decisions or labels in the table; empty if there is no such rater."""
         if rater not in self.table.raters:
             return np.zeros(0, dtype=np.int64)
         return self.table.rows_of(rater)
 
     def keys(self, rows: Array) -> Array:
-        """A number for the cell, an item's criterion, of each of these rows of the table."""
+        """Return, for each row of the table, the number of its cell (a criterion of an item)."""
         return np.asarray(
             self.table.item[rows] * max(len(self.table.criteria), 1) + self.table.criterion[rows]
         )
 
     def words(self, row: int) -> str | None:
-        """The answer in a row of the table, a number without all the digits that it was computed with."""
+        """Return the answer in a row of the table, with numbers rounded."""
         label, number = self.table.label[row], self.table.number[row]
         return f"{number:g}" if label is not None and label == str(number) else label
 
     def by_cell(self, rater: Rater) -> dict[int, int]:
-        """The row of a rater's decision or label by the number of its cell."""
+        """Return the row of a rater's decision or label by cell number."""
         rows = self.rows_of(rater)
         return dict(zip(self.keys(rows).tolist(), rows.tolist(), strict=True))
 

@@ -1,4 +1,4 @@
-"""What the page knows of a dataset: nothing that anybody said of its items."""
+"""The data of the labeling page: items and rubrics, without anyone's answers."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from autorubric.values import Json, Submission
 
 
 class LabelledItem(Protocol):
-    """An item, as the page sees it."""
+    """An item as the labeling page needs it."""
 
     @property
     def submission(self) -> Json:
-        """What is labelled."""
+        """The submission to label."""
         ...
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Where `disputed` names the criteria that alone are asked for."""
+        """Metadata, in which `disputed` restricts the item to the criteria it names."""
         ...
 
 
 class ItemsToLabel(Protocol):
-    """A dataset, as the page sees it."""
+    """A dataset as the labeling page needs it."""
 
     @property
     def name(self) -> str | None:
-        """Its name."""
+        """Name of the dataset."""
         ...
 
     @property
@@ -41,32 +41,32 @@ class ItemsToLabel(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """What changes with the texts."""
+        """A fingerprint that changes with the texts."""
         ...
 
     def item_id(self, i: int, /) -> str:
-        """The item's id."""
+        """Return the item's id."""
         ...
 
     def get_item_rubric(self, i: int, /) -> Rubric:
-        """Its rubric."""
+        """Return the item's rubric."""
         ...
 
     def get_item_prompt(self, i: int, /) -> str | None:
-        """What it answers."""
+        """Return the prompt that the item's submission responds to."""
         ...
 
     def get_item_reference_submission(self, i: int, /) -> str | None:
-        """A model answer."""
+        """Return the item's model answer."""
         ...
 
     def item_fingerprint(self, i: int, /) -> str:
-        """What changes with its text."""
+        """Return a fingerprint that changes with the item's text."""
         ...
 
 
 def content_of(dataset: ItemsToLabel, title: str, seed: int) -> dict[str, Json]:
-    """The page's data as JSON: items and rubrics, without labels, ratings, reasons and metadata."""
+    """Return the page's data as JSON: items and rubrics, without labels, ratings, reasons and metadata."""
     guidelines: dict[str | None, int] = {}
     items = []
     for i in range(len(dataset.items)):
@@ -128,7 +128,7 @@ def _criterion(criterion: BaseCriterion, submission: Submission, above: str) -> 
 
 
 def _penalty(criterion: BaseCriterion) -> str:
-    """What an answer to a penalty means, since its name reads like something good; empty for any other."""
+    """Explain what an answer to a penalty means, whose name can read like something good; else empty."""
     if criterion.weight >= 0:
         return ""
     met = next((one.label for one in criterion.answers() if one.value == 1.0 and one.label), None)
@@ -138,7 +138,7 @@ def _penalty(criterion: BaseCriterion) -> str:
 
 
 def _details(criterion: BaseCriterion, form: Mapping[str, Any]) -> str:
-    """What a judge reads of the criterion beside name and requirement, unless the form says it all."""
+    """Return what a judge reads besides name and requirement; empty if the form already shows it all."""
     head = BaseCriterion.render(criterion)
     rest = criterion.render().removeprefix(head).strip("\n")
     if form["kind"] == "parts":
@@ -149,7 +149,7 @@ def _details(criterion: BaseCriterion, form: Mapping[str, Any]) -> str:
 
 
 def _above(group: RubricGroup, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Each criterion with the groups that it stands in."""
+    """Yield each criterion with the path of groups that contain it."""
     for one in group.criteria:
         if isinstance(one, RubricGroup):
             yield from _above(one, (*path, one.name))

@@ -1,4 +1,4 @@
-"""What a person is to fill in for a criterion, by its measurement level."""
+"""Forms in which a person labels a criterion, by its measurement level."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from autorubric.errors import ReplyError
 from autorubric.values import Json
 
 _MOST_BUTTONS: Final = 12
-"""Answers for which a button each is still quick to read; of more, a number is typed."""
+"""Largest number of answers shown as buttons; for more, a number is typed."""
 
 
 def form_of(criterion: BaseCriterion, candidates: Mapping[str, str]) -> dict[str, Json]:
-    """The form of a criterion as it faces its item.
+    """Return the form of a criterion applied to its item.
 
-    Kinds are `choice` (`choices`: `code`, `label`), `number` (`min`, `max`, `whole`), `texts` (`keys`;
+    The kinds are `choice` (`choices`: `code`, `label`), `number` (`min`, `max`, `whole`), `texts` (`keys`;
     `bare`: the answer is the one text), `compare` (`choices`: `code`, `standing`), `ranking` (`names`),
-    `parts` (`parts`: `key`, `title`, `form`; the answer is a mapping) and `json`. What is filled in is a
-    label that the criterion reads.
+    `parts` (`parts`: `key`, `title`, `form`; the answer is a mapping) and `json`. The form's value is a label
+    that the criterion can read.
 
     Args:
-        criterion: The criterion, facing the submission.
-        candidates: The named candidates of the submission; empty without.
+        criterion: The criterion, applied to the submission.
+        candidates: The named candidates of the submission; empty if there are none.
     """
     if criterion.part_fields:
         return {
@@ -64,7 +64,7 @@ def _properties(criterion: BaseCriterion) -> dict[str, Any]:
 
 
 def _texts(criterion: BaseCriterion) -> dict[str, Json]:
-    """One text, or one for each section."""
+    """Return a form of one text, or one text per section."""
     keys = list(_properties(criterion))
     try:
         answer = criterion.parse_truth("x")
@@ -74,7 +74,7 @@ def _texts(criterion: BaseCriterion) -> dict[str, Json]:
 
 
 def _schema_form(criterion: BaseCriterion) -> dict[str, Json]:
-    """The form of a kind with several measuring fields, from what its evaluation allows."""
+    """Return the form of a kind with several measuring fields, from the values its evaluation allows."""
     parts = []
     for key, spec in _properties(criterion).items():
         if form := _field_form(spec):
@@ -83,7 +83,7 @@ def _schema_form(criterion: BaseCriterion) -> dict[str, Json]:
 
 
 def _field_form(spec: Mapping[str, Any]) -> dict[str, Json] | None:
-    """The form of one field; None for a text, which a label does not need."""
+    """Return the form of one field; None for a text, which a label does not need."""
     if "enum" in spec or "const" in spec:
         choices = spec.get("enum") or [spec["const"]]
         return {"kind": "choice", "choices": [{"code": one, "label": str(one)} for one in choices]}

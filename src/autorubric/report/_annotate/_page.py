@@ -1,4 +1,4 @@
-"""The page as one file: data, styles and program, and a policy that lets in nothing else."""
+"""The labeling page as one file: data, styles, program, and a policy that blocks everything else."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from autorubric.report._annotate._content import ItemsToLabel, content_of
 def write_annotation_page(
     dataset: ItemsToLabel, path: str | Path, *, seed: int = 0, title: str | None = None
 ) -> None:
-    """Writes the page of `annotation_page` as one file.
+    """Write the page of `annotation_page` to one file.
 
     Raises:
-        ArgumentError: The dataset has no items, or an item has no rubric.
-        FileError: The file cannot be written.
+        ArgumentError: If the dataset has no items, or an item has no rubric.
+        FileError: If the file cannot be written.
     """
     write_text_atomic(path, annotation_page(dataset, seed=seed, title=title))
 
 
 def annotation_page(dataset: ItemsToLabel, *, seed: int = 0, title: str | None = None) -> str:
-    """An HTML page on which people label a dataset's items, as one text that needs no other file.
+    """Return a self-contained HTML page on which people label a dataset's items.
 
-    Each rater gives an id, and sees the items in an order of their own and, of compared candidates, letters
-    in an order of their own; nothing that judges or other raters said is in the page. Progress is kept
-    by the browser; labels are saved as JSON lines at any time, from which the page goes on and which
-    `merge_labels` reads.
+    Each rater enters an id, and sees the items in an individual random order; compared candidates get letters
+    in an individual random order. The page contains no answers of judges or other raters. The browser keeps
+    the progress. Labels can be saved as JSON lines at any time; the page can resume from such a file, and
+    `merge_labels` reads it.
 
-    Items whose metadata has `disputed`, as `disputed_items` makes them, are asked for those criteria alone.
+    For items whose metadata has `disputed`, as created by `disputed_items`, only those criteria are asked.
 
     Args:
         dataset: The items with their rubric.
-        seed: Decides, with the rater's id, the orders.
-        title: Heading of the page; the dataset's name by default.
+        seed: Seed of the random orders, combined with the rater's id.
+        title: Heading of the page; defaults to the dataset's name.
 
     Raises:
-        ArgumentError: The dataset has no items, or an item has no rubric.
+        ArgumentError: If the dataset has no items, or an item has no rubric.
     """
     if not dataset.items:
         raise ArgumentError("the dataset has no items; add some before people label them")
@@ -75,6 +75,6 @@ def _hash(text: str) -> str:
 
 
 def _embedded(content: object) -> str:
-    """JSON that nothing in it can end: ASCII without the characters of markup."""
+    """Return JSON that is safe inside a script element: ASCII without markup characters."""
     text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
