@@ -1,4 +1,4 @@
-"""Dawid–Skene against the majority: whether the judges' own error rates tell more than counting them."""
+"""A comparison of Dawid–Skene with majority voting: whether modelling the judges' error rates helps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHOD = "mean over categorical criteria of the share of right answers; fitted 
 
 
 def compare_aggregators(decided: Decided, resampling: Resampling, reason: Reason) -> AggregatorComparison:
-    """Right answers of Dawid–Skene and of the majority, on cells that every judge answered."""
+    """Compare the accuracy of Dawid–Skene and of the majority, on cells that every judge answered."""
     k = len(decided.judges)
     inferred = np.full(len(decided.item), np.nan)
     majority = np.where(decided.graded, np.nan, panel_credit(decided, range(k)))
@@ -49,7 +49,7 @@ def compare_aggregators(decided: Decided, resampling: Resampling, reason: Reason
 
 
 def _inferred(codes: Array) -> list[Any]:
-    """The label of each unit, NaN where no judge answered or none leads."""
+    """Return the inferred label of each unit, NaN if no judge answered or labels are tied."""
     size = int(codes.max(initial=0)) + 1
     ratings = [[None if code < 0 else code for code in row] for row in codes.tolist()]
     found = dawid_skene(ratings, scale=Nominal(range(max(size, 2))))

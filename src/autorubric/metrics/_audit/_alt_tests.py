@@ -1,4 +1,4 @@
-"""The alternative annotator test of a run: may its panel stand in for a person, criterion by criterion?"""
+"""The alternative annotator test of a run: whether its panel may replace a person on each criterion."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from autorubric.metrics._votes_table import ABSTAINED, ANSWERED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AltTests(Findings):
-    """The test on each criterion that several people labelled.
+    """The alternative annotator test on each criterion that several people labelled.
 
     Attributes:
-        per_criterion: The tests; numbers by the root mean square distance, categories by equality.
+        per_criterion: The tests; numbers are compared by root mean square distance, categories by equality.
     """
 
     per_criterion: Mapping[str, AltTestResult]
 
     def blocks(self) -> list[Block]:
-        """The tests, what to look at first coming first."""
+        """Return the tests as blocks, the most important finding first."""
         tested = [one for one in self.per_criterion.values() if one.passed is not None]
         opening = "No person labelled the 30 items of a criterion that the test needs."
         if tested:
@@ -60,16 +60,16 @@ def run_alt_tests(
     abstain: AltAbstain = "exclude",
     rng: int | np.random.Generator = 0,
 ) -> AltTests:
-    """`alt_test` of the panel's decisions on each criterion of which an item has answers of two people.
+    """Run `alt_test` on the panel's decisions for each criterion with an item that two people answered.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Where people's ratings stand; the run's own by default.
-        abstain: How abstentions count, as in `alt_test`; on numbers they are missing in any case.
+        dataset: Dataset with people's ratings; the run's own by default.
+        abstain: How abstentions are counted, as in `alt_test`; for numbers they are always missing.
         rng: Seed or generator.
 
     Raises:
-        ArgumentError: The table cannot be read.
+        ArgumentError: If the table cannot be read.
     """
     import pandas as pd  # only for those who ask for these tests
 
@@ -96,8 +96,7 @@ def _is_there(answer: Any) -> bool:
 
 
 def _answers(table: VotesTable, place: int, rater: Rater, abstain: AltAbstain) -> list[Any]:
-    """A rater's answers to a criterion, by item; None for nothing and failures, and for abstentions that are
-    left out."""
+    """Return a rater's answers to a criterion by item; None if missing, failed or excluded."""
     rows = table.rows_of(rater)
     statuses = [ANSWERED] if abstain == "exclude" else [ANSWERED, ABSTAINED]
     rows = rows[(table.criterion[rows] == place) & np.isin(table.status[rows], statuses)]

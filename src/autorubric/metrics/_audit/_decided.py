@@ -1,4 +1,4 @@
-"""What each judge decided beside the truth, over the cells that a panel can be audited on."""
+"""Judges' decisions and true labels, for the cells on which a panel can be audited."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from autorubric.metrics._votes_table import MeasuredCriterion, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """Decisions of the judges and labels, by cell; a cell is one criterion of one item.
+    """Judges' decisions and labels by cell; a cell is one criterion of one item.
 
     Attributes:
         criteria: The criteria.
-        names: A name for each, no two alike.
-        by_value: Whether answers to a criterion lie on [0, 1], so that they are averaged and differ by more
-            or less; else they are categories, shape `(n_criteria,)`.
+        names: A unique name for each criterion.
+        by_value: Whether answers to a criterion lie on [0, 1], so that they are averaged and errors have a
+            size; otherwise they are categories; shape `(n_criteria,)`.
         left_out: Names of criteria whose answers are numbers without a range, or texts.
         item_ids: Ids of the items, in order.
         item: Position of each cell's item, shape `(n_cells,)`.
-        criterion: Position of its criterion.
+        criterion: Position of each cell's criterion.
         judges: Ids of the judges.
-        code: Position of each judge's category, shape `(n_cells, n_judges)`; -1 for none.
-        value: Each judge's answer on [0, 1]; NaN for none.
-        truth_code: Position of the label's category, shape `(n_cells,)`; -1 for none.
-        truth_value: The label on [0, 1]; NaN for none.
+        code: Position of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
+        value: Each judge's answer on [0, 1]; NaN if missing.
+        truth_code: Position of the label's category, shape `(n_cells,)`; -1 if missing.
+        truth_value: The label on [0, 1]; NaN if missing.
     """
 
     criteria: tuple[MeasuredCriterion, ...]
@@ -55,19 +55,19 @@ class Decided:
 
     @property
     def answered(self) -> Array:
-        """Where each judge gave an answer, shape `(n_cells, n_judges)`."""
+        """Whether each judge answered each cell, shape `(n_cells, n_judges)`."""
         return np.where(self.graded[:, None], ~np.isnan(self.value), self.code >= 0)
 
     @property
     def labelled(self) -> Array:
-        """Where there is a label, shape `(n_cells,)`."""
+        """Whether each cell has a label, shape `(n_cells,)`."""
         return np.where(self.graded, ~np.isnan(self.truth_value), self.truth_code >= 0)
 
     @property
     def errors(self) -> Array:
-        """Judge minus truth by value, else 1 where the category is another; shape `(n_cells, n_judges)`.
+        """Judge minus truth for values, 1 or 0 for wrong or right categories; shape `(n_cells, n_judges)`.
 
-        NaN where either side has no answer.
+        NaN if the judge's answer or the label is missing.
         """
         apart = np.where(
             self.graded[:, None],
@@ -78,7 +78,7 @@ class Decided:
 
 
 def decided_of(table: VotesTable) -> Decided:
-    """The decisions of a votes table, abstentions and failures left out."""
+    """Return the decisions of a votes table, without abstentions and failures."""
     cells = cells_of(table, Modes())
     criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
     names = distinct_names(table.criteria)
@@ -115,7 +115,7 @@ def _is_graded(criterion: MeasuredCriterion) -> bool:
 
 
 def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
-    """Whether nothing on the criterion can be set against a label: no category and no value on [0, 1]."""
+    """Whether nobody has a category, or a value on [0, 1], on the criterion to compare with a label."""
     span = cells.spans[at]
     everyone = [cells.truth, *columns]
     if _is_graded(cells.criteria[at]):
@@ -124,7 +124,7 @@ def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
 
 
 def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
-    """A name for each criterion; of several with one name and other scales, the later ones get a number."""
+    """Return a unique name for each criterion; repeated names, which differ in scale, get a number."""
     seen: dict[str, int] = {}
     names = []
     for one in criteria:
@@ -134,5 +134,5 @@ def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
 
 
 def judge_rater(judge: str) -> Rater:
-    """The rater that a judge is."""
+    """Return the rater key of a judge."""
     return ("judge", judge)

@@ -1,4 +1,4 @@
-"""Whether a criterion tells good items from bad ones, and which criteria say the same."""
+"""Discrimination of criteria between good and bad items, and redundancy between criteria."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from autorubric.metrics._options import Resampling
 from autorubric.metrics._resampling import Array, Units
 
 TAIL = 0.27
-"""Share of the items in the upper and in the lower group; Kelley's, at which normal scores tell most."""
+"""Share of the items in the upper and in the lower group: Kelley's optimum for normal scores."""
 
 FEWEST_PAIRS = 10
-"""Pairs of criteria with fewer items in common are not called redundant: few items correlate by chance."""
+"""Fewest common items of a redundant pair, since with few items a high correlation may be chance."""
 
 
 def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate:
-    """Pass rate with Wilson's interval, or mean value with a t interval."""
+    """Return the pass rate with Wilson's interval, or the mean value with a t interval."""
     kept = values[~np.isnan(values)]
     n_missing = len(values) - len(kept)
     if not len(kept):
@@ -39,7 +39,7 @@ def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate
 
 
 def rest_means(values: Array) -> Array:
-    """For each item and criterion the mean of the item's other values, shape `(n_items, n_criteria)`."""
+    """Return the mean of the item's other values for each criterion, shape `(n_items, n_criteria)`."""
     there = ~np.isnan(values)
     filled = np.where(there, values, 0.0)
     total, count = filled.sum(1, keepdims=True), there.sum(1, keepdims=True)
@@ -47,7 +47,10 @@ def rest_means(values: Array) -> Array:
 
 
 def upper_lower(values: Array, totals: Array, resampling: Resampling) -> Estimate:
-    """Mean value among the best 27 % of items minus that among the worst; items tied at the edge share it."""
+    """Return the mean value among the best 27 % of items minus that among the worst.
+
+    Items tied at the cut-off are included with equal fractional weight.
+    """
     method = f"mean in the upper {TAIL:.0%} of items - mean in the lower"
     kept = ~(np.isnan(values) | np.isnan(totals))
     n = int(np.count_nonzero(kept))
@@ -77,7 +80,7 @@ def _by_place(weights: Array, place: Array, size: int) -> Array:
 
 
 def _edge_shares(tied: Array) -> Array:
-    """Which share of each group of tied items lies among the first 27 % of the weight."""
+    """Return the share of each group of tied items that lies within the first 27 % of the weight."""
     wanted = TAIL * tied.sum(1, keepdims=True)
     before = np.cumsum(tied, axis=1) - tied
     return np.asarray(np.clip((wanted - before) / np.where(tied > 0, tied, 1.0), 0.0, 1.0))
@@ -86,7 +89,7 @@ def _edge_shares(tied: Array) -> Array:
 def redundant_pairs(
     values: Array, names: Sequence[str], threshold: float, confidence_level: float
 ) -> tuple[RedundantPair, ...]:
-    """Pairs whose values correlate by the threshold or more, the strongest first."""
+    """Return the pairs of criteria with |r| at or above the threshold, strongest first."""
     n, r = _correlation_matrix(values)
     found = []
     for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):
@@ -96,7 +99,7 @@ def redundant_pairs(
 
 
 def _correlation_matrix(values: Array) -> tuple[Array, Array]:
-    """Items in common and Pearson's r of every pair of columns; 0 where it is undefined."""
+    """Return the number of common items and Pearson's r for every pair of columns; r is 0 if undefined."""
     there = (~np.isnan(values)).astype(float)
     # Columns that do not vary must not vary by rounding either.
     centre = np.where(

@@ -1,4 +1,4 @@
-"""Correlations of judges' errors, within criteria, and how many independent judges they amount to."""
+"""Correlations of judges' errors within criteria, and the effective number of independent judges."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PARTS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorsTogether:
-    """How far a panel's judges err together.
+    """The error correlations of a panel's judges.
 
     Attributes:
-        pairs: Each pair of judges.
-        mean: The mean over pairs whose correlation is defined.
+        pairs: The correlation of each pair of judges.
+        mean: The mean over the pairs whose correlation is defined.
         effective: The effective number of judges.
     """
 
@@ -37,7 +37,7 @@ class ErrorsTogether:
 
     @property
     def n_defined(self) -> int:
-        """Pairs whose correlation is defined."""
+        """Number of pairs whose correlation is defined."""
         return sum(one.pooled.value is not None for one in self.pairs)
 
 
@@ -45,7 +45,7 @@ _METHOD = "correlation of errors within criteria"
 
 
 def error_correlations(decided: Decided, resampling: Resampling) -> ErrorsTogether:
-    """Error correlations of all pairs of judges, their mean, and the effective number of judges."""
+    """Estimate the error correlations of all pairs of judges, their mean, and the effective number."""
     errors, k = decided.errors, len(decided.judges)
     pairs = list(combinations(range(k), 2))
     if not pairs or not len(errors):
@@ -84,9 +84,10 @@ def error_correlations(decided: Decided, resampling: Resampling) -> ErrorsTogeth
 
 
 def _on_z(mean: Estimate, k: int, n_items: int, confidence_level: float) -> Estimate:
-    """The mean with t ends on Fisher's scale for k members of a class, z = ½ log((1 + (k - 1) r) / (1 - r)).
+    """Return the mean with t ends on Fisher's scale for k raters, z = ½ log((1 + (k - 1) r) / (1 - r)).
 
-    Percentiles of so skewed a figure cover too little: .84 to .92 at 30 items, where these cover .91 to .97.
+    Percentile intervals of such a skewed figure cover too little: .84 to .92 at 30 items, against .91 to .97
+    for these.
     """
     r, se = mean.value, mean.se
     if r is None or not se or n_items < 2 or not 1e-9 < 1 + (k - 1) * r < k * (1 - 1e-9):
@@ -103,7 +104,7 @@ def _on_z(mean: Estimate, k: int, n_items: int, confidence_level: float) -> Esti
 
 
 def _effective(mean: Estimate, k: int) -> Estimate:
-    """k / (1 + (k - 1) r) of the mean and of its ends, which change places."""
+    """Apply k / (1 + (k - 1) r) to the mean and its ends, which swaps the ends."""
     method = f"k / (1 + (k - 1) r); {mean.method}"
     if mean.value is None:
         return Estimate.undefined(mean.reason or "no_variance", n=mean.n, method=method)
@@ -131,7 +132,7 @@ def _named(
 
 
 def _sums(decided: Decided, a: Array, b: Array) -> Array:
-    """Per item and criterion n, Σa, Σb, Σab, Σa², Σb² where both are there, shape `(n_items, 6 C)`."""
+    """Return n, Σa, Σb, Σab, Σa², Σb² of common cells by item and criterion, shape `(n_items, 6 C)`."""
     both = ~(np.isnan(a) | np.isnan(b))
     shape = (len(decided.item_ids), len(decided.names))
     parts = (np.ones(len(a)), a, b, a * b, a * a, b * b)
@@ -145,7 +146,7 @@ def _sums(decided: Decided, a: Array, b: Array) -> Array:
 
 
 def _correlations(parts: Array) -> tuple[Array, Array]:
-    """Pooled and each criterion's correlation, shapes `(r, pairs)` and `(r, pairs, n_criteria)`."""
+    """Return the pooled and per-criterion correlations, shapes `(r, pairs)` and `(r, pairs, n_criteria)`."""
     n, a, b, ab, aa, bb = (parts[:, :, at, :] for at in range(_PARTS))
     safe = np.where(n > 0, n, 1.0)
     product, first, second = ab - a * b / safe, aa - a * a / safe, bb - b * b / safe

@@ -1,4 +1,4 @@
-"""Votes laid out by item, judge and order, from which variance components are estimated."""
+"""Votes arranged by item, judge and order, for the estimation of variance components."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Votes on one thing: a criterion, or the item's score.
+    """The votes on one criterion, or on the item score, by cell.
 
     Attributes:
-        counts: Votes in each cell, shape `(n_items, n_judges, n_orders)`.
-        sums: Their sum, likewise.
-        squares: Sum of their squares, likewise.
+        counts: Number of votes in each cell, shape `(n_items, n_judges, n_orders)`.
+        sums: Sum of the votes in each cell, same shape.
+        squares: Sum of their squares, same shape.
     """
 
     counts: Array
@@ -30,28 +30,28 @@ class Layout:
 
     @property
     def n(self) -> int:
-        """Votes."""
+        """Number of votes."""
         return int(self.counts.sum())
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Items, judges and orders that occur."""
+        """Number of items, judges and orders that occur."""
         i, j, o = (int(np.count_nonzero(self.counts.sum(axis))) for axis in ((1, 2), (0, 2), (0, 1)))
         return i, j, o
 
     @property
     def has_repeats(self) -> bool:
-        """Whether some cell has two votes."""
+        """Whether any cell has at least two votes."""
         return bool((self.counts >= 2).any())
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every cell has as many votes as any other."""
+        """Whether every cell has the same number of votes."""
         return self.n > 0 and bool((self.counts == self.counts.max()).all())
 
 
 def laid_out(item: Codes, judge: Codes, order: Codes, values: Array) -> Layout:
-    """The votes by facets, only those with a value and only levels that occur."""
+    """Arrange votes by facet, without missing values and with only the levels that occur."""
     there = ~np.isnan(values)
     codes = [np.unique(one[there], return_inverse=True) for one in (item, judge, order)]
     shape = tuple(len(seen) for seen, _ in codes)
@@ -72,19 +72,19 @@ def laid_out(item: Codes, judge: Codes, order: Codes, values: Array) -> Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleVotes:
-    """Single votes of judges with a value, one row each.
+    """Individual votes of judges, one row each.
 
     Attributes:
-        item: Position of the item, items being in the order of their ids.
+        item: Position of the item, with items ordered by id.
         judge: Position of the judge.
-        order: Position of the order asked in; 0 where none is known.
+        order: Position of the order shown; votes without a known order share one position.
         sample: Index of the sample.
         criterion: Position of the criterion.
-        value: The answer on [0, 1], or the number where it has no range.
+        value: The answer on [0, 1], or the number itself if it has no range.
         unit: Whether the value lies on [0, 1].
         names: Names of the criteria.
         judges: Ids of the judges.
-        n_items: Items of the table.
+        n_items: Number of items in the table.
     """
 
     item: Codes
@@ -99,14 +99,14 @@ class SingleVotes:
     n_items: int
 
     def of_criterion(self, at: int) -> Layout:
-        """The votes on one criterion."""
+        """Return the votes on one criterion."""
         mine = self.criterion == at
         return laid_out(self.item[mine], self.judge[mine], self.order[mine], self.value[mine])
 
     def of_scores(self, weights: Array) -> Layout:
-        """Item scores of each judge in each sample and order, where it answered all that was asked.
+        """Return the item scores of each judge by sample and order, where it answered everything asked.
 
-        Σ w v / Σ positive w clamped to [0, 1], of penalties alone 1 + Σ w v / Σ |w|.
+        A score is Σ w v / Σ positive w clamped to [0, 1]; with penalties alone, 1 + Σ w v / Σ |w|.
         """
         rows = np.flatnonzero(self.unit)
         keys = np.column_stack([self.item, self.judge, self.order, self.sample])[rows]
@@ -125,7 +125,7 @@ class SingleVotes:
 
 
 def single_votes(table: VotesTable) -> SingleVotes:
-    """The judges' single votes."""
+    """Return the individual votes of the judges in a votes table."""
     judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)
     single = (table.sample != DECIDED) & (table.status == ANSWERED)
     rows = np.flatnonzero(single & judged[table.rater]) if len(table) else np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What the results of an audit share: they serialise, and they say themselves as blocks and as text."""
+"""The base class of audit results: conversion to JSON, blocks and text."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from autorubric.metrics._estimate import Estimate
 
 
 class Findings(ABC):
-    """A frozen result whose figures are Estimates."""
+    """A frozen result whose figures are `Estimate` objects."""
 
     __slots__ = ()
 
     @abstractmethod
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the figures as blocks, for any renderer."""
 
     def summary(self) -> str:
-        """The figures as plain text."""
+        """Return the figures as plain text."""
         return render_text(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, as JSON can carry them; never NaN."""
+        """Return all figures as JSON-serialisable data; never NaN."""
         found: dict[str, Any] = plain(self)
         return found
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, mappings and sequences as dicts and lists."""
+    """Convert dataclasses, mappings and sequences to dicts and lists, recursively."""
     if is_dataclass(value):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, Mapping):
@@ -48,5 +48,5 @@ FIGURE_COLUMNS = ("estimate", "low", "high", "n", "why not")
 
 
 def figure_cells(figure: Estimate) -> tuple[Cell, ...]:
-    """A figure as the cells of a row: value, ends, n, and the reason of what is missing."""
+    """Return a figure as table cells: value, low, high, n, and the reason if something is missing."""
     return figure.value, figure.low, figure.high, figure.n, figure.reason or ""

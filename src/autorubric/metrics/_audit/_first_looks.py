@@ -1,4 +1,4 @@
-"""What a reader of an audit should look at first, each in a sentence."""
+"""One-sentence summaries of the most important finding of each audit."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from autorubric.metrics._audit._self_consistency import SelfConsistency
 
 SURE = 0.05
-"""Below this adjusted p-value a bias is reported as one."""
+"""A bias is reported as significant if its adjusted p-value is below this level."""
 
 WEAK = 0.2
-"""Below this correlation with the others a criterion is named."""
+"""A criterion is reported as weak if its correlation with the others is below this level."""
 
 
 def said(found: Estimate) -> str:
-    """A figure with its interval, where it has one."""
+    """Format a figure, with its interval if it has one."""
     if found.low is None or found.high is None:
         return f"{found:.3f}"
     return f"{found:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
 def panel_sentence(audit: PanelAudit) -> str:
-    """How good the panel is, and what its judges are worth together."""
+    """Summarise the panel's figure and the effective number of its judges."""
     k = len(audit.judges)
     if audit.panel.value is None:
         return f"Nothing can be said of the panel of {k}: its figure is undefined ({audit.panel.reason})."
@@ -56,7 +56,7 @@ def _beside_best(audit: PanelAudit) -> str:
 
 
 def consistency_sentence(found: SelfConsistency) -> str:
-    """How often an answer changes."""
+    """Summarise how often an answer changes."""
     if found.flip_rate.value is None:
         return "Nothing was asked twice, so whether judges agree with themselves cannot be said."
     return (
@@ -66,7 +66,7 @@ def consistency_sentence(found: SelfConsistency) -> str:
 
 
 def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
-    """The clearest bias of all judges and kinds, by the p-value adjusted over all of them."""
+    """Summarise the clearest bias of all judges and kinds, by the p-value adjusted over all of them."""
     tested: list[tuple[float, str, str, TestedBias]] = []
     for judge, one in report.per_judge.items():
         for kind in kinds:
@@ -87,7 +87,7 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
 
 
 def rubric_sentence(found: ItemAnalysis) -> str:
-    """The criterion that most needs a look."""
+    """Summarise the criterion that most needs attention."""
     if not found.n_items:
         return f"Nothing can be said of the rubric: the {found.rater} has no values."
     if found.dead:
@@ -109,7 +109,7 @@ def rubric_sentence(found: ItemAnalysis) -> str:
 
 
 def variance_sentence(found: VarianceComponents) -> str:
-    """How reliable scores are, and what would do."""
+    """Summarise the reliability of the item scores, and the votes needed for the target."""
     study = found.score
     if study.phi.value is None:
         return f"How reliable item scores are cannot be said ({study.phi.reason})."

@@ -1,4 +1,4 @@
-"""From variance components to the reliability of means, and to what it takes to reach one.
+"""Reliability of means from variance components, and the number of votes needed to reach a target.
 
 Notation of Brennan: p item, j judge, o order, and single votes s within them. Reliability of a mean over n_j
 judges, n_o orders and n_s votes in each: G = σ²_p / (σ²_p + σ²_δ), Φ = σ²_p / (σ²_p + σ²_Δ).
@@ -24,19 +24,19 @@ from autorubric.metrics._resampling import Array
 Coefficient: TypeAlias = Literal["phi", "g"]
 
 MOST_SAMPLES = 10
-"""Samples of one judge that a plan goes up to."""
+"""Largest number of samples per judge in a plan."""
 
 MOST_JUDGES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """How many of each facet a mean is over; numbers may be means of uneven ones.
+    """The number of levels of each facet that a mean is over; may be fractional, as an average.
 
     Attributes:
-        judges: Judges.
-        samples: Votes of a judge in each order.
-        orders: Orders.
+        judges: Number of judges.
+        samples: Number of votes of a judge in each order.
+        orders: Number of orders.
     """
 
     judges: float
@@ -45,7 +45,10 @@ class Design:
 
 
 def reliability(components: Array, effects: list[Effect], design: Design, coefficient: Coefficient) -> Array:
-    """G or Φ from components of shape `(..., m)`, negative ones as 0; NaN without variance between items."""
+    """Compute G or Φ from components of shape `(..., m)`; NaN if there is no variance at all.
+
+    Negative components are treated as 0.
+    """
     true, error = _split(np.maximum(components, 0.0), effects, design, coefficient)
     # Without any variance there is nothing to be reliable about.
     return np.where(np.isnan(components).any(-1), np.nan, ratio(true, true + error))
@@ -64,7 +67,7 @@ def _split(
 
 
 def _size(effect: Effect, design: Design) -> float:
-    """How many levels of the effect a mean is over."""
+    """Return the number of levels of the effect that a mean is over."""
     if effect == RESIDUAL:
         return design.judges * design.orders * design.samples
     return (design.judges if 1 in effect else 1.0) * (design.orders if 2 in effect else 1.0)
@@ -72,12 +75,12 @@ def _size(effect: Effect, design: Design) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The fewest votes that reach a reliability.
+    """The fewest votes that reach a target reliability.
 
     Attributes:
-        judges: Judges; None where no number does.
-        samples: Samples of each.
-        reached: The coefficient that they reach.
+        judges: Number of judges; None if no number reaches the target.
+        samples: Number of samples of each judge.
+        reached: The coefficient that the plan reaches.
         reason: Why there is no plan.
     """
 
@@ -95,11 +98,11 @@ def plan_for(
     judges_vary: bool,
     repeats: bool,
 ) -> Plan:
-    """The fewest votes (judges × samples), asked in one order, that reach the target.
+    """Find the fewest votes (judges × samples), asked in one order, that reach the target.
 
-    Of plans of equal size that of fewest judges. With one judge in the study others are unknown, so that only
-    samples are added. Without repeated votes the samples' own variance is not known apart, and one sample is
-    taken.
+    Among plans of equal size, the one with the fewest judges is chosen. If the study has only one judge,
+    other judges are unknown, so only samples are added. Without repeated votes, the variance between samples
+    cannot be separated, so plans use one sample.
     """
     effects, values = list(components), np.array(list(components.values()))
     if components.get(frozenset({0}), 0.0) <= 0:
@@ -127,7 +130,7 @@ def plan_for(
 def _judges_needed(
     components: Mapping[Effect, float], target: float, coefficient: Coefficient, samples: int
 ) -> int | None:
-    """n_j ≥ (what judges average away) / (σ²_p (1 - ρ) / ρ - what they do not)."""
+    """Solve n_j ≥ (error that judges average out) / (σ²_p (1 - ρ) / ρ - error that remains)."""
     effects, values = list(components), np.array(list(components.values()))
     one = Design(judges=1.0, samples=float(samples), orders=1.0)
     many = Design(judges=1e300, samples=float(samples), orders=1.0)

@@ -1,4 +1,4 @@
-"""What a dataset says of its items besides labels: how long they are, and who wrote them."""
+"""Facts of a dataset's items besides labels: their length and their author."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class ItemFacts:
     """Facts of the items, by position.
 
     Attributes:
-        lengths: Words of the submission, shape `(n_items,)`; NaN without a text, and for named candidates.
-        generators: Who wrote it, as `metadata["generator"]` says; None where it does not.
+        lengths: Number of words of each submission, shape `(n_items,)`; NaN without a text, and for named
+            candidates.
+        generators: The author of each submission from `metadata["generator"]`; None if not recorded.
     """
 
     lengths: Array
@@ -28,7 +29,7 @@ class ItemFacts:
 
 
 def facts_of(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
-    """The facts that the dataset holds, the run's own if none is given; without one nothing is known."""
+    """Return the facts from the dataset, or the run's own if it is None; without either, all are missing."""
     source = dataset
     if source is None and isinstance(result, GradedRun) and isinstance(result, OwnedRun):
         source = dataset_of(result)

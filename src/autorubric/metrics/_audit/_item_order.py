@@ -1,4 +1,4 @@
-"""The order in which items are drawn: that of their ids, so that a table in another order is drawn alike."""
+"""The order in which items are resampled: by id, so that the order of a table does not matter."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from autorubric.metrics._scales import Codes
 
 
 def order_by_id(item_ids: Sequence[str]) -> Codes:
-    """Positions of the items in the order of their ids: drawn so, a table in another order is drawn alike."""
+    """Return the positions of the items sorted by id, so that the table's order does not matter."""
     return np.array(sorted(range(len(item_ids)), key=lambda at: item_ids[at]), dtype=np.int64)
 
 
 def rank_by_id(item_ids: Sequence[str]) -> Codes:
-    """The place of each item in the order of their ids."""
+    """Return the rank of each item's id."""
     ranks = np.empty(len(item_ids), dtype=np.int64)
     ranks[order_by_id(item_ids)] = np.arange(len(item_ids))
     return ranks

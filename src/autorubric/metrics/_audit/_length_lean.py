@@ -1,4 +1,4 @@
-"""Whether a judge errs upwards on long texts, at equal truth."""
+"""Length bias: whether a judge's errors increase with text length at equal truth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METHOD = "partial Spearman of error and length, given truth"
 
 
 def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampling) -> TestedBias:
-    """The partial rank correlation over items of mean error and length, given mean truth."""
+    """Estimate the partial rank correlation over items of mean error and length, given mean truth."""
     errors = valued.value[:, judge] - valued.truth
     there = ~np.isnan(errors)
     counts = np.bincount(valued.item[there], minlength=valued.n_items)
@@ -45,7 +45,7 @@ def length_lean(valued: Valued, judge: int, lengths: Array, resampling: Resampli
 
 
 def _spearman(a: Array, b: Array) -> Compute:
-    """Spearman's rho of two columns as a function of weights of their rows."""
+    """Return Spearman's rho of two columns as a function of row weights."""
     (seen_a, x), (seen_b, y) = (np.unique(column, return_inverse=True) for column in (a, b))
     shape = (len(seen_a), len(seen_b))
     units = weighted_units(len(a), None)

@@ -1,4 +1,4 @@
-"""Leniency as asymmetry of errors, and mean differences from the truth."""
+"""Leniency as the asymmetry of errors, and mean differences from the truth."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _LENIENCY = "mean error at a truth of 1/2 (of binary criteria half of FPR - FNR)
 
 
 def leniency(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
-    """Asymmetry of the judge's errors: the mean error of judge minus truth that a truth of ½ would have.
+    """Estimate the asymmetry of a judge's errors: the mean of judge minus truth expected at a truth of ½.
 
-    Least squares of error on (truth - ½) with a slope for each criterion and one intercept a, the leniency.
-    On a binary criterion a = (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate for a judge
-    whose errors are symmetric, since those are -2e (truth - ½) on average.
+    This is the intercept a in a least-squares regression of error on (truth - ½), with one slope per
+    criterion. On a binary criterion, a = (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate
+    for a judge whose errors are symmetric, since those average -2e (truth - ½).
 
-    The variance is the larger of two, both clustered by item: that of symmetric errors, from the residuals
-    with a = 0 and the mean of their squares in each criterion, as in the score test of two proportions; and
-    the sandwich of the fit with leverages taken out (HC3). t with the effective number of items, less one.
+    The variance is the larger of two, both clustered by item: that under symmetric errors, from the residuals
+    with a = 0 and their mean square in each criterion, as in the score test of two proportions; and the
+    leverage-corrected sandwich of the fit (HC3). The t distribution has the effective number of items minus
+    one degrees of freedom.
     """
     error = valued.value[:, judge] - valued.truth
     there = ~np.isnan(error)
@@ -54,10 +55,10 @@ def leniency(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
 
 
 class _Fit(NamedTuple):
-    """The intercept, and per cell what its variance is made of, each of shape `(n,)`.
+    """The intercept, and the parts of its variance by cell, each of shape `(n,)`.
 
-    `part` is what is left of 1 after the slopes; `null` are residuals with a = 0, `variance` their mean
-    square in the criterion; `left` are residuals of the fit, leverages taken out.
+    `part` is the constant 1 after the slopes are projected out. `null` are the residuals with a = 0, and
+    `variance` their mean square in the criterion. `left` are the leverage-corrected residuals of the fit.
     """
 
     value: float
@@ -81,7 +82,7 @@ class _Fit(NamedTuple):
 
 
 def _fitted(error: Array, x: Array, criterion: Codes) -> _Fit | None:
-    """The fit; None where no criterion has texts on both sides of ½, or one at it."""
+    """Fit the regression, or return None if no criterion has texts on both sides of ½ or at ½."""
     place = np.unique(criterion, return_inverse=True)[1].reshape(-1)
 
     def sums(values: Array) -> Array:
@@ -104,13 +105,13 @@ def _fitted(error: Array, x: Array, criterion: Codes) -> _Fit | None:
 
 
 def mean_difference(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
-    """Mean of judge minus truth."""
+    """Estimate the mean of judge minus truth."""
     apart = valued.value[:, judge] - valued.truth
     return tested_mean(apart, valued.item, confidence_level, "judge - truth", valued.reason)
 
 
 def pass_rate_difference(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
-    """Share of passes of the judge minus that of the truth."""
+    """Estimate the judge's share of passes minus that of the truth."""
     both = ~np.isnan(valued.value[:, judge] - valued.truth)
     passes = (valued.value[:, judge] >= PASS_FROM).astype(float) - (valued.truth >= PASS_FROM)
     apart = np.where(both, passes, np.nan)
@@ -118,7 +119,7 @@ def pass_rate_difference(valued: Valued, judge: int, confidence_level: float) ->
 
 
 def tested_mean(values: Array, item: Codes, confidence_level: float, method: str, reason: str) -> TestedBias:
-    """A mean over cells with its t test over items; none where all items say the same (`no_variance`)."""
+    """Estimate a mean over cells with its t test over items; no test if all are equal (`no_variance`)."""
     there = ~np.isnan(values)
     if not there.any():
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=method))

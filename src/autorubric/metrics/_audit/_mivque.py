@@ -1,9 +1,9 @@
-"""Variance components of crossed random facets, by MIVQUE(0), as functions of how often items are drawn.
+"""Variance components of crossed random facets by MIVQUE(0), as functions of item weights in a resample.
 
-With y centred at its mean, T_f the totals of y over the groups of an effect f, and N_fg how many votes the
-groups of f and g share, the quadratic forms q_f = Σ T_f² have the expectations Σ_g S_fg σ²_g, with
-S_fg = Σ N_fg² - 2/n Σ N_fg n_f n_g + 1/n² Σ n_f² Σ n_g² [1]. Solving for σ² gives unbiased estimates; where
-every cell has equally many votes they are those of ANOVA, whatever the a priori weights [2].
+With y centred at its mean, T_f the totals of y over the groups of an effect f, and N_fg the number of votes
+that the groups of f and g share, the quadratic forms q_f = Σ T_f² have the expectations Σ_g S_fg σ²_g, with
+S_fg = Σ N_fg² - 2/n Σ N_fg n_f n_g + 1/n² Σ n_f² Σ n_g² [1]. Solving for σ² gives unbiased estimates. If
+every cell has equally many votes, they equal those of ANOVA, whatever the a priori weights [2].
 
 References:
     [1] H. O. Hartley, J. N. K. Rao, L. R. LaMotte (1978), A simple 'synthesis'-based method of variance
@@ -24,15 +24,15 @@ from autorubric.metrics._audit._facets import Layout
 from autorubric.metrics._resampling import Array
 
 Effect: TypeAlias = frozenset[int]
-"""The facets of an effect: 0 item, 1 judge, 2 order; none stands for single votes, the residual."""
+"""The facets of an effect: 0 item, 1 judge, 2 order; the empty set is the residual of single votes."""
 
 RESIDUAL: Effect = frozenset()
 
 
 def effects_of(layout: Layout) -> list[Effect]:
-    """The effects that can be told apart: all of the facets that vary, and the residual last.
+    """Return the effects that can be separated: all combinations of varying facets, then the residual.
 
-    Without a cell of two votes the highest interaction is the residual.
+    If no cell has two votes, the residual includes the highest interaction.
     """
     facets = [facet for facet, size in enumerate(layout.shape) if size > 1]
     found = [frozenset(one) for size in range(1, len(facets) + 1) for one in combinations(facets, size)]
@@ -42,9 +42,10 @@ def effects_of(layout: Layout) -> list[Effect]:
 
 
 def component_figures(layout: Layout, effects: Sequence[Effect]) -> tuple[Array, Callable[[Array], Array]]:
-    """What each item contributes, shape `(n_items, d)`, and the components as a function of sums of it.
+    """Return each item's sums, shape `(n_items, d)`, and a function from totals of them to the components.
 
-    From sums of shape `(r, d)` come components of shape `(r, m)`, NaN where the effects cannot be told apart.
+    The function maps totals of shape `(r, d)` to components of shape `(r, m)`, NaN if the effects cannot be
+    separated.
     """
     recorder = _Recorder()
     _components(_Forms(layout, recorder), effects)
@@ -76,15 +77,15 @@ def _solved(system: Array, forms: Array) -> Array:
 
 
 class _OverItems(Protocol):
-    """Sums over items, one resample a row."""
+    """A callable that sums over items, one row per resample."""
 
     def __call__(self, values: Array) -> Array:
-        """Of what each item has, shape `(n_items, …)`, the sums, `(r, …)`."""
+        """Sum the values of items, shape `(n_items, …)`, to shape `(r, …)`."""
         ...
 
 
 class _Recorder:
-    """Sums over all items once, and keeps what each item had, in the order in which it is asked for."""
+    """A summer over all items once that also records each item's values, in call order."""
 
     def __init__(self) -> None:
         self.columns: list[Array] = []
@@ -95,7 +96,7 @@ class _Recorder:
 
 
 class _Reader:
-    """The sums of resamples, handed out in the order in which a recorder was asked for them."""
+    """A reader of the totals of resamples, in the call order of a recorder."""
 
     def __init__(self, totals: Array) -> None:
         self.totals, self.at = totals, 0
@@ -107,7 +108,7 @@ class _Reader:
 
 
 class _Forms:
-    """Quadratic forms and their expectations; an item drawn twice is two items."""
+    """The quadratic forms and their expectations; an item drawn twice is two items."""
 
     def __init__(self, layout: Layout, over_items: _OverItems) -> None:
         self.layout, self._over_items = layout, over_items
@@ -116,7 +117,7 @@ class _Forms:
         self.mean = over_items(layout.sums.sum(axis=(1, 2))) / self.safe_n
 
     def form(self, effect: Effect) -> Array:
-        """q_f, around the resample's own mean."""
+        """Return q_f, centred at the resample's own mean."""
         if effect == RESIDUAL:
             return self._over_items(self.layout.squares.sum(axis=(1, 2))) - self.n * self.mean**2
         n, t = (_groups(one, effect) for one in (self.layout.counts, self.layout.sums))
@@ -128,7 +129,7 @@ class _Forms:
         return np.asarray(square - 2 * self.mean * cross + self.mean**2 * size)
 
     def expectation(self, first: Effect, second: Effect) -> Array:
-        """S_fg."""
+        """Return S_fg."""
         if first == RESIDUAL or second == RESIDUAL:
             other = second if first == RESIDUAL else first
             return np.asarray(self.n - (1.0 if other == RESIDUAL else self._squares(other) / self.safe_n))
@@ -137,14 +138,14 @@ class _Forms:
         return np.asarray(shared - 2 * cross / self.safe_n + corrected)
 
     def _squares(self, effect: Effect) -> Array:
-        """Σ n_f²."""
+        """Return Σ n_f²."""
         n = _groups(self.layout.counts, effect)
         if 0 in effect:
             return self._over_items((n * n).sum(axis=(1, 2)))
         return np.asarray((self._over_items(n) ** 2).sum(axis=(1, 2)))
 
     def _shared(self, first: Effect, second: Effect) -> tuple[Array, Array]:
-        """Σ N_fg² and Σ N_fg n_f n_g over the groups that f and g share."""
+        """Return Σ N_fg² and Σ N_fg n_f n_g over the groups that f and g share."""
         counts = self.layout.counts
         joint, a, b = (_groups(counts, one) for one in (first | second, first, second))
         if 0 not in first | second:
@@ -162,6 +163,6 @@ class _Forms:
 
 
 def _groups(values: Array, effect: Effect) -> Array:
-    """Values summed over the facets beside item that the effect lacks, which stay as axes of length 1."""
+    """Sum values over judges and orders unless the effect has them; summed axes keep length 1."""
     lacking = tuple(axis for axis in (1, 2) if axis not in effect)
     return np.asarray(values.sum(axis=lacking, keepdims=True))

@@ -1,4 +1,4 @@
-"""Judges chosen on one part of the items and reported on the other, so that the choice does not flatter."""
+"""Choice of judges on one part of the items and evaluation on the other, to avoid optimistic figures."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FIGURE = "mean over criteria of how right the panel is"
 
 
 def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:
-    """Per item each panel's credit by criterion and the cells of each, shape `(n_items, (m + 1) C)`.
+    """Return panels' credits and cell counts by item and criterion, shape `(n_items, (m + 1) C)`.
 
-    All panels stand on the cells where each of them has a credit.
+    Only cells where every panel has a credit are used.
     """
     shape = (len(decided.item_ids), len(decided.names))
     common = ~np.isnan(np.stack(credits)).any(axis=0)
@@ -41,13 +41,13 @@ def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:
 
 
 def macro_credits(totals: Array, n_panels: int) -> Array:
-    """Each panel's mean over criteria from sums as in `credit_sums`, shape `(r, n_panels)`."""
+    """Return each panel's mean over criteria from sums as in `credit_sums`, shape `(r, n_panels)`."""
     parts = totals.reshape(len(totals), n_panels + 1, -1)
     return mean_of_defined(ratio(parts[:, :-1, :], np.broadcast_to(parts[:, -1:, :], parts[:, :-1, :].shape)))
 
 
 def split_items(decided: Decided, complete: Array, resampling: Resampling) -> tuple[Array, Array]:
-    """Positions of the items to choose on and of those to report on, at random; items count by their id."""
+    """Split the items at random into those to choose on and those to report on; ordered by id beforehand."""
     there = np.unique(decided.item[complete])
     ordered = there[np.argsort([decided.item_ids[at] for at in there])] if len(there) else there
     shuffled = resampling.generator().permutation(ordered)
@@ -58,7 +58,7 @@ def split_items(decided: Decided, complete: Array, resampling: Resampling) -> tu
 def choose_single(
     decided: Decided, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
 ) -> PanelChoice:
-    """The best judge against the panel."""
+    """Choose the best single judge and compare it with the panel."""
     fitting = on_items(decided, parts[0])
     found = None
     if len(parts[0]):
@@ -70,7 +70,7 @@ def choose_single(
 def choose_smallest(
     decided: Decided, epsilon: float, parts: tuple[Array, Array], resampling: Resampling, reason: Reason
 ) -> PanelChoice:
-    """The smallest panel within epsilon of all judges."""
+    """Choose the smallest panel within `epsilon` of all judges."""
     k = len(decided.judges)
     search = _exhaustive if k <= EXHAUSTIVE_UP_TO else _greedy
     found = search(on_items(decided, parts[0]), epsilon) if len(parts[0]) and k else None
@@ -79,7 +79,7 @@ def choose_smallest(
 
 
 def on_items(decided: Decided, items: Array) -> Decided:
-    """The cells of some items that have a label and every judge's answer."""
+    """Return the cells of the given items that have a label and every judge's answer."""
     kept = np.isin(decided.item, items) & decided.labelled & decided.answered.all(axis=1)
     return Decided(
         criteria=decided.criteria,
@@ -105,7 +105,7 @@ def _figure(decided: Decided, members: Sequence[int]) -> float:
 
 
 def _exhaustive(decided: Decided, epsilon: float) -> tuple[int, ...] | None:
-    """Of the smallest size that has one within epsilon, the best panel."""
+    """Return the best panel of the smallest size that is within `epsilon`."""
     k = len(decided.judges)
     wanted = _figure(decided, range(k)) - epsilon
     for panels in panels_by_size(k):
@@ -117,7 +117,7 @@ def _exhaustive(decided: Decided, epsilon: float) -> tuple[int, ...] | None:
 
 
 def _greedy(decided: Decided, epsilon: float) -> tuple[int, ...] | None:
-    """Judges added one at a time, each the one that helps most, until within epsilon."""
+    """Add the judge that helps most, one at a time, until the panel is within `epsilon`."""
     k = len(decided.judges)
     wanted = _figure(decided, range(k)) - epsilon
     chosen: tuple[int, ...] = ()

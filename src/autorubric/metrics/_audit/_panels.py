@@ -1,4 +1,4 @@
-"""The panel that some of the judges would have been, recomputed from their decisions."""
+"""Panels of some of the judges, recomputed from the judges' decisions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from autorubric.metrics._audit._decided import Decided
 from autorubric.metrics._resampling import Array
 
 EXHAUSTIVE_UP_TO = 10
-"""With more judges than these, panels are grown one judge at a time."""
+"""Largest number of judges for which all panels are tried; above it, panels grow one judge at a time."""
 
 
 def panel_credit(decided: Decided, members: Sequence[int]) -> Array:
-    """How right the panel of some judges is on each cell, in [0, 1], shape `(n_cells,)`.
+    """Return how right a panel of some judges is on each cell, in [0, 1], shape `(n_cells,)`.
 
-    Categories: 1 if more of them gave the true one than any other, 1/t if t categories lead and it is among
-    them (what breaking the tie at random would give), else 0. Values: 1 - |mean - truth|. NaN where there is
-    no label, or one of the judges gave no answer.
+    For categories, 1 if the true one has the most votes, 1/t if it is among t tied for the lead (the expected
+    result of breaking the tie at random), else 0. For values, 1 - |mean - truth|. NaN if there is no label or
+    one of the judges did not answer.
     """
     chosen = list(members)
     credit = np.full(len(decided.item), np.nan)
@@ -44,6 +44,6 @@ def _plurality(codes: Array, truth: Array) -> Array:
 
 
 def panels_by_size(n_judges: int) -> Iterator[list[tuple[int, ...]]]:
-    """All panels of one judge, of two, and so on, up to all judges."""
+    """Yield all panels of one judge, then of two, and so on up to all judges."""
     for size in range(1, n_judges + 1):
         yield list(combinations(range(n_judges), size))

@@ -1,4 +1,4 @@
-"""Whether a judge prefers what is shown first."""
+"""Position bias: whether a judge prefers the candidate shown first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _METHOD = "share of decided comparisons won by the first shown, - 1/2"
 
 
 def position_lean(table: VotesTable, judge: str, confidence_level: float) -> TestedBias:
-    """Share of single votes with a known order and one winner that chose the first shown, minus one half."""
+    """Estimate the share of decided single votes of known order won by the first shown, minus ½."""
     mine = table.rater == table.raters.index(("judge", judge))
     known = np.array([order is not None for order in table.order.tolist()], dtype=bool)
     ranked = np.array([one.level == "ranking" for one in table.criteria], dtype=bool)
@@ -23,14 +23,14 @@ def position_lean(table: VotesTable, judge: str, confidence_level: float) -> Tes
 
 
 def _won(order: str, label: str | None) -> float:
-    """1 where the first shown won, 0 where another did, NaN where none did."""
+    """Return 1 if the first shown won, 0 if another did, NaN if there is no single winner."""
     shown = order.split(", ")
     winner = _winner(label, shown)
     return float("nan") if winner is None else float(winner == shown[0])
 
 
 def _winner(label: str | None, shown: list[str]) -> str | None:
-    """Who stands first in words such as `a`, `a by 2` or `a > b > c`; None where nobody does alone."""
+    """Return the winner in labels such as `a`, `a by 2` or `a > b > c`; None if there is no single one."""
     if label is None:
         return None
     leader = label.split(" > ")[0]

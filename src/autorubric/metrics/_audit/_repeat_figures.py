@@ -1,4 +1,4 @@
-"""Figures of repeated answers as functions of how often each item was drawn."""
+"""Figures of repeated answers, as functions of item weights in a resample."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FIGURES = {
     "position_consistency": "position consistency",
     "order_effect": "order effect",
 }
-"""Names of the figures, in the order in which they are computed, and words for each."""
+"""Names of the figures, in the order in which they are computed, and their descriptions."""
 
 SHARES = ("flip rate", "pairwise agreement", "majority share", "position consistency")
-"""Those that are shares of units, as words."""
+"""Descriptions of the figures that are shares of units."""
 
 
 def consistency_figures(table: RepeatTable, n_items: int) -> Callable[[Array], Array]:
-    """The figures of a table, shape `(r, 7)`, from weights of items, `(r, n_items)`."""
+    """Return a function from item weights `(r, n_items)` to the figures of a table, shape `(r, 7)`."""
     sums = np.zeros((n_items, 9))
     np.add.at(sums, table.item, _unit_sums(table))
     repeated = (table.codes >= 0).sum(1) >= 2
@@ -62,8 +62,11 @@ def consistency_figures(table: RepeatTable, n_items: int) -> Callable[[Array], A
 
 
 def _unit_sums(table: RepeatTable) -> Array:
-    """Per unit: 1, flipped, agreement, majority share, variance; then for pairs asked in two orders and in
-    one order whether there are any, and the share of the same ones. Zeros without two answers."""
+    """Return the summands of each unit: 1, flipped, agreement, majority share, variance, and four for pairs.
+
+    The last four are, for pairs asked in two orders and for pairs asked in one order, whether there are any
+    and the share that is the same. All are zero for units with fewer than two answers.
+    """
     codes, order = table.codes, table.order
     there = codes >= 0
     m = there.sum(1)
@@ -106,7 +109,7 @@ def _variances(table: RepeatTable, m: Array) -> Array:
 
 
 def reasons_of(tables: Sequence[RepeatTable]) -> list[Reason]:
-    """Why each figure is undefined over these tables where it is."""
+    """Return the reason for each figure in case it is undefined over these tables."""
     if not any(((table.codes >= 0).sum(1) >= 2).any() for table in tables):
         return ["no_repeats"] * len(FIGURES)
     return [

@@ -23,15 +23,15 @@ from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatTable:
-    """What one judge answered again and again.
+    """The repeated answers of one judge.
 
     Attributes:
-        judge: The judge; empty where none is named.
-        criterion: The criterion; empty where none is named.
-        codes: Position of each answer, shape `(n_units, n_repeats)`, -1 where missing.
-        order: Position of the order in which each was asked, alike; -1 where unknown.
-        values: Where each position lies, increasing; None without an order.
-        level: Which differences count for alpha.
+        judge: The judge; empty if unknown.
+        criterion: The criterion; empty if unknown.
+        codes: Code of each answer, shape `(n_units, n_repeats)`, -1 if missing.
+        order: Code of the order in which each was asked, same shape; -1 if unknown.
+        values: Value of each code, increasing; None for unordered categories.
+        level: Measurement level that alpha uses.
         item: The item of each unit, shape `(n_units,)`.
     """
 
@@ -47,10 +47,10 @@ class RepeatTable:
 def table_of_ratings(
     ratings: Any, scale: Scale | None, order: Any, cluster: Iterable[Any] | None
 ) -> RepeatTable:
-    """A units × repeats table of labels or numbers.
+    """Build a table from units × repeats of labels or numbers.
 
     Raises:
-        ArgumentError: Rows differ in length, a label is off the scale, or `order` has another shape.
+        ArgumentError: If rows differ in length, a label is off the scale, or `order` has another shape.
     """
     rows = read_rows(ratings, "ratings", "(n_units, n_repeats)")
     codes, values, level = _coded(rows, scale)
@@ -82,7 +82,7 @@ def _coded(rows: Any, scale: Scale | None) -> tuple[Codes, Array | None, AlphaLe
 
 
 def _are_numbers(rows: Any) -> bool:
-    """Whether the ratings are numbers that are not all 0 and 1."""
+    """Whether the ratings are numbers and not all 0 or 1."""
     if isinstance(rows, np.ndarray):
         if rows.dtype.kind not in "iufO":
             return False
@@ -110,7 +110,7 @@ def _orders(order: Any, shape: tuple[int, ...]) -> Codes:
 
 
 def tables_of_votes(table: VotesTable) -> list[RepeatTable]:
-    """One table a judge and criterion, from the single votes of a votes table."""
+    """Build one table per judge and criterion from the single votes of a votes table."""
     names = distinct_names(table.criteria)
     single = (table.sample != DECIDED) & (table.status == ANSWERED)
     judged = np.array([kind == "judge" for kind, _ in table.raters], dtype=bool)

@@ -1,4 +1,4 @@
-"""Many figures from one set of resampled items, so that they are paired and the draws are paid for once."""
+"""Figures that share one set of resampled items, so that they are paired and items are drawn only once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._scales import Codes
 
 ComputeMany: TypeAlias = Callable[[Array], Array]
-"""Sums of shape `(r, d)` to figures of shape `(r, m)`, NaN where undefined."""
+"""A function from sums of shape `(r, d)` to figures of shape `(r, m)`, NaN if undefined."""
 
 
 def resampled(
@@ -31,15 +31,15 @@ def resampled(
     n: int | Sequence[int],
     reason: Reason,
 ) -> list[Estimate]:
-    """Each figure with the percentile interval over resampled items.
+    """Estimate each figure with its percentile interval over resampled items.
 
     Args:
-        sums: What each item contributes, shape `(n_items, d)`.
-        compute: The figures as functions of the sums.
-        resampling: How intervals are made.
-        method: What was computed, in words.
-        n: Observations, of all figures or of each.
-        reason: Why a figure is undefined where it is.
+        sums: Contribution of each item, shape `(n_items, d)`.
+        compute: The figures as a function of the sums.
+        resampling: Options of the intervals.
+        method: Description of the figures.
+        n: Number of observations, of all figures or of each.
+        reason: Reason for figures that are undefined.
     """
     m = compute(np.zeros((1, sums.shape[1]))).shape[1]
     sizes = [n] * m if isinstance(n, int) else list(n)
@@ -48,11 +48,11 @@ def resampled(
 
 
 _MERGED_UP_TO = 128
-"""Items of more sums than these are hardly ever alike, and sorting them costs more than it saves."""
+"""Largest number of sums per item for which identical items are merged; with more, sorting costs too much."""
 
 
 def units_of(sums: Array) -> Units:
-    """Items as units, those that contribute alike as one with a count where that saves draws."""
+    """Return items as units; identical items become one unit with a count if that saves draws."""
     if sums.shape[1] > _MERGED_UP_TO:
         return row_units(sums, None)
     alike, first, counts = np.unique(sums, axis=0, return_index=True, return_counts=True)
@@ -72,7 +72,7 @@ def resampled_units(
     n: Sequence[int],
     reasons: Sequence[Reason],
 ) -> list[Estimate]:
-    """Each figure with the percentile interval over resampled units; all undefined without units."""
+    """Estimate each figure with its percentile interval over resampled units; undefined without units."""
     about = list(zip(methods, n, reasons, strict=True))
     if units is None:
         return [Estimate.undefined(reason, n=size, method=method) for method, size, reason in about]
@@ -98,7 +98,7 @@ def resampled_units(
 def estimate_of(
     value: float, drawn: Array, resampling: Resampling, method: str, *, n: int, reason: Reason
 ) -> Estimate:
-    """A figure with the percentile interval of its values in resamples; none where they are all the same."""
+    """Return a figure with the percentile interval of its resamples; no interval if they are all equal."""
     if math.isnan(value):
         return Estimate.undefined(reason, n=n, method=method)
     defined = drawn[~np.isnan(drawn)]
@@ -116,19 +116,19 @@ def estimate_of(
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:
-    """The quotient, NaN where the denominator is not above 0."""
+    """Return the quotient, NaN where the denominator is not above 0."""
     there = denominator > 0
     return np.where(there, numerator / np.where(there, denominator, 1.0), np.nan)
 
 
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
-    """Mean over what is defined, NaN where nothing is."""
+    """Average the values that are not NaN; NaN if there are none."""
     there = ~np.isnan(values)
     return ratio(np.where(there, values, 0.0).sum(axis), there.sum(axis).astype(float))
 
 
 def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: tuple[int, int]) -> Array:
-    """Sums of cells' values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as nothing."""
+    """Sum the cells' values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
     flat = np.bincount(
         item * shape[1] + criterion,
         weights=np.where(np.isnan(values), 0.0, values),
@@ -138,7 +138,10 @@ def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: t
 
 
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
-    """The mean of cells with a t interval over items, C - 1 degrees of freedom; none if all are alike."""
+    """Estimate the mean of cells with a t interval over C items, C - 1 degrees of freedom.
+
+    There is no interval if all values are equal.
+    """
     there = ~np.isnan(values)
     kept, members = values[there], np.unique(item[there], return_inverse=True)[1].reshape(-1)
     text = f"{method}; t over items, {confidence_level:.0%}"
@@ -155,19 +158,19 @@ def mean_estimate(values: Array, item: Codes, confidence_level: float, method: s
 
 
 def influences(values: Array, members: Codes) -> tuple[float, Array]:
-    """The mean, and what each cluster's deviations add to it, shape `(n_clusters,)`."""
+    """Return the mean and the contribution of each cluster's deviations to it, shape `(n_clusters,)`."""
     mean = float(values.mean())
     return mean, np.bincount(members, weights=values - mean) / len(values)
 
 
 def clustered_error(effects: Array) -> float:
-    """Standard error of a mean from the effects of its clusters, with the factor C / (C - 1)."""
+    """Return the standard error of a mean from its clusters' contributions, with factor C / (C - 1)."""
     size = len(effects)
     return math.sqrt(float((effects**2).sum()) * size / (size - 1))
 
 
 def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estimate:
-    """A share that no resample moves from 0 or 1, with the score interval of one observation a unit."""
+    """Give a share that is 0 or 1 in every resample the score interval of one observation per unit."""
     if share.value not in (0.0, 1.0) or n_units < 2 or share.reason != "no_variance":
         return share
     low, high = wilson_ends(share.value, n_units, t_quantile(confidence_level, n_units - 1))

@@ -1,4 +1,4 @@
-"""What each criterion weighs in an item's score, as the rubrics of a dataset say."""
+"""The weight of each criterion in an item's score, from the rubrics of a dataset."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from autorubric.types import RubricGroup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricWeights:
-    """Weights over the criteria of a votes table.
+    """Weights of the criteria of a votes table.
 
     Attributes:
-        by_item: The weight of each criterion in each item's score, shape `(n_items, n_criteria)`; 1 where no
-            rubric says it.
-        group: The group around each criterion at the top of its rubric; the criterion itself where it stands
-            there alone.
-        known: Whether a rubric says the weights.
-        simplified: Whether a rubric has gates, conditions or bonuses, which weights cannot say.
+        by_item: Weight of each criterion in each item's score, shape `(n_items, n_criteria)`; 1 if no rubric
+            is known.
+        group: The top-level group of each criterion in its rubric; the criterion itself if it is at the top
+            level.
+        known: Whether the weights come from a rubric.
+        simplified: Whether a rubric has gates, conditions or bonuses, which weights cannot express.
     """
 
     by_item: Array
@@ -37,12 +37,12 @@ class RubricWeights:
 
     @property
     def of_criterion(self) -> Array:
-        """The mean weight of each criterion, shape `(n_criteria,)`."""
+        """Mean weight of each criterion, shape `(n_criteria,)`."""
         return np.asarray(self.by_item.mean(0)) if len(self.by_item) else np.ones(self.by_item.shape[1])
 
 
 def weights_of(result: Any, dataset: LabelledDataset | None, table: VotesTable) -> RubricWeights:
-    """The weights that the dataset's rubrics give, the run's own dataset if none is given."""
+    """Return the weights in the rubrics of the dataset, or of the run's own dataset if it is None."""
     shape = (table.n_items, len(table.criteria))
     source = dataset
     if source is None and isinstance(result, GradedRun) and isinstance(result, OwnedRun):
@@ -77,7 +77,7 @@ def _is_special(criterion: BaseCriterion) -> bool:
 
 
 def _shares(group: RubricGroup, scale: float = 1.0) -> dict[str, float]:
-    """What each criterion below weighs: its weight, times that of its groups over what they can earn."""
+    """Return each criterion's weight × (weight / attainable total) of each group around it."""
     found: dict[str, float] = {}
     for one in group.criteria:
         if isinstance(one, RubricGroup):
@@ -88,7 +88,7 @@ def _shares(group: RubricGroup, scale: float = 1.0) -> dict[str, float]:
 
 
 def _earned(group: RubricGroup) -> float:
-    """What a group's members can earn, bonuses aside."""
+    """Return the largest total that a group's members can earn, without bonuses."""
     counted = (one for one in group.criteria if isinstance(one, RubricGroup) or not one.bonus)
     return sum(max(one.weight, 0.0) for one in counted)
 
@@ -102,13 +102,13 @@ def _tops(root: RubricGroup) -> dict[str, str]:
 
 
 def item_scores_under(values: Array, weights: Array, multipliers: Array) -> Array:
-    """Item scores where each criterion's weight is multiplied, shape `(n_items, n_draws)`.
+    """Compute item scores with each criterion's weight multiplied, shape `(n_items, n_draws)`.
 
-    Σ w v / Σ positive w over what has a value, clamped to [0, 1]; of penalties alone 1 + Σ w v / Σ |w|. NaN
-    where an item has no value.
+    A score is Σ w v / Σ positive w over criteria with a value, clamped to [0, 1]; with penalties alone, 1 + Σ
+    w v / Σ |w|. NaN if an item has no value.
 
     Args:
-        values: Shape `(n_items, n_criteria)`, NaN for none.
+        values: Shape `(n_items, n_criteria)`, NaN if missing.
         weights: Shape `(n_items, n_criteria)`.
         multipliers: Shape `(n_criteria, n_draws)`, not negative.
     """

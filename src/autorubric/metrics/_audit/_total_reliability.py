@@ -1,4 +1,4 @@
-"""Reliability of a total over criteria: alpha of all, weighted, and by the rubric's groups."""
+"""Reliability of a total over criteria: Cronbach's alpha and alpha stratified by the rubric's groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _METHOD = "stratified alpha, groups of the rubric as strata"
 
 
 def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = True) -> Estimate:
-    """Cronbach's alpha over columns that have a value at all; items that lack one are left out."""
+    """Estimate Cronbach's alpha over columns with any value; items that lack one are left out."""
     answered = ~np.isnan(values).all(axis=0)
     if interval:
         return cronbach_alpha(values[:, answered], confidence_level=confidence_level)
@@ -24,9 +24,9 @@ def alpha_of(values: Array, *, confidence_level: float = 0.95, interval: bool = 
 
 
 def stratified_alpha(values: Array, strata: Sequence[str], resampling: Resampling) -> Estimate:
-    """1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, σ² the variances of sums.
+    """Estimate 1 - Σ_g σ²_g (1 - α_g) / σ²_T over groups of criteria, with σ² the variances of sums.
 
-    A group of one criterion has no alpha and counts as one of 0.
+    A group of one criterion has no alpha, which is taken as 0.
     """
     answered = np.asarray(~np.isnan(values).all(axis=0))
     kept = values[:, answered]

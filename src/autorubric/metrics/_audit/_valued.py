@@ -1,4 +1,4 @@
-"""Decisions by value on [0, 1], by cell, for figures that are differences of values."""
+"""Decisions by value on [0, 1] for each cell, for figures that are differences of values."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from autorubric.metrics._votes_table import VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Valued:
-    """Values of the judges' decisions and of the truth, abstentions and failures left out.
+    """Values of the judges' decisions and of the truth, without abstentions and failures.
 
-    Those of penalties are turned round, 1 - value, so that more is always in favour of the text.
+    Values of penalties are reversed, 1 - value, so that higher always favours the text.
 
     Attributes:
         item_ids: Ids of the items.
         item: Position of each cell's item, shape `(n_cells,)`.
-        criterion: Position of each cell's criterion, likewise.
+        criterion: Position of each cell's criterion, same shape.
         judges: Ids of the judges.
-        value: Each judge's value, shape `(n_cells, n_judges)`; NaN for none.
-        truth: The label's value, shape `(n_cells,)`; NaN for none.
-        n_items: Items of the table.
-        left_out: Names of criteria that no judge has a value on.
-        has_penalties: Whether some were turned round.
+        value: Each judge's value, shape `(n_cells, n_judges)`; NaN if missing.
+        truth: The label's value, shape `(n_cells,)`; NaN if missing.
+        n_items: Number of items in the table.
+        left_out: Names of criteria on which no judge has a value.
+        has_penalties: Whether any values were reversed.
     """
 
     item_ids: tuple[str, ...]
@@ -43,12 +43,12 @@ class Valued:
 
     @property
     def reason(self) -> str:
-        """Why nothing can be set against the truth, if nothing can."""
+        """The reason for figures that cannot be compared with the truth."""
         return "no_pairs" if bool((~np.isnan(self.truth)).any()) else "no_truth"
 
 
 def valued_of(table: VotesTable, weights: Array) -> Valued:
-    """The values of a votes table; `weights` of each criterion in each item, `(n_items, n_criteria)`."""
+    """Return the values of a votes table; `weights` has shape `(n_items, n_criteria)`."""
     cells = cells_of(table, Modes())
     criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
     penalty = weights[cells.item, criterion] < 0

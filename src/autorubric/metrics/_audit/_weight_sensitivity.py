@@ -1,4 +1,4 @@
-"""How far the order of the items hangs on the rubric's weights."""
+"""Sensitivity of the order of the items to the rubric's weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TIED = 1e-12
 def weight_sensitivity(
     values: Array, weights: Array, spread: float, n_draws: int, resampling: Resampling
 ) -> WeightSensitivity:
-    """Tau of the items' scores with those where each weight is multiplied by e^(spread z), z normal."""
+    """Compare item scores by tau with those under weights multiplied by e^(spread z), z standard normal."""
     size = values.shape[1]
     scores = item_scores_under(values, weights, np.ones((size, 1)))[:, 0]
     drawn = np.exp(spread * resampling.generator().standard_normal((size, n_draws)))
@@ -55,7 +55,7 @@ def _top_kept(scores: Array, perturbed: Array) -> Estimate:
 
 
 def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
-    """Tau of the items' scores with those that leave one criterion out."""
+    """Compute tau between the item scores with and without one criterion."""
     size = values.shape[1]
     keep = np.ones((size, 2))
     keep[criterion, 1] = 0.0

@@ -1,4 +1,4 @@
-"""True shares of answers behind a judge's, from its confusions."""
+"""True shares of answers, estimated from a judge's confusion matrix."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _SINGULAR = 1e-9
 
 
 def distribution_of(tables: Array, answers: Array) -> Array:
-    """True shares `π = M⁻¹ q` brought back to shares, NaN where they cannot be told, shape `(r, K)`.
+    """Estimate true shares `π = M⁻¹ q`, projected onto valid shares; NaN if undetermined, shape `(r, K)`.
 
-    An answer that is never true and never given drops out. Nothing can be told where an answer is given and
-    never true, or where det M <= 0.
+    An answer that is never true and never given is ignored. The shares are undetermined if an answer is given
+    but never true, or if det M <= 0.
 
     Args:
-        tables: Counts of labelled items, rows truth, shape `(r, K, K)`.
+        tables: Counts of labelled items, true answers as rows, shape `(r, K, K)`.
         answers: Counts of the judge's answers, shape `(r, K)`.
     """
     support, n = tables.sum(-1), answers.sum(-1)
@@ -37,7 +37,9 @@ def distribution_of(tables: Array, answers: Array) -> Array:
 
 
 def onto_shares(points: Array) -> Array:
-    """The nearest shares (>= 0, sum 1) to points, shape `(..., K)` [1]; for two answers, cutting to [0, 1].
+    """Project points, shape `(..., K)`, onto the nearest shares (>= 0, sum 1) [1].
+
+    For two answers, this clips them to [0, 1].
 
     References:
         [1] W. Wang, M. A. Carreira-Perpiñán (2013), Projection onto the probability simplex, arXiv:1309.1541.

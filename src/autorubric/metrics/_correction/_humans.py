@@ -1,4 +1,4 @@
-"""Items × annotators tables, read column by column."""
+"""Reading of items × annotators tables."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from autorubric.metrics._rows import is_frame, read_rows
 
 
 class Annotators(NamedTuple):
-    """Who annotated, and what.
+    """The annotators and their annotations.
 
     Attributes:
         names: Column names of a frame, else `"0"`, `"1"`, …
-        columns: One list of annotations per annotator, each of `n_items`.
-        n_items: Rows.
+        columns: One list of `n_items` annotations per annotator.
+        n_items: Number of rows.
     """
 
     names: tuple[str, ...]
@@ -25,10 +25,10 @@ class Annotators(NamedTuple):
 
 
 def read_annotators(humans: Any) -> Annotators:
-    """The columns of an items × annotators table; None and NaN are missing.
+    """Read the columns of an items × annotators table; None and NaN are missing.
 
     Raises:
-        ArgumentError: It is no table, or has fewer than two annotators.
+        ArgumentError: If it is not a table, or has fewer than two annotators.
     """
     rows = read_rows(humans, "humans", "(n_items, n_annotators)")
     listed = rows.tolist() if isinstance(rows, np.ndarray) else [list(row) for row in rows]

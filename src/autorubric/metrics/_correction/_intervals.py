@@ -1,4 +1,4 @@
-"""Intervals of shares, and of figures over resamples of both samples."""
+"""Intervals of shares, and percentile intervals over resamples of test and labelled items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from autorubric.metrics._scales import Codes
 def share_estimate(
     name: str, hits: Array, cluster: Codes | None, level: float, absent: Reason = "no_values"
 ) -> Estimate:
-    """A share of 0s and 1s: Wilson's interval, over clusters logit-t; undefined (`absent`) of none."""
+    """Estimate a share of 0s and 1s with Wilson's interval, or logit-t over clusters.
+
+    Without values, it is undefined with the reason `absent`.
+    """
     n = len(hits)
     if not n:
         return Estimate.undefined(absent, method=name)
@@ -43,7 +46,7 @@ def share_estimate(
 
 
 def percentile_ends(units: Strata, compute: Compute, options: CorrectionOptions) -> tuple[Ends, int]:
-    """Percentile interval over resamples of both samples, and how many of these were undefined."""
+    """Return the percentile interval over resamples of both samples, and the number of undefined ones."""
     nothing = Ends(None, None, None)
     if units.n_labelled < 2 or units.n_tested < 2:
         return nothing, 0

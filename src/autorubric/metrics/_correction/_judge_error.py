@@ -1,4 +1,4 @@
-"""The true score of an item behind a judged one: calibrated on the items of a run that have labels."""
+"""Prediction of an item's true score from its judged score, calibrated on labelled items of a run."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class LabelledScores:
 
     @property
     def n(self) -> int:
-        """Labelled items."""
+        """Number of labelled items."""
         return len(self.true)
 
     def fewest(self, confidence_level: float) -> int:
-        """Labelled items below which an interval of this level is all of [0, 1]."""
+        """Return the fewest labelled items with which an interval of this level is not all of [0, 1]."""
         return math.ceil(confidence_level / (1 - confidence_level) - _SLACK)
 
     def predict(self, judged: float) -> float:
-        """The true score that least squares predict for a judged one, on [0, 1]."""
+        """Predict the true score for a judged score by least squares, clipped to [0, 1]."""
         spread = float(((self.judged - self.judged.mean()) ** 2).sum())
         slope = 0.0
         if spread > _SLACK:
@@ -47,15 +47,16 @@ class LabelledScores:
         return min(max(float(self.true.mean()) + slope * (judged - float(self.judged.mean())), 0.0), 1.0)
 
     def interval(self, judged: float, confidence_level: float) -> Ends:
-        """Full conformal interval of the true score of a new item with this judged score.
+        """Return the full conformal interval of the true score of a new item with this judged score.
 
-        A true score y is in it unless too few labelled items are as badly predicted as the new one: with the
-        new item (judged, y) added, a line is fitted by least squares to all m + 1 items, and y stays if more
-        than a share 1 - level of the residuals are at least as large as that of the new item [1, ch. 2.3]. If
-        the new item is drawn as the labelled ones were, the interval holds its true score with at least the
-        level, whatever the errors of the judges, however they depend on each other and on the item [2].
+        To test a candidate true score y, the new item (judged, y) is added and a least-squares line is fitted
+        to all m + 1 items. y is kept if more than a share 1 - level of the residuals are at least as large as
+        that of the new item [1, ch. 2.3]. If the new item is drawn from the same population as the labelled
+        ones, the interval covers its true score with at least the confidence level, whatever the judges'
+        errors and however they depend on each other and on the item [2].
 
-        Residuals are linear in y, so membership changes only where two are equal: these points are tried.
+        Residuals are linear in y, so membership only changes where two of them are equal; these points are
+        tested.
 
         References:
             [1] V. Vovk, A. Gammerman, G. Shafer (2005), Algorithmic learning in a random world, Springer.
@@ -77,7 +78,7 @@ class LabelledScores:
         return Ends(float(kept.min()), float(kept.max()), None) if len(kept) else Ends(None, None, None)
 
     def _residuals(self, judged: float) -> tuple[Array, Array]:
-        """Residuals of the m + 1 items as constant + slope · y, `(m + 1,)`; the new item is last."""
+        """Return constant and slope of the m + 1 residuals in y, each `(m + 1,)`; the new item is last."""
         x = np.append(self.judged, judged)
         centred = x - x.mean()
         spread = float(centred @ centred)
@@ -89,7 +90,7 @@ class LabelledScores:
         return constant, slope
 
     def _accepted(self, constant: Array, slope: Array, points: Array, confidence_level: float) -> Array:
-        """Which of these true scores conform, shape `(p,)`."""
+        """Return whether each of these true scores conforms, shape `(p,)`."""
         found = []
         step = max(1, _CHUNK_CELLS // len(constant))
         for start in range(0, len(points), step):
@@ -101,7 +102,7 @@ class LabelledScores:
 
 @dataclass(frozen=True, slots=True)
 class _Calibration:
-    """What a labelled run says: its scores, the facts of its criteria, each set once, and its judges."""
+    """The scores, distinct sets of criterion facts, and judges of a labelled run."""
 
     scores: LabelledScores
     criteria: tuple[Mapping[str, tuple[object, ...]], ...]
@@ -110,7 +111,7 @@ class _Calibration:
 
 @dataclass(frozen=True, slots=True)
 class _ReadRun:
-    """Results that are read once: those of a run folder are made again at each look."""
+    """Results read into memory once, since those of a run folder are rebuilt at each access."""
 
     item_results: Sequence[GradedItem]
 
@@ -118,10 +119,10 @@ class _ReadRun:
 def labelled_scores(
     run: object, dataset: LabelledDataset | None, report: EnsembleEvaluationReport
 ) -> LabelledScores:
-    """The labelled items of a run.
+    """Return the scores of a run's labelled items.
 
     Raises:
-        ArgumentError: `run` is no run, or has other criteria or judges than the report.
+        ArgumentError: If `run` is not a run, or has other criteria or judges than the report.
     """
     if not isinstance(run, GradedRun):
         raise ArgumentError(
@@ -137,7 +138,7 @@ def labelled_scores(
 
 
 class _Once:
-    """Calibrates the run of some results when first asked."""
+    """A calibration of a run that is computed on the first call and then reused."""
 
     def __init__(self, results: object) -> None:
         self._found: _Calibration | None = None

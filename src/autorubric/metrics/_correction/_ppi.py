@@ -1,7 +1,8 @@
-"""Prediction-powered means: a few labels, corrected for by many verdicts of the judge.
+"""Prediction-powered means: a few labels combined with many verdicts of the judge.
 
-Rows of units, in this order: labelled items, sum of their labels, sum of the judge's values on them, items
-under test, sum of the judge's values on these. The variance is a quadratic form of the rows' outer products.
+The columns of a unit's row are, in this order: number of labelled items, sum of their labels, sum of the
+judge's values on them, number of items under test, sum of the judge's values on these. The variance is a
+quadratic form of the rows' outer products.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ WIDTH = 5
 
 
 class Tuned(NamedTuple):
-    """A prediction-powered mean, each of shape `(...)`; NaN where there are no two units."""
+    """A prediction-powered mean, its λ and its variance, each `(...)`; NaN with fewer than two units."""
 
     value: Array
     lam: Array
@@ -29,7 +30,7 @@ class Tuned(NamedTuple):
 def units_of(
     truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
 ) -> Strata:
-    """Units of labelled pairs and of the judge's values under test."""
+    """Build units from labelled pairs and from the judge's values on the items under test."""
     labelled = np.column_stack([np.ones(len(truth)), truth, judged])
     tests = np.column_stack([np.ones(len(tested)), tested])
     return strata_of(labelled, tests, label_cluster, test_cluster)
@@ -39,9 +40,9 @@ _CELLS = np.array([[1.0, y, f, 0.0, 0.0] for y in (0.0, 1.0) for f in (0.0, 1.0)
 
 
 def smoothed(units: Strata) -> Strata:
-    """The units with one labelled item more, a quarter of it in each cell of the table of label and verdict.
+    """Return the units plus one labelled item, split equally over the cells of the label × verdict table.
 
-    For labels and verdicts of 0 and 1 without clusters.
+    Only for labels and verdicts of 0 and 1 without clusters.
     """
     parts = []
     for part in units.parts:
@@ -53,7 +54,7 @@ def smoothed(units: Strata) -> Strata:
 
 
 def smoothed_by() -> Array:
-    """What `smoothed` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
+    """Return what `smoothed` adds to sums and to sums of outer products, shape `(5 + 25,)`."""
     squares = (_CELLS[:, :, None] * _CELLS[:, None, :]).reshape(len(_CELLS), -1)
     return np.asarray(np.concatenate([_CELLS, squares], axis=1).sum(axis=0) / 4)
 
@@ -61,16 +62,17 @@ def smoothed_by() -> Array:
 def tuned_mean(
     sums: Array, squares: Array, n_labelled: int, n_tested: int, fixed: float | None = None
 ) -> Tuned:
-    """λ mean(f_U) + mean(Y - λ f_L) with λ = cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), cut to [0, 1] [1].
+    """Compute λ mean(f_U) + mean(Y - λ f_L), with λ tuned to minimise the variance unless fixed [1].
 
-    The variance is λ² var(f_U)/N + var(Y - λ f_L)/n; over clusters each is that of sums over clusters.
+    The tuned λ is cov_n(Y, f) / ((1 + n/N) var_{n+N}(f)), clipped to [0, 1]. The variance of the mean is λ²
+    var(f_U)/N + var(Y - λ f_L)/n; with clusters, each variance is that of sums over clusters.
 
     Args:
         sums: Sums of the rows, shape `(..., 5)`.
         squares: Sums of their outer products, shape `(..., 5, 5)`.
-        n_labelled: Units with labels.
-        n_tested: Units with items under test.
-        fixed: λ where it is not tuned; 1 is the estimate of Angelopoulos et al. (2023).
+        n_labelled: Number of units with labels.
+        n_tested: Number of units with items under test.
+        fixed: λ if it is not tuned; 1 is the estimate of Angelopoulos et al. (2023).
     """
     n, n_tests = sums[..., 0], sums[..., 3]
     y, f, g = divide(sums[..., 1], n), divide(sums[..., 2], n), divide(sums[..., 4], n_tests)

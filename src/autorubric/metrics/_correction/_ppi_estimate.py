@@ -19,20 +19,23 @@ _EDGE = 1e-3
 
 
 class Powered(NamedTuple):
-    """A prediction-powered mean and how far it relies on the judge."""
+    """A prediction-powered mean and its λ, which shows how much it relies on the judge."""
 
     mean: Estimate
     lam: float | None
 
 
 def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name: str) -> Powered:
-    """A prediction-powered mean and its λ; refused below 50 labelled units unless by bootstrap-t.
+    """Estimate a prediction-powered mean and its λ.
+
+    Refused with fewer than 50 labelled units, unless the interval is bootstrap-t.
 
     Args:
         units: Units of `_ppi.units_of`.
         options: Method and level of the interval.
-        share: Whether labels are 0 and 1: the mean is cut to [0, 1] and its interval is a share's.
-        name: What it is, in words.
+        share: Whether labels are 0 and 1, so that the mean is clipped to [0, 1] and its interval is that of a
+            share.
+        name: Description of the figure.
     """
     text = f"{name} (ppi++)"
     total = units.total() if units.parts else np.zeros(ppi.WIDTH)
@@ -85,7 +88,7 @@ def _moments(units: Strata, fixed: float | None) -> tuple[float, float]:
 
 
 def _score(table: Strata, below: float, above: float, fixed: float | None) -> Ends:
-    """Ends of the score interval on as many items as give the variance, with a quantile for each side."""
+    """Return the score interval with one quantile per side, on the item count that gives the variance."""
     mean, se = _moments(table, fixed)
     share = min(max(mean, _EDGE), 1 - _EDGE)
     effective = share * (1 - share) / (se * se)
@@ -93,9 +96,9 @@ def _score(table: Strata, below: float, above: float, fixed: float | None) -> En
 
 
 def _score_t(table: Strata, options: CorrectionOptions) -> Ends:
-    """The score interval with quantiles of the resampled score statistic, none below the normal's.
+    """Return the score interval with quantiles of the resampled score statistic, at least the normal ones.
 
-    Without that bound it covers 72 to 89 % at 20 to 50 labels and a pass rate of 0.9.
+    Without that bound, it covers 72 to 89 % at 20 to 50 labels and a pass rate of 0.9.
     """
     added = ppi.smoothed_by()
     values, errors = _drawn(table, options, added).T
@@ -117,7 +120,7 @@ def _percentile(units: Strata, options: CorrectionOptions) -> Ends:
 
 
 def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
-    """Ends from the studentised resamples; those without spread are left out."""
+    """Return the interval from studentised resamples; resamples without spread are left out."""
     values, errors = _drawn(units, options).T
     spread = errors > 1e-12
     if np.count_nonzero(~spread) > MOST_UNDEFINED * len(values):
@@ -129,7 +132,10 @@ def _bootstrap_t(units: Strata, options: CorrectionOptions) -> Ends:
 
 
 def _drawn(units: Strata, options: CorrectionOptions, added: Array | float = 0.0) -> Array:
-    """Mean and standard error in each resample, λ tuned again unless fixed, shape `(n_resamples, 2)`."""
+    """Return mean and standard error of each resample, shape `(n_resamples, 2)`.
+
+    λ is tuned again in each resample unless it is fixed.
+    """
     found = []
     for drawn in units.draws(options.n_resamples, options.generator(), squares=True):
         sums = drawn + added

@@ -1,4 +1,4 @@
-"""Scores of decisions, and the ends between which criteria that are open can carry them."""
+"""Scores of decisions, and the range of scores that open criteria allow."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MOST_CORNERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """How a grader scored.
+    """The scoring of a grader.
 
     Attributes:
         root: The rubric's tree.
-        policy: How missing judgments counted.
-        normalize: Whether the score was brought to [0, 1].
-        penalty: What was taken off for length.
+        policy: How missing judgments were counted.
+        normalize: Whether the score was normalised to [0, 1].
+        penalty: The length penalty that was subtracted.
     """
 
     root: RubricGroup
@@ -31,7 +31,7 @@ class Scorer:
     penalty: float
 
     def score(self, decisions: Mapping[str, Decision]) -> float | None:
-        """The score of these decisions, by the formulas of the grader."""
+        """Return the score of these decisions, by the formulas of the grader."""
         applied = apply_conditions(self.root.leaves, decisions, self.policy)
         entries = {
             one.name or "": entry_of(one, applied.get(one.name or ""), self.policy)
@@ -43,28 +43,29 @@ class Scorer:
 
 @dataclass(frozen=True, slots=True)
 class OpenCriteria:
-    """Criteria that were left open, failed or were not asked, and how they might have come out.
+    """Criteria that were left open, failed or were not asked, with possible decisions on them.
 
     Attributes:
-        n: How many.
-        corners: Sets of decisions on them, the scores of the worst and of the best among them.
+        n: Number of such criteria.
+        corners: Sets of decisions on them, which include those with the worst and the best score.
     """
 
     n: int
     corners: tuple[Mapping[str, Decision], ...]
 
     def ends(self, scorer: Scorer, decisions: Mapping[str, Decision]) -> tuple[float | None, float | None]:
-        """The least and the greatest score that they can bring about on top of these decisions."""
+        """Return the lowest and the highest score that they allow, given the other decisions."""
         scores = [scorer.score({**decisions, **corner}) for corner in self.corners]
         found = [score for score in scores if score is not None]
         return (min(found), max(found)) if found else (None, None)
 
 
 def open_criteria(scorer: Scorer, decisions: Mapping[str, Decision]) -> OpenCriteria:
-    """The criteria that these decisions leave open.
+    """Return the criteria that these decisions leave open.
 
-    By its weight alone a criterion raises or lowers the score; one on which others depend, or a penalty that
-    is a gate, can do either and is tried at each value. With very many of those each goes by its weight.
+    Usually the sign of its weight tells whether a criterion raises or lowers the score. A criterion that
+    others depend on, or a penalty that is a gate, can do either and is tried at each value, unless there are
+    too many combinations; then the sign of its weight is used.
     """
     leaves = [
         one
@@ -96,7 +97,7 @@ def _made(criteria: Sequence[BaseCriterion], values: Sequence[float]) -> dict[st
 
 
 def _values(criterion: BaseCriterion, also: float | None = None) -> list[float]:
-    """The values that its answers have; of numbers the ends, and one that a condition asks for."""
+    """Return the values of a criterion's answers; for numbers, the ends and the value of a condition."""
     listed = {answer.value for answer in criterion.answers() if answer.value is not None}
     return sorted(listed or {0.0, 1.0} | ({also} if also is not None else set()))
 

@@ -1,4 +1,4 @@
-"""Votes on one criterion, to be drawn again."""
+"""Votes on one criterion that can be resampled."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _Sample: TypeAlias = tuple[JudgeVote, ...]
 
 @dataclass(frozen=True, slots=True)
 class Revoted:
-    """The votes on a criterion by judge and sample, and what they come to.
+    """The votes on a criterion by judge and sample, and their decision.
 
     Attributes:
-        criterion: The criterion, as it faced the submission.
+        criterion: The criterion, as it was applied to the submission.
         policy: How votes are combined.
-        judges: Each judge's samples; a sample may have two votes, one an order.
-        decided: What all votes come to, conditions aside.
-        known: Decisions of draws, by the places drawn.
+        judges: Each judge's samples; a sample may have two votes, one per order.
+        decided: The decision from all votes, ignoring conditions.
+        known: Cached decisions, by the votes drawn.
     """
 
     criterion: BaseCriterion
@@ -36,11 +36,11 @@ class Revoted:
 
     @property
     def n_samples(self) -> int:
-        """The most samples that a judge gave."""
+        """Largest number of samples of a judge."""
         return max((len(samples) for samples in self.judges), default=0)
 
     def draw(self, places: Array, rng: np.random.Generator) -> Decision:
-        """The decision of judges drawn by these places in [0, 1), and of samples drawn within each."""
+        """Decide on a resample: judges drawn by these places in [0, 1), and samples within each judge."""
         if self.n_samples <= 1 and len(self.judges) <= 1:
             return self.decided
         n = len(self.judges)
@@ -66,7 +66,7 @@ class Revoted:
 
 
 def revoted(report: EnsembleCriterionReport, policy: AggregationPolicy) -> Revoted:
-    """The votes of a report; a criterion without votes keeps its decision."""
+    """Return the votes of a report; a criterion without votes keeps its decision."""
     by_judge: dict[str, dict[int, list[JudgeVote]]] = {}
     for vote in report.votes:
         by_judge.setdefault(vote.judge_id, {}).setdefault(vote.sample, []).append(vote)

@@ -1,7 +1,8 @@
-"""The pass rate behind a judge of known sensitivity and specificity.
+"""Pass rates corrected for a judge's estimated sensitivity and specificity.
 
-Rows of units, in this order: labelled items that pass, those of them that the judge passes, labelled items
-that fail, those of them that the judge fails, items under test, those of them that the judge passes.
+The columns of a unit's row are, in this order: number of labelled items that pass, number of those that the
+judge passes, number of labelled items that fail, number of those that the judge fails, number of items under
+test, number of those that the judge passes.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ _ADDED = 2.0
 def units_of(
     truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
 ) -> Strata:
-    """Units of labelled pairs and test verdicts, all 0 or 1."""
+    """Build units from labelled pairs and test verdicts, all 0 or 1."""
     labelled = np.column_stack([truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)])
     tests = np.column_stack([np.ones(len(tested)), tested])
     return strata_of(labelled, tests, label_cluster, test_cluster)
 
 
 def rate_of(sums: Array) -> Array:
-    """(p + sp - 1) / (se + sp - 1) cut to [0, 1]; NaN without both classes or where se + sp <= 1."""
+    """Compute (p + sp - 1) / (se + sp - 1), clipped to [0, 1].
+
+    NaN if one class has no label, or if se + sp <= 1.
+    """
     passed, hits, failed, rejections, n, positive = (sums[..., j] for j in range(6))
     p, se, sp = divide(positive, n), divide(hits, passed), divide(rejections, failed)
     room = se + sp - 1
@@ -39,10 +43,10 @@ def rate_of(sums: Array) -> Array:
 
 
 def analytic_ends(units: Strata, confidence_level: float) -> Ends:
-    """Interval of Lang and Reiczigel [1], eq. 4, as in Lee et al. [2]; no ends with one cluster.
+    """Return the interval of Lang and Reiczigel [1], eq. 4, as in Lee et al. [2]; no ends with one cluster.
 
-    Over clusters each share counts as one of its effective number of items, their covariances join the
-    variance, and t with the lesser number of clusters - 1 degrees of freedom replaces the normal.
+    With clusters, each share uses its effective number of items, the covariances of the shares are added to
+    the variance, and t with the smaller number of clusters - 1 degrees of freedom replaces the normal.
     """
     df = units.df
     if df is not None and df < 1:
@@ -68,7 +72,10 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
 
 
 def _shares(units: Strata) -> tuple[list[float], list[float], Array]:
-    """Effective sizes, shares and covariances of the raw pass rate, the sensitivity and the specificity."""
+    """Return sizes, shares and covariances of the raw pass rate, sensitivity and specificity.
+
+    The sizes are effective numbers of items.
+    """
     total, square = units.total(), units.square()
     places = ((4, 5), (0, 1), (2, 3))
     shares = [float(total[hit] / total[of]) for of, hit in places]

@@ -1,4 +1,4 @@
-"""Demand that two runs were judged alike."""
+"""A check that two runs were judged in the same way."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BY_NAME = {"judges": "judge", "checks": "check"}
 
 
 def demand_same_judges(result: GradedRun, calibration: object) -> FingerprintedRun:
-    """The calibrating run.
+    """Check that both runs were judged in the same way, and return the calibration run.
 
     Raises:
-        ArgumentError: One of them is no run that holds its fingerprint, or they differ in judges, prompts,
+        ArgumentError: If one of them is not a run with a fingerprint, or they differ in judges, prompts,
             sampling, how votes are combined, or criteria; every difference is named.
     """
     for name, run in (("result", result), ("calibration", calibration)):
@@ -68,7 +68,7 @@ def _entries(kind: str, own: Mapping[str, Any], other: Mapping[str, Any]) -> Ite
 
 
 def _fields(own: object, other: object) -> str:
-    """The fields that differ, with both values."""
+    """Format the fields that differ, with both values."""
     if not isinstance(own, Mapping) or not isinstance(other, Mapping):
         return ""
     names = [name for name in dict.fromkeys([*own, *other]) if own.get(name) != other.get(name)]
@@ -76,24 +76,24 @@ def _fields(own: object, other: object) -> str:
 
 
 def _shown(fields: Mapping[str, Any], name: str) -> str:
-    """A value; fingerprints leave those out that are the default."""
+    """Format a value; fingerprints omit values equal to the default."""
     return repr(fields[name]) if name in fields else "the default"
 
 
 def _rubrics_of(run: FingerprintedRun) -> list[Rubric]:
-    """The rubrics of a run, each once."""
+    """Return the distinct rubrics of a run."""
     rubrics = (run.dataset.get_item_rubric(i) for i in range(len(run.dataset.items)))
     return list({id(rubric): rubric for rubric in rubrics}.values())
 
 
 def _guidelines(own: Sequence[Rubric], other: Sequence[Rubric]) -> Iterator[str]:
-    """Guidelines are in the prompt of every criterion."""
+    """Yield a message if the rubrics' guidelines, which are in every prompt, differ."""
     if {rubric.guidelines for rubric in own} != {rubric.guidelines for rubric in other}:
         yield "the guidelines of the rubric differ"
 
 
 def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
-    """The criteria of a run's rubrics by name, each rubric looked at once."""
+    """Return the criteria of a run's distinct rubrics, by name."""
     found: dict[str, list[BaseCriterion]] = {}
     for rubric in _rubrics_of(run):
         for one in rubric:

@@ -1,4 +1,4 @@
-"""Labels and decisions of a run, criterion by criterion and as item scores, ready to be corrected."""
+"""Labels and decisions of a run, by criterion and as item scores, as input of the correction."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from autorubric.types import RubricGroup
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One criterion over the items; each column of shape `(n_items,)`.
+    """One criterion over the items; each column has shape `(n_items,)`.
 
     Attributes:
         name: Its name.
         labels: Its categories; empty for numbers.
-        values: Their values on [0, 1], shape `(K,)`; None where some have none.
-        share: Its share of the score: the weight over the denominator.
-        truth: Labels as categories, -1 where there is none.
-        judged: The panel's decisions likewise.
-        true_value: Labels on [0, 1], NaN where there is none.
-        judged_value: Decisions likewise.
+        values: Their values on [0, 1], shape `(K,)`; None if some have none.
+        share: Its share of the score: its weight divided by the denominator.
+        truth: Labels as category codes, -1 if missing.
+        judged: The panel's decisions as category codes, -1 if missing.
+        true_value: Labels on [0, 1], NaN if missing.
+        judged_value: Decisions on [0, 1], NaN if missing.
     """
 
     name: str
@@ -46,16 +46,16 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """All criteria of a run with one rubric.
+    """The criteria and item scores of a run.
 
     Attributes:
-        criteria: The criteria that enter the score.
+        criteria: The criteria that enter the score; empty if only item scores were read.
         start: The score with every value at 0.
-        true_score: Item scores of complete labels, NaN elsewhere, shape `(n_items,)`.
-        judged_score: Item scores of the panel without length penalty, NaN where none.
-        bends: What makes item scores another thing than a weighted sum over criteria.
-        clamped: Items whose weighted sum, of labels or of the panel, lies outside [0, 1].
-        tested: Whether the mean is one of the item's, shape `(n_items,)`; not of the labelled items of
+        true_score: Item scores of complete labels, NaN otherwise, shape `(n_items,)`.
+        judged_score: Item scores of the panel without length penalty, NaN if missing.
+        bends: What makes item scores differ from a weighted sum over criteria.
+        clamped: Number of items whose weighted sum, of labels or of the panel, lies outside [0, 1].
+        tested: Whether the item counts towards the mean, shape `(n_items,)`; False for labelled items of
             another run, which only show the errors.
     """
 
@@ -75,29 +75,29 @@ class ScoredRun:
 
     @property
     def n_judged(self) -> int:
-        """Items of the mean that have a decision."""
+        """Number of items under test that have a decision."""
         return int(np.count_nonzero(self.judged & self.tested))
 
     @property
     def labelled(self) -> Array:
-        """Whether an item has a decision and a label on some criterion, shape `(n_items,)`."""
+        """Whether an item has both a decision and a label on some criterion, shape `(n_items,)`."""
         both = [~np.isnan(one.judged_value + one.true_value) for one in self.criteria]
         return np.asarray(np.any(both, axis=0))
 
     @property
     def n_incomplete(self) -> int:
-        """Judged items without a decision on every criterion, whose scores have other denominators."""
+        """Number of judged items without a decision on every criterion, so their denominators differ."""
         missing = np.any([np.isnan(one.judged_value) for one in self.criteria], axis=0)
         return int(np.count_nonzero(missing & self.judged & self.tested))
 
     @property
     def n_unjudged(self) -> int:
-        """Items of the mean without a decision."""
+        """Number of items under test without a decision."""
         return int(np.count_nonzero(~self._decided & self.tested))
 
     @property
     def n_labelled_unjudged(self) -> int:
-        """Items with a label and without a decision, those of the calibration included."""
+        """Number of items with a label but without a decision, including those of the calibration."""
         columns = [one.true_value for one in self.criteria] or [self.true_score]
         has_label = np.any([~np.isnan(column) for column in columns], axis=0)
         return int(np.count_nonzero(has_label & ~self._decided)) + self.unread_labels
@@ -108,15 +108,15 @@ class ScoredRun:
 
     @property
     def n_items(self) -> int:
-        """Items of the dataset."""
+        """Number of items in the dataset."""
         return len(self.true_score)
 
 
 def read_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
-    """The columns of a run.
+    """Read the criteria and item scores of a run with one rubric.
 
     Raises:
-        ArgumentError: Items have different rubrics, or nothing was graded.
+        ArgumentError: If items have different rubrics, or nothing was graded.
     """
     root, graded = _one_rubric(result, dataset)
     cells = cells_of(read_votes(result, dataset), Modes())
@@ -155,7 +155,7 @@ def read_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
 
 
 def read_item_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
-    """Item scores of a run under any rubrics; an item lacks a true one where a label is missing."""
+    """Read the item scores of a run under any rubrics; the true score is missing if any label is."""
     cells = cells_of(read_votes(result, dataset), Modes())
     unlabelled = (cells.raters[PANEL].status > 0) & ~np.isin(cells.truth.status, (ANSWERED, ABSTAINED))
     complete = np.bincount(cells.item[unlabelled], minlength=cells.n_items) == 0
@@ -165,7 +165,7 @@ def read_item_scores(result: GradedRun, dataset: LabelledDataset) -> ScoredRun:
 
 
 def joined(run: ScoredRun, calibration: ScoredRun) -> ScoredRun:
-    """The items of a run, without their labels, and the labelled items of another one judged alike."""
+    """Combine the items of a run, without their labels, with the labelled items of its calibration run."""
     labelled = calibration.labelled if calibration.criteria else ~np.isnan(calibration.true_score)
     others = {one.name: one for one in calibration.criteria}
     n = run.n_items
@@ -214,13 +214,13 @@ def _one_rubric(result: GradedRun, dataset: LabelledDataset) -> tuple[RubricGrou
 
 
 def criterion_facts(criterion: BaseCriterion) -> tuple[object, ...]:
-    """What the score of a criterion depends on: weight, bonus, level and answers with their values."""
+    """Return what the score of a criterion depends on: weight, bonus, level and answers with their values."""
     answers = tuple((one.label, one.value, one.na) for one in criterion.answers())
     return criterion.weight, criterion.bonus, criterion.level, answers
 
 
 def _shares(criteria: Sequence[BaseCriterion]) -> tuple[float, dict[str, float]]:
-    """The score at 0 and each criterion's share of it, read off the scoring formula."""
+    """Return the score at 0 and each criterion's share of the score, from the scoring formula."""
     measuring = [one for one in criteria if one.measures and one.weight]
 
     def raw_and_score(values: Mapping[str, float]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Criteria as sums by item, corrected in the run and in resamples of its items."""
+"""Per-item sums of criteria, corrected for the run and for resamples of its items."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _CHUNK_CELLS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A criterion's sums by item and the function of them that corrects it.
+    """The per-item sums of a criterion and their correction.
 
     Attributes:
         sums: Shape `(n_items, d)`.
         size: K of the tables; 0 for ppi++.
-        n_tested: Unlabelled items, for ppi++.
-        n_labelled: Labelled items.
-        values: Values of the answers, or of numbers the least and the greatest.
-        lam: λ of ppi++ where it is fixed; None tunes it.
+        n_tested: Number of unlabelled items, for ppi++.
+        n_labelled: Number of labelled items.
+        values: Values of the answers; for numbers, the smallest and the largest.
+        lam: λ of ppi++ if it is fixed; None to tune it.
     """
 
     sums: Array
@@ -38,23 +38,23 @@ class Part:
     lam: float | None = None
 
     def correct(self, sums: Array) -> Array:
-        """Corrected mean values of sums `(r, d)`, NaN where undefined, shape `(r,)`."""
+        """Compute corrected mean values from sums `(r, d)`, NaN if undefined, shape `(r,)`."""
         if self.size:
             return np.asarray(distribution_of(*self._tables(sums)) @ self.values)
         return np.clip(self.tuned(sums).value, self.values.min(), self.values.max())
 
     def distribution(self, sums: Array) -> Array:
-        """Corrected shares of the answers, shape `(r, K)`."""
+        """Compute corrected shares of the answers, shape `(r, K)`."""
         return distribution_of(*self._tables(sums))
 
     def tuned(self, sums: Array) -> ppi.Tuned:
-        """Prediction-powered means."""
+        """Compute prediction-powered means."""
         squares = sums[:, ppi.WIDTH :].reshape(-1, ppi.WIDTH, ppi.WIDTH)
         return ppi.tuned_mean(sums[:, : ppi.WIDTH], squares, self.n_labelled, self.n_tested, self.lam)
 
     @property
     def df(self) -> int | None:
-        """Labelled items of the rarest answer less one; None of ppi++."""
+        """Number of labelled items of the rarest answer minus one; None for ppi++."""
         if not self.size:
             return None
         support = self.sums.sum(axis=0)[: self.size**2].reshape(self.size, self.size).sum(axis=1)
@@ -113,7 +113,7 @@ def refusal(one: Measured, part: Part, method: CorrectionMethod) -> Reason | Non
 def draws(
     run: ScoredRun, parts: list[Part], refused: list[Reason | None], options: CorrectionOptions
 ) -> Iterator[Array]:
-    """Corrected values in resamples of items, shapes `(r, n_criteria)`, NaN where undefined or refused."""
+    """Yield corrected values in resamples of items, shapes `(r, n_criteria)`, NaN if undefined or refused."""
     defined = [place for place, reason in enumerate(refused) if reason is None]
     ends = np.cumsum([0, *(parts[place].sums.shape[1] for place in defined)])
     sums = np.concatenate([np.zeros((run.n_items, 0)), *(parts[place].sums for place in defined)], axis=1)
@@ -138,7 +138,7 @@ def draws(
 
 
 def _smoothing(part: Part, rows: int, rng: np.random.Generator) -> Array | float:
-    """One labelled item more on average, anywhere in the table: a rare confusion stays possible."""
+    """Draw one additional labelled item on average, in any cell, so that rare confusions remain possible."""
     if not part.size:
         return 0.0
     used = part.sums.sum(axis=0)[: part.size**2].reshape(part.size, part.size).sum(axis=1) > 0

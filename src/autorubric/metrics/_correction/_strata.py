@@ -1,4 +1,4 @@
-"""Test items and labelled items as sampling units: drawn apart, or jointly where clusters span both."""
+"""Test items and labelled items as sampling units, resampled separately or jointly if clusters span both."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Stratum:
     """Units of one kind: test items, labelled items, or clusters with both.
 
     Attributes:
-        rows: What each distinct unit contributes, labelled columns first, shape `(u, d)`.
-        counts: How many units are alike, shape `(u,)`; fractions where a table is smoothed.
-        labelled: Whether its units carry labels.
-        tested: Whether its units carry items under test.
+        rows: Contribution of each distinct unit, labelled columns first, shape `(u, d)`.
+        counts: Number of identical units, shape `(u,)`; fractional if a table is smoothed.
+        labelled: Whether its units have labels.
+        tested: Whether its units have items under test.
     """
 
     rows: Array
@@ -40,7 +40,7 @@ class Stratum:
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """All units.
+    """All sampling units, by stratum.
 
     Attributes:
         parts: The strata, none of them empty.
@@ -54,22 +54,22 @@ class Strata:
 
     @property
     def n_labelled(self) -> int:
-        """Units with labels."""
+        """Number of units with labels."""
         return sum(part.size for part in self.parts if part.labelled)
 
     @property
     def n_tested(self) -> int:
-        """Units with items under test."""
+        """Number of units with items under test."""
         return sum(part.size for part in self.parts if part.tested)
 
     @property
     def clustered(self) -> bool:
-        """Whether some unit may hold several items."""
+        """Whether a unit may contain several items."""
         return self.clustered_tests or self.clustered_labels
 
     @property
     def df(self) -> int | None:
-        """Degrees of freedom of a variance between clusters; None where nothing is in clusters."""
+        """Degrees of freedom of a variance between clusters; None if nothing is in clusters."""
         sizes = []
         if self.clustered_labels:
             sizes.append(self.n_labelled)
@@ -78,20 +78,20 @@ class Strata:
         return min(sizes) - 1 if sizes else None
 
     def total(self) -> Array:
-        """Sums over all units, shape `(d,)`."""
+        """Return the sums over all units, shape `(d,)`."""
         return np.asarray(sum(part.counts @ part.rows for part in self.parts))
 
     def square(self) -> Array:
-        """Sum of the outer products of the units' rows, shape `(d, d)`."""
+        """Return the sum of the outer products of the units' rows, shape `(d, d)`."""
         return np.asarray(sum((part.rows * part.counts[:, None]).T @ part.rows for part in self.parts))
 
     def describe(self) -> str:
-        """The units in words."""
+        """Return the number of units in words."""
         tests = f"{self.n_tested} {'clusters' if self.clustered_tests else 'items'}"
         return f"{tests}, {self.n_labelled} labelled {'clusters' if self.clustered_labels else 'items'}"
 
     def draws(self, n_resamples: int, rng: np.random.Generator, *, squares: bool = False) -> Iterator[Array]:
-        """Sums of resamples, shapes `(r, d)`; with `squares` the outer products follow, `(r, d + d * d)`."""
+        """Yield sums of resamples, shapes `(r, d)`; with `squares`, also outer products, `(r, d + d * d)`."""
         features = [_with_squares(part.rows) if squares else part.rows for part in self.parts]
         widest = max((len(part.counts) for part in self.parts), default=1)
         step = max(1, _CHUNK_CELLS // max(widest, 1))
@@ -112,9 +112,9 @@ def _with_squares(rows: Array) -> Array:
 def strata_of(
     labelled: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
 ) -> Strata:
-    """Strata of labelled rows `(n, a)` and test rows `(N, b)`; units contribute rows of width a + b.
+    """Build strata from labelled rows `(n, a)` and test rows `(N, b)`; units have rows of width a + b.
 
-    Clusters are numbered alike on both sides: one that has labelled and tested items is one unit.
+    Cluster ids are shared by both sides: a cluster with labelled and tested items is one unit.
     """
     a, b = labelled.shape[1], tested.shape[1]
     padded_labels = np.concatenate([labelled, np.zeros((len(labelled), b))], axis=1)
@@ -143,10 +143,10 @@ def strata_of(
 def joint_clusters(
     label_cluster: Iterable[Any] | None, test_cluster: Iterable[Any] | None, n: int, n_tests: int
 ) -> tuple[Codes | None, Codes | None]:
-    """Clusters of labelled and of tested items, the same id the same number.
+    """Return cluster codes of labelled and of tested items, with equal codes for equal ids.
 
     Raises:
-        ArgumentError: There is not one id per item, or an id is missing.
+        ArgumentError: If the number of ids differs from that of items, or an id is missing.
     """
     if label_cluster is None or test_cluster is None:
         return cluster_codes(label_cluster, n), cluster_codes(test_cluster, n_tests)
@@ -174,7 +174,7 @@ def _stratum(rows: Array, members: Codes | None, *, labelled: bool) -> Stratum:
 
 
 def _distinct(rows: Array) -> tuple[Array, Codes]:
-    """The distinct rows and how often each occurs; rows of other numbers than 0 and 1 stay as they are."""
+    """Return the distinct rows and their counts; rows with numbers other than 0 and 1 are not merged."""
     if not np.all((rows == 0) | (rows == 1)):
         return rows, np.ones(len(rows), dtype=np.int64)
     keys = (rows @ (2.0 ** np.arange(rows.shape[1]))).astype(np.int64)
