@@ -111,7 +111,7 @@ class Cells:
     tied: Array
 
     def size(self, place: int, modes: Modes) -> int:
-        """Return the number of codes of the criterion at `place`: its categories, or its outcomes."""
+        """Return the number of codes at `place`: categories (plus one if abstentions count), or outcomes."""
         if self.criteria[place].level == "ranking":
             return len(self.outcomes.get(place, ()))
         n_categories = len(self.criteria[place].categories)

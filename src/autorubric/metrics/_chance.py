@@ -64,7 +64,7 @@ def kappa_of(table: Array, weights: Array | None = None) -> Array:
 
 
 def undefined_reason(table: Array) -> Reason:
-    """Return the reason why a chance-corrected figure of this table is undefined."""
+    """Return the reason why a chance-corrected metric of this table is undefined."""
     if not table.sum():
         return "no_pairs"
     used = np.count_nonzero(table.sum(-1) + table.sum(-2))
@@ -94,12 +94,12 @@ def _figure(name: str, weights: Array, chance: Chance) -> Figure:
 
 
 def kappa_figure(weights: Array) -> Figure:
-    """Return the figure of `cohen_kappa` for a K × K table; `weights` is as from `weight_matrix`."""
+    """Return the `Figure` of `cohen_kappa` for a K × K table; `weights` is as from `weight_matrix`."""
     return _figure("Cohen's kappa", weights, _cohen)
 
 
 def gwet_figure(weights: Array, *, weighted: bool) -> Figure:
-    """Return the figure of `gwet_ac` for a K × K table; `weights` is as from `weight_matrix`."""
+    """Return the `Figure` of `gwet_ac` for a K × K table; `weights` is as from `weight_matrix`."""
     return _figure("Gwet's AC2" if weighted else "Gwet's AC1", weights, _gwet)
 
 

@@ -46,7 +46,7 @@ def accuracy(
 
 
 def accuracy_figure(size: int) -> Figure:
-    """Return the figure of `accuracy` for a K × K table."""
+    """Return the `Figure` of `accuracy` for a K × K table."""
     return share_figure("accuracy", size, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_pairs")
 
 
@@ -72,7 +72,7 @@ def balanced_accuracy(
 
 
 def balanced_accuracy_figure(size: int) -> Figure:
-    """Return the figure of `balanced_accuracy` for a K × K table."""
+    """Return the `Figure` of `balanced_accuracy` for a K × K table."""
     return smooth_figure("balanced accuracy", size, shares.balanced_accuracy_of, "single_class")
 
 
@@ -96,17 +96,17 @@ def macro_f1(
 
 
 def macro_f1_figure(size: int) -> Figure:
-    """Return the figure of `macro_f1` for a K × K table."""
+    """Return the `Figure` of `macro_f1` for a K × K table."""
     return smooth_figure("macro F1", size, shares.macro_f1_of, "no_pairs")
 
 
 def macro_precision_figure(size: int) -> Figure:
-    """Return the figure of mean precision over the classes of a K × K table that occur in pred."""
+    """Return the `Figure` of mean precision over the classes of a K × K table that occur in pred."""
     return smooth_figure("macro precision", size, shares.macro_precision_of, "no_pairs")
 
 
 def macro_recall_figure(size: int) -> Figure:
-    """Return the figure of mean recall over the classes of a K × K table that occur in truth."""
+    """Return the `Figure` of mean recall over the classes of a K × K table that occur in truth."""
     return smooth_figure("macro recall", size, shares.macro_recall_of, "no_pairs")
 
 
@@ -140,7 +140,7 @@ def mcc(
 
 
 def mcc_figure(size: int) -> Figure:
-    """Return the figure of `mcc` for a K × K table."""
+    """Return the `Figure` of `mcc` for a K × K table."""
     return smooth_figure("Matthews correlation", size, shares.mcc_of, "no_variance", low=-1.0)
 
 
@@ -185,7 +185,7 @@ def adjacent_accuracy(
 
 
 def adjacent_figure(size: int, k: int = 1) -> Figure:
-    """Return the figure of `adjacent_accuracy` for a K × K table."""
+    """Return the `Figure` of `adjacent_accuracy` for a K × K table."""
     return share_figure(
         "adjacent accuracy",
         size,

@@ -17,7 +17,7 @@ def square(sums: Array, size: int) -> Array:
 def share_figure(
     name: str, size: int, of: Callable[[Array], Array], trials: Callable[[Array], Array], reason: Reason
 ) -> Figure:
-    """Return the figure of a share, with a Wilson interval or, over clusters, a logit-t interval."""
+    """Return the `Figure` of a share, with a Wilson interval or, over clusters, a logit-t interval."""
     return Figure(
         name=name,
         compute=lambda sums: of(square(sums, size)),
@@ -33,7 +33,7 @@ def share_figure(
 def smooth_figure(
     name: str, size: int, of: Callable[[Array], Array], reason: Reason, low: float = 0.0
 ) -> Figure:
-    """Return a figure that is smooth in the cells, with a bootstrap interval from the smoothed table."""
+    """Return the `Figure` of a smooth function of the cells, with a smoothed bootstrap interval."""
     return Figure(
         name=name,
         compute=lambda sums: of(square(sums, size)),

@@ -1,4 +1,4 @@
-"""Computation of estimates and their intervals from a figure and its sampling units."""
+"""Computation of estimates and their intervals from a metric and its sampling units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FEWEST_CLUSTERS = 12
 measured by `benchmarks.clustered_kappa`."""
 
 Analytic: TypeAlias = Callable[["Figure", Units, float, float], Ends]
-"""A function from (figure, units, value, confidence level) to the ends of an interval in closed form."""
+"""A function from (metric, units, value, confidence level) to the ends of an interval in closed form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,12 @@ class Figure:
         name: Name in words.
         compute: Function from sums of shape `(..., d)` to values of shape `(...)`; NaN where undefined, and
             without warnings.
-        reason: Function from sums to the reason why the figure is undefined.
+        reason: Function from sums to the reason why the metric is undefined.
         bounds: Smallest and largest possible value.
         auto: Method of `ci="auto"`.
         auto_clustered: Method of `ci="auto"` if units are clusters.
         analytic: Interval in closed form.
-        trials: Function from sums to the denominator of a proportion; None for other figures.
+        trials: Function from sums to the denominator of a proportion; None for other metrics.
         on_table: Whether units can be smoothed: their sums are cells of a table, or `Units.pseudo` is set.
     """
 
@@ -73,7 +73,7 @@ class Figure:
 def estimate(
     figure: Figure, units: Units, options: IntervalOptions, *, n_missing: int = 0, note: str = ""
 ) -> Estimate:
-    """Compute the figure over the units, with the interval requested in the options."""
+    """Compute the metric over the units, with the interval requested in the options."""
     return estimates([figure], units, options, n_missing=n_missing, notes=[note])[0]
 
 
@@ -85,7 +85,7 @@ def estimates(
     n_missing: int = 0,
     notes: Sequence[str] = (),
 ) -> list[Estimate]:
-    """Compute each figure over the same units, as in `estimate`, with the same resamples for all."""
+    """Compute each metric over the same units, as in `estimate`, with the same resamples for all."""
     methods = [_method(figure, units, options) for figure in figures]
     total = units.total()[None, :]
     values = [float(figure.compute(total)[0]) if units.n else math.nan for figure in figures]
@@ -115,7 +115,7 @@ def estimates(
 
 
 class _Found(NamedTuple):
-    """A computed figure before its interval; `drawn` has its values in the resamples."""
+    """A computed metric before its interval; `drawn` has its values in the resamples."""
 
     name: str
     method: CiMethod
@@ -126,7 +126,7 @@ class _Found(NamedTuple):
 def _replicates_of_all(
     units: Units, computes: Sequence[Compute], options: IntervalOptions, *, smooth: bool
 ) -> Array:
-    """Compute each figure in each resample, shape `(n_figures, n_resamples)`."""
+    """Compute each metric in each resample, shape `(n_figures, n_resamples)`."""
 
     def compute(sums: Array) -> Array:
         return np.stack([one(sums) for one in computes], axis=-1)
@@ -216,7 +216,7 @@ def _degrees_of_freedom(figure: Figure, units: Units) -> float:
     """Compute the degrees of freedom of the variance over clusters, from 1 to C - 1.
 
     2C / (k - (C - 3)/(C - 1)) with k the kurtosis of the clusters' effects [1], which is C - 1 for normal
-    effects. There are fewer if a few clusters dominate the figure. C - 1 if the effects have no closed form.
+    effects. There are fewer if a few clusters dominate the metric. C - 1 if the effects have no closed form.
 
     References:
         [1] B. O'Neill (2014), Some useful moment results in sampling problems, The American Statistician
@@ -308,7 +308,7 @@ def logit_t(figure: Figure, units: Units, value: float, confidence_level: float)
 
 
 def fisher_z(variance: Callable[[float, int], float | None]) -> Analytic:
-    """Return an interval on Fisher's z scale for independent units, with the variance of z at (value, n)."""
+    """Return an interval on Fisher's z scale for independent units, with variance of z at (value, n)."""
 
     def ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
         if units.clustered:

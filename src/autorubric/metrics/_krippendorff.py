@@ -54,7 +54,7 @@ class _Pairable:
     Attributes:
         codes: Position of each rating among the values, shape `(u, n_raters)`, -1 where missing.
         counts: Number of units with these ratings, shape `(u,)`.
-        values: Number of each value, in increasing order; None without an order.
+        values: Numeric values in increasing order; None without an order.
         size: Number of values.
         cluster: Cluster of each unit; None if each unit is independent.
         pseudo: Possible units that the smoothed bootstrap adds; None if it adds none.
@@ -133,7 +133,7 @@ def alpha_parts(
 
     Args:
         codes: Position of each rating among the values, shape `(n_units, n_raters)`, -1 where missing.
-        values: Number of each value, in increasing order; None without an order.
+        values: Numeric values in increasing order; None without an order.
         level: Measurement level, which selects the difference metric.
         cluster: Cluster of each unit; clusters with a pairable unit are the sampling units, in ascending
             order.
@@ -175,7 +175,7 @@ def _read(ratings: Any, level: AlphaLevel, scale: Scale | None, options: CodedOp
 
 
 def _positions(level: AlphaLevel, scale: Scale | None, size: int) -> Array | None:
-    """Return the numbers of the categories; for the ordinal level, only their order."""
+    """Return the numeric values of the categories; for the ordinal level, only their ranks."""
     if level == "nominal":
         return None
     if isinstance(scale, Nominal):
@@ -234,7 +234,7 @@ def _alpha(observed: Array, expected: Array, n: Array) -> Array:
 
 
 def _nominal(table: _Pairable) -> tuple[Units, Compute]:
-    """Build the nominal figure; the sum over pairs of different values is n² - Σ n_c²."""
+    """Return units and function of nominal alpha; the sum over pairs of different values is n² - Σ n_c²."""
     codes = table.codes if table.pseudo is None else np.concatenate([table.codes, table.pseudo.rows])
     if len(codes) * table.size <= _DENSE_CELLS:
 
@@ -285,7 +285,7 @@ def _ratio(table: _Pairable) -> tuple[Units, Compute]:
 
 
 def _ratio_by_value(table: _Pairable, values: Array) -> tuple[Units, Compute]:
-    """Build the ratio figure for few values, with the full matrix of differences."""
+    """Return units and function of ratio alpha for few values, with the full matrix of differences."""
     total = values[:, None] + values
     difference = ((values[:, None] - values) / np.where(total == 0, 1.0, total)) ** 2
 

@@ -100,7 +100,7 @@ def _on_unit(number: float, scale: Interval) -> float | None:
 def homes_on_scales(
     rows: Sequence[LabelRow], scales: Scale | Mapping[str, Scale] | None
 ) -> tuple[dict[tuple[str, str], Home], tuple[str, ...]]:
-    """Return the home of each row's criterion, and notes on the scales that were inferred."""
+    """Return the `Home` of each row's criterion, and notes on the scales that were inferred."""
     labels: dict[str, list[Any]] = {}
     for row in rows:
         answers = labels.setdefault(row.criterion, [])
@@ -188,7 +188,7 @@ def homes_of(
 
 
 Homes: TypeAlias = Mapping[tuple[str, str], Home]
-"""Homes by item id and criterion name."""
+"""A mapping from (item id, criterion name) to `Home`."""
 
 
 def declared_answer(home: Home, label: Any) -> Answer | None:

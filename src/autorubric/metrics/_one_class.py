@@ -88,7 +88,7 @@ def precision(
 
 
 def precision_figure(size: int, positive: int) -> Figure:
-    """Return the figure of `precision` for the category at `positive` of a K × K table."""
+    """Return the `Figure` of `precision` for the category at `positive` of a K × K table."""
     return share_figure(
         "precision",
         size,
@@ -115,7 +115,7 @@ def recall(
 
 
 def recall_figure(size: int, positive: int) -> Figure:
-    """Return the figure of `recall` for the category at `positive` of a K × K table."""
+    """Return the `Figure` of `recall` for the category at `positive` of a K × K table."""
     return share_figure(
         "recall",
         size,
@@ -142,7 +142,7 @@ def specificity(
 
 
 def specificity_figure(size: int, positive: int) -> Figure:
-    """Return the figure of `specificity` for the category at `positive` of a K × K table."""
+    """Return the `Figure` of `specificity` for the category at `positive` of a K × K table."""
     return share_figure(
         "specificity",
         size,
@@ -170,7 +170,7 @@ def f1(
 
 
 def f1_figure(size: int, positive: int) -> Figure:
-    """Return the figure of `f1` for the category at `positive` of a K × K table."""
+    """Return the `Figure` of `f1` for the category at `positive` of a K × K table."""
     return smooth_figure("F1", size, lambda cells: shares.f1_of(cells, positive), "no_positive")
 
 
@@ -197,7 +197,7 @@ def positive_agreement(
 
 
 def positive_agreement_figure(size: int, positive: int) -> Figure:
-    """Return the figure of `positive_agreement` for the category at `positive` of a K × K table."""
+    """Return the `Figure` of `positive_agreement` for the category at `positive` of a K × K table."""
     return smooth_figure(
         "positive agreement", size, lambda cells: shares.f1_of(cells, positive), "no_positive"
     )
@@ -224,7 +224,7 @@ def negative_agreement(
 
 
 def negative_agreement_figure(size: int, positive: int) -> Figure:
-    """Return the figure of `negative_agreement` for the category at `positive` of a K × K table."""
+    """Return the `Figure` of `negative_agreement` for the category at `positive` of a K × K table."""
     return smooth_figure(
         "negative agreement",
         size,

@@ -156,7 +156,7 @@ def row_units(sums: Array, cluster: Codes | None, counts: Codes | None = None) -
 
 
 def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -> Units:
-    """Return units for figures that need draw counts; `counts` says how many are alike."""
+    """Return units for metrics that need draw counts; `counts` says how many are alike."""
     if cluster is None and counts is not None:
         return Units(counts=counts, n=int(counts.sum()))
     members = np.arange(n) if cluster is None else cluster
@@ -165,12 +165,12 @@ def weighted_units(n: int, cluster: Codes | None, counts: Codes | None = None) -
 
 
 def no_analytic(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Raise an error, because the figure has no interval in closed form."""
+    """Raise an error, because the metric has no interval in closed form."""
     raise ArgumentError(f"{figure.name} has no analytic interval; take 'percentile'")
 
 
 def unclustered(figure: Figure, units: Units) -> None:
-    """Raise an error if units are clusters, for which the figure has no interval in closed form."""
+    """Raise an error if units are clusters, for which the metric has no interval in closed form."""
     if units.clustered:
         raise ArgumentError(f"{figure.name} has no analytic interval over clusters; take 'percentile'")
 

@@ -1,4 +1,4 @@
-"""Resampling of units: since figures are functions of sums, a resample is one matrix product."""
+"""Resampling of units: since metrics are functions of sums, a resample is one matrix product."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from autorubric.metrics._scales import Codes
 
 Array: TypeAlias = npt.NDArray[Any]
-"""An array of real numbers, or of complex numbers when a figure is differentiated by a complex step."""
+"""An array of real numbers, or of complex numbers when a metric is differentiated by a complex step."""
 
 Compute: TypeAlias = Callable[[Array], Array]
 """A function from sums of shape `(..., d)` to values of shape `(...)`, NaN where undefined."""
@@ -25,14 +25,14 @@ _INDEX_DRAW_FROM = 256
 class Units:
     """The units drawn with replacement: cells of a table, items or clusters.
 
-    Equal units are stored once with their count. A figure receives the sums over the drawn units of their
-    rows of `sums` or, for figures of ranks, how often each observation was drawn.
+    Equal units are stored once with their count. A metric receives the sums over the drawn units of their
+    rows of `sums` or, for metrics of ranks, how often each observation was drawn.
 
     Attributes:
         counts: Number of equal units of each kind, shape `(u,)`.
         n: Number of observations in all units.
         sums: Contribution of each unit, shape `(u, d)`; None if unit j contributes 1 to sum j.
-        gather: Unit of each observation, shape `(n,)`, if the figure needs weights per observation.
+        gather: Unit of each observation, shape `(n,)`, if the metric needs weights per observation.
         clustered: Whether a unit may contain several observations.
         pseudo: Probability that the pseudo-unit of the smoothed bootstrap is of each kind, shape `(u,)`;
             kinds that do not occur in the data have a count of 0. None for tables, whose cells are equally
@@ -68,11 +68,11 @@ class Units:
 def replicates(
     units: Units, compute: Compute, n_resamples: int, rng: np.random.Generator, *, smooth: bool = False
 ) -> Array:
-    """Compute the figure in each resample, shape `(n_resamples,)`, NaN where undefined.
+    """Compute the metric in each resample, shape `(n_resamples,)`, NaN where undefined.
 
     Args:
         units: Units to draw.
-        compute: The figure.
+        compute: The metric.
         n_resamples: Number of resamples.
         rng: Random generator.
         smooth: Whether to add a pseudo-unit to the draws: 1/K² in each cell of a table, or as in
@@ -133,7 +133,7 @@ def _draw_smoothed(units: Units, rows: int, rng: np.random.Generator) -> Array:
 
 
 def influence(units: Units, compute: Compute) -> Array:
-    """Compute the first-order effect of each unit on the figure, shape `(u,)`; not for units with `gather`.
+    """Compute the first-order effect of each unit on the metric, shape `(u,)`; not for units with `gather`.
 
     The gradient at the totals is computed by a complex step and is exact to rounding [1]. Figures do not
     change when all sums are scaled, so the effects sum to zero (Euler) and need no centring.
@@ -153,7 +153,7 @@ def influence(units: Units, compute: Compute) -> Array:
 
 
 def jackknife(units: Units, compute: Compute) -> Array:
-    """Compute the figure without one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
+    """Compute the metric without one unit of each distinct kind, shape `(u,)`, NaN where undefined."""
     values = []
     start = 0
     for rows in _chunks(len(units.counts), max(len(units.counts), _width(units))):

@@ -61,7 +61,7 @@ def _key(label: object) -> object:
 
 
 class _Categorical:
-    """Categories in a declared order."""
+    """A scale of categories in a declared order."""
 
     labels: tuple[Any, ...]
     na: tuple[Any, ...] = ()
@@ -73,7 +73,7 @@ class _Categorical:
 
     @property
     def positions(self) -> npt.NDArray[np.float64] | None:
-        """Number of each category, shape `(K,)`; None if the scale has no distances."""
+        """Numeric value of each category, shape `(K,)`; None if the scale has no distances."""
         return None
 
     @cached_property
@@ -189,7 +189,7 @@ class Ordinal(_Categorical):
 
     Attributes:
         labels: All categories, used or not, lowest first.
-        values: Number of each category; None uses 0, 1, 2, …
+        values: Numeric value of each category; None uses 0, 1, 2, …
         na: Labels that mean "not applicable" and are read as missing.
     """
 
@@ -214,7 +214,7 @@ class Ordinal(_Categorical):
 
     @property
     def positions(self) -> npt.NDArray[np.float64]:
-        """Value of each category, or its index if no values are declared."""
+        """Numeric value of each category, or its index if no values are declared."""
         return np.arange(self.size, dtype=float) if self.values is None else np.array(self.values)
 
 

@@ -116,7 +116,7 @@ class VotesTable:
     def n_tied_labels(self) -> int:
         """Number of cells that at least two people labelled and that have no truth because of a tie.
 
-        With the strict majority rule, also cells without a label given by more than half of the people.
+        Under the strict majority rule, this includes cells in which no label has more than half of the votes.
         """
         people = [at for at, (kind, _) in enumerate(self.raters) if kind == "human"]
         voted = (self.status == ANSWERED) | ((self.status == ABSTAINED) & self.na)

@@ -20,7 +20,7 @@ KappaMethod: TypeAlias = Literal["donner-eliasziw", "cantor"]
 PairedMethod: TypeAlias = Literal["exact", "asymptotic"]
 
 _MOST_EXACT = 1_000_000
-"""Largest number of items for which exact power is computed; beyond it, both tests need nearly the same."""
+"""Largest number of items for which exact power is computed; above it, the tests need almost as many."""
 
 
 def kappa(
