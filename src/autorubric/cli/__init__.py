@@ -1,4 +1,4 @@
-"""The command line: one file a command, which parses, calls the library and prints."""
+"""The command line, with one file per command that parses, calls the library and prints."""
 
 from autorubric.cli._app import main
 

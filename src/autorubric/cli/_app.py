@@ -1,4 +1,4 @@
-"""The application: its commands, `--version` and the way into it."""
+"""The command-line application: its commands, `--version` and the entry point."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def about(
 
 
 def with_example(help_text: str, *calls: str) -> str:
-    """The help of a group of commands, with calls below it that are not wrapped."""
+    """Return the help of a command group, followed by example calls that are not wrapped."""
     lines = "\n".join(f"  {call}" for call in calls)
     return f"{help_text}\n\n\b\n{'Examples' if len(calls) > 1 else 'Example'}:\n{lines}"
 
@@ -122,6 +122,6 @@ app.add_typer(
 
 
 def main() -> None:
-    """Runs the command line; the process ends with the command's exit code."""
+    """Run the command line and exit the process with the command's exit code."""
     tolerate_narrow_encodings()
     app()

@@ -1,4 +1,4 @@
-"""The parts of an audit of a run: what each says as blocks and as JSON, or why it says nothing."""
+"""The parts of an audit of a run, each as blocks and JSON, or with the reason why it is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONE_JUDGE = "there are no two judges"
 
 
 class Part(StrEnum):
-    """A part of an audit; the name is also its key in JSON."""
+    """A part of an audit; its name is also its key in the JSON output."""
 
     REPORT = "report"
     RELIABILITY = "reliability"
@@ -37,7 +37,7 @@ class Part(StrEnum):
 
 
 class Told(NamedTuple):
-    """What a part says: blocks and an object for JSON, or else the reason why it says nothing."""
+    """The content of a part: blocks and an object for JSON, or the reason why there is none."""
 
     blocks: Sequence[Block] = ()
     content: Any = None
@@ -45,11 +45,11 @@ class Told(NamedTuple):
 
 
 class Audit:
-    """A run to be audited.
+    """An audit of a run.
 
     Args:
         result: The run.
-        dataset: Where labels stand; None for the run's own.
+        dataset: The dataset with the labels; None means the run's own.
         families: Family of judges and generators, by name.
         seed: Seed of the resampling.
         abstain: How abstentions count in the report and the alt-test.
@@ -73,7 +73,7 @@ class Audit:
         return judge_report(self._result, self._dataset, abstain=self._abstain, rng=self._seed)
 
     def verdicts(self) -> dict[str, VerdictCounts]:
-        """Counts of verdicts on all cells: of the panel, by judge, and those of items without a report."""
+        """Count the verdicts on all cells: of the panel, by judge, and of items without a report."""
         from autorubric.types import verdicts_by_judge
 
         reports = (one.report for one in self._result.item_results)
@@ -88,7 +88,7 @@ class Audit:
 
     @property
     def has_labels(self) -> bool:
-        """Whether an item that was judged has a label."""
+        """Whether any judged item has a label."""
         return self._report.n_cells > 0
 
     @property
@@ -96,7 +96,7 @@ class Audit:
         return len(self._report.per_judge) > 1
 
     def part(self, name: Part) -> Told:
-        """What a part says."""
+        """Compute one part of the audit."""
         makers: dict[Part, Callable[[], Told]] = {
             Part.REPORT: self._headline,
             Part.RELIABILITY: self._reliability,
@@ -111,10 +111,10 @@ class Audit:
         return makers[name]()
 
     def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
-        """Whether an item's score passes; errors of the judges count where labels show them.
+        """Decide whether an item's score passes; errors of the judges count where labels show them.
 
         Raises:
-            ArgumentError: There is no such item, or it has no report.
+            ArgumentError: If there is no such item, or it has no report.
         """
         from autorubric.metrics import decision
 
@@ -234,7 +234,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def _without_criteria(report: JudgeReport) -> dict[str, Any]:
-    """The report without what it says of single criteria and people."""
+    """Return the report without its details on individual criteria and people."""
     found = report.to_dict()
     for one in (found["panel"], *found["per_judge"].values()):
         del one["per_criterion"]

@@ -1,4 +1,4 @@
-"""Options that say which column of a dataset is which, and the dataset opened by them."""
+"""Options that map the columns of a dataset, and functions that open the dataset with them."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def field_map(
     truth: Sequence[str] | None = None,
     meta: Sequence[str] | None = None,
 ) -> FieldMap:
-    """Return the column mapping that the options give.
+    """Return the column mapping from the options.
 
     Raises:
-        ArgumentError: A value of `--truth` is not CRITERION=COL.
+        ArgumentError: If a value of `--truth` is not CRITERION=COL.
     """
     found: FieldMap = {}
     if submission is not None:
@@ -83,12 +83,12 @@ def field_map(
 
 
 def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
-    """Return the dataset in a file, and print which columns were chosen.
+    """Open the dataset in a file, and print which columns were chosen.
 
     Args:
         path: The file.
-        rubric: A rubric file; None for the dataset's rubric.
-        fields: The column mapping given.
+        rubric: A rubric file; None means the dataset's rubric.
+        fields: The column mapping from the options.
     """
     dataset = autorubric.RubricDataset.from_file(path, rubric=rubric, **fields)
     notice_columns(dataset)
@@ -96,7 +96,7 @@ def opened(path: Path, rubric: Path | None, fields: FieldMap) -> RubricDataset:
 
 
 def notice_columns(dataset: RubricDataset) -> None:
-    """Print which columns of its table a dataset was read from, if it was read from one."""
+    """Print which table columns a dataset was read from, if it was read from a table."""
     chosen = dataset.columns_line()
     if chosen is not None:
         notice(f"columns: {chosen}")

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from autorubric.types import CriterionReport
 
 _SHOWN = 5
-"""Replies in the table of scores."""
+"""Number of replies in the table of scores."""
 
 
 def demo_blocks(
     result: EvalResult, measured: MetricsResult, *, n_train: int, model: str | None
 ) -> list[Block]:
-    """Show what was graded, scores, the reasons for one reply's score, and figures.
+    """Return the graded texts, their scores, the reasons for one reply's score, and the metrics.
 
     Args:
         result: The run, with at least one score.
-        measured: Its figures, those of each judge among them.
-        n_train: Replies that trained the supervised judge.
-        model: The model that judged alone; None for the offline panel.
+        measured: Metrics of the run, including those of each judge.
+        n_train: Number of replies that trained the supervised judge.
+        model: Model that judged alone; None for the offline panel.
     """
     chosen = spread(result)
     return [
@@ -42,7 +42,7 @@ def demo_blocks(
 
 
 def label_score(dataset: RubricDataset, position: int) -> float | None:
-    """The score that an item's labels give."""
+    """Return the score computed from an item's labels."""
     truth = dataset.item_truth(position)
     if truth is None:
         return None
@@ -50,7 +50,7 @@ def label_score(dataset: RubricDataset, position: int) -> float | None:
 
 
 def spread(result: EvalResult) -> list[ItemResult]:
-    """A few items with a score, from the best by its labels to the worst, evenly spaced."""
+    """Return a few scored items, evenly spaced from the best to the worst by their labels."""
     ranked = sorted(
         result.filter_successful(),
         key=lambda one: (-(label_score(result.dataset, one.item_idx) or 0.0), one.item_idx),
@@ -121,7 +121,7 @@ def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
 
 
 def _evidence(report: CriterionReport) -> str:
-    """The reason of the surest vote that carries the decision, after its judge."""
+    """Return the reason of the most confident vote that agrees with the decision, with the judge's id."""
     carrying = [vote for vote in report.votes if vote.answer == report.final_answer]
     surest = max(carrying or report.votes, key=lambda vote: vote.confidence or 0.0)
     return f"{surest.judge_id}: {surest.reason or surest.error or surest.status}"
@@ -158,7 +158,7 @@ def _figures(measured: MetricsResult) -> list[Block]:
 
 
 def _raters(measured: MetricsResult) -> list[tuple[str, RaterMetrics]]:
-    """Whose figures are shown: the panel's and its judges', or those of a judge that sits alone."""
+    """Return the raters to show: the panel and its judges, or a single judge."""
     if len(measured.per_judge) == 1:
         return [(judge, measured) for judge in measured.per_judge]
     return [("panel", measured), *measured.per_judge.items()]
@@ -177,7 +177,7 @@ def _mean_row(raters: Sequence[tuple[str, RaterMetrics]]) -> tuple[Cell, ...]:
 
 
 def accuracy_and_kappa(figures: object) -> tuple[float | None, float | None]:
-    """Accuracy and the kappa of a criterion's level; both None on levels that have neither."""
+    """Return accuracy and the kappa of a criterion's level; both None on levels that have neither."""
     from autorubric import metrics  # late, since it loads numpy
 
     match figures:
@@ -197,14 +197,14 @@ def _pair(accuracy: float | None, kappa: float | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SummaryFigures:
-    """The run of real judges, and its figures.
+    """The run of real judges and its metrics.
 
     Attributes:
-        result: The run of the 200 summaries.
-        measured: Its figures, with those of each judge.
-        comparison: Every two judges, and the panel with the best of them.
+        result: The run on the 200 summaries.
+        measured: Metrics of the run, including those of each judge.
+        comparison: Comparison of every two judges, and of the panel with the best of them.
         corrected: The panel's mean coverage, corrected with the labels of some summaries.
-        report: The HTML report; None if none was asked for.
+        report: Path of the HTML report; None if none was requested.
     """
 
     result: EvalResult
@@ -225,7 +225,7 @@ class SummaryFigures:
 
 
 def summary_blocks(found: SummaryFigures) -> list[Block]:
-    """Show what real judges look like: agreement, leniency, the panel against its best member, coverage."""
+    """Return the figures of real judges: agreement, leniency, panel against best member, coverage."""
     judges = sorted(found.measured.per_judge.items(), key=lambda one: -(one[1].mean_kappa or 0.0))
     table = TableBlock(
         columns=("judge", "kappa", "accuracy", "bias of scores"),
@@ -272,12 +272,12 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
 
 
 def _signed(figure: float | None) -> str:
-    """A figure with its sign and two decimals; a dash if it is undefined."""
+    """Format a figure with its sign and two decimals; a dash if it is undefined."""
     return "–" if figure is None else f"{figure:+.2f}".replace("-", "−")
 
 
 def closing_block(result: EvalResult, summaries: SummaryFigures | None) -> TextBlock:
-    """Say what to do next."""
+    """Return the suggested next steps."""
     folder = shlex.quote(str(result.experiment_dir))
     steps = []
     if summaries is not None:

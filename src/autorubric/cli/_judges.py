@@ -1,4 +1,4 @@
-"""From `--judge` to judges: models, offline baselines and recorded votes."""
+"""Conversion of `--judge` values to judges: models, offline baselines and recorded votes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _LEVELS: tuple[Level, ...] = ("binary", "ordinal", "nominal", "ranking")
 
 
 class OnFailure(StrEnum):
-    """How a reply counts that could not be read."""
+    """How an unreadable reply counts."""
 
     conservative = "conservative"
     exclude = "exclude"
@@ -121,11 +121,11 @@ def parse_judges(
     temperature: float | None = None,
     samples: int | None = None,
 ) -> list[JudgeLike]:
-    """Return the judges that values of `--judge` describe, in order; arguments as for `named_judges`.
+    """Return the judges described by values of `--judge`, in order; arguments as for `named_judges`.
 
     Raises:
-        ArgumentError: A value describes no judge.
-        FileError: A file named in a value cannot be read or has errors.
+        ArgumentError: If a value describes no judge.
+        FileError: If a file named in a value cannot be read or has errors.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.judges import named_judges
@@ -141,10 +141,10 @@ def parse_judges(
 
 
 def parse_aggregation(given: Sequence[str] | None) -> dict[str, Any]:
-    """Return the arguments of `CriterionGrader` that values of `--aggregation` set.
+    """Return the arguments of `CriterionGrader` set by values of `--aggregation`.
 
     Raises:
-        ArgumentError: A value names no level, or a method that its level does not have.
+        ArgumentError: If a value names no level, or a method that its level does not have.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.aggregation import AGGREGATORS

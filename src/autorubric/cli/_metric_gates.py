@@ -33,14 +33,14 @@ _BETWEEN: Final = re.compile(rf",(?=\s*(?:{_NAMES})(?:{re.escape(_LOW)})?[@=])")
 
 
 class Gate(NamedTuple):
-    """What a figure of all criteria, or of one, must reach.
+    """A minimum for a figure, of all criteria or of one.
 
     Attributes:
-        text: The gate's left side as it was given, such as `tnr.low@apology`.
-        figure: The figure, an alias resolved.
-        criterion: The criterion; None for all.
-        low: Whether the lower end of the interval counts, not the figure.
-        least: The least value that passes.
+        text: Left side of the gate as entered, such as `tnr.low@apology`.
+        figure: Name of the figure, with aliases resolved.
+        criterion: Name of the criterion; None for all.
+        low: Whether the gate applies to the lower end of the interval instead of the figure.
+        least: Smallest value that passes.
     """
 
     text: str
@@ -51,10 +51,10 @@ class Gate(NamedTuple):
 
 
 def read_gates(values: Sequence[str]) -> list[Gate]:
-    """The gates of all values of the option.
+    """Parse all values of the option into gates.
 
     Raises:
-        ArgumentError: A value is not `FIGURE=X`, or names no figure that can be a gate.
+        ArgumentError: If a value is not `FIGURE=X`, or names no figure that can be a gate.
     """
     return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
 
@@ -87,7 +87,7 @@ def _gate(value: str) -> Gate:
 
 
 def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
-    """Report every gate that fails; an undefined figure fails every gate."""
+    """Report every gate that fails; an undefined figure fails its gate."""
     worst = Exit.DONE
     for gate in gates:
         value, reason = _value(gate, found)
@@ -105,7 +105,7 @@ def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
 
 
 def _value(gate: Gate, found: MetricsResult) -> tuple[float | None, str]:
-    """The gate's figure, or None and why."""
+    """Return the gate's figure, or None and the reason."""
     if gate.criterion is not None:
         return _on_criterion(gate, gate.criterion, found)
     if gate.figure in _OF_SCORES:

@@ -1,4 +1,4 @@
-"""What commands share in speaking: exit codes, errors and notices on stderr, one JSON object on stdout."""
+"""Output shared by commands: exit codes, errors and notices on stderr, one JSON object on stdout."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ _FLAGS = {"experiment_name": "--name", "on_mismatch": "--on-mismatch"}
 
 
 class Exit(IntEnum):
-    """What a command's exit code says.
+    """Exit codes of commands.
 
     Attributes:
-        DONE: Done as asked.
-        BELOW: Done, and the score is below `--fail-under`.
-        USAGE: The command line or a file is faulty; nothing was judged.
+        DONE: The command succeeded.
+        BELOW: The command succeeded, but the score is below `--fail-under`.
+        USAGE: The command line or a file is invalid; nothing was judged.
         UNJUDGED: Something could not be judged, or more verdicts were lost or assumed than `--max-lost`.
-        STOPPED: Stopped by the user.
-        CUT: Whoever read stdout closed it, as `head` does; the code that shells give for it.
+        STOPPED: The user stopped the command.
+        CUT: The reader of stdout closed it, as `head` does; shells use the same code.
     """
 
     DONE = 0
@@ -106,15 +106,15 @@ def exit_code(
     verdicts: VerdictCounts | None = None,
     max_lost: float | None = None,
 ) -> Exit:
-    """Return the exit code for a score; a notice says where too many of its verdicts are missing.
+    """Return the exit code for a score, and print a notice if too many of its verdicts are missing.
 
     Args:
-        score: The score, or the mean of the items that have one.
-        fail_under: What it is to reach.
-        unjudged: Items without a score; a mean over the others says nothing of these.
-        verdicts: The verdicts behind the score; None where they are not counted.
-        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None for `MAX_LOST` where
-            there is a `fail_under`, and for no limit elsewhere.
+        score: The score, or the mean over the items that have one.
+        fail_under: Minimum of the score.
+        unjudged: Number of items without a score, which a mean over the others does not cover.
+        verdicts: The verdicts behind the score; None if they are not counted.
+        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None means `MAX_LOST` if
+            `fail_under` is set, and no limit otherwise.
     """
     is_gate = fail_under is not None or max_lost is not None
     if verdicts is not None and is_gate and too_many_missing(verdicts, max_lost):
@@ -125,12 +125,12 @@ def exit_code(
 
 
 def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = "") -> bool:
-    """Return whether more verdicts were lost or assumed than may be; a notice says so.
+    """Return whether too many verdicts were lost or assumed, and print a notice if so.
 
     Args:
         verdicts: The verdicts behind a figure.
-        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None for `MAX_LOST`.
-        of: What the verdicts are of, to be put before the counts.
+        max_lost: Largest share of them that may be lost or assumed, on [0, 1]; None means `MAX_LOST`.
+        of: Description of the verdicts, printed before the counts.
     """
     most = MAX_LOST if max_lost is None else max_lost
     if not verdicts.exceeds(most):
@@ -143,7 +143,7 @@ def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = 
 
 
 def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
-    """A command that ends with the exit code it returns; the library's errors become plain messages."""
+    """Wrap a command so that it exits with the code it returns and prints library errors as messages."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
@@ -169,15 +169,15 @@ def guarded(command: Callable[P, Exit]) -> Callable[P, None]:
 
 @contextmanager
 def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
-    """Has a command that the user stops within the block end with where its work is and how to go on.
+    """End the command on an interrupt within the block, and say where its work is and how to resume.
 
     Args:
-        folder: Where the work is.
-        done: What was done to it, as `judged`.
-        how_to_go_on: What to give on the command line.
+        folder: Folder of the work.
+        done: What was done, such as `judged`.
+        how_to_go_on: Command-line arguments that resume the work.
 
     Raises:
-        KeyboardInterrupt: The user stopped it; with what `guarded` is to say.
+        KeyboardInterrupt: If the user stopped the command; carries the message for `guarded`.
     """
     try:
         yield
@@ -187,17 +187,17 @@ def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
 
 
 def told_of_file(error: OSError) -> str:
-    """An error of the operating system in a line, with the file that it is about."""
+    """Format an operating system error on one line, with its file."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def _let_go_of_stdout() -> None:
-    """Has what is still to be written go nowhere, so that the end of the process is quiet."""
+    """Discard output that is still buffered for stdout, so that the process ends quietly."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def in_flags(text: str) -> str:
-    """What a run tells, with the flags of the command line for the parameters that it names."""
+    """Replace parameter names in a message of the library by the flags of the command line."""
     for parameter, flag in _FLAGS.items():
         text = text.replace(f"{parameter}=", f"{flag} ").replace(parameter, flag)
     return text
@@ -211,12 +211,12 @@ def _code_of(error: AutorubricError) -> Exit:
 
 
 _shown: set[str] = set()
-"""Warnings that the command has shown."""
+"""Warnings that the command has already shown."""
 
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Warnings are shown as notices, without the place in the code that they come from."""
+    """Show warnings as notices, without their location in the code."""
 
     def show(
         message: Warning | str,
@@ -237,7 +237,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def open_in_browser(url: str) -> None:
-    """Open a page in the browser, if a person is at the terminal and there is a display."""
+    """Open a page in the browser, if stdout is a terminal and there is a display."""
     # Without a display, `webbrowser` would take over the terminal with a text browser.
     graphical = (
         sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
@@ -249,13 +249,13 @@ def open_in_browser(url: str) -> None:
 
 
 def notice(text: str) -> None:
-    """Prints a text for people on stderr; not one that was shown as a warning."""
+    """Print a message on stderr, unless it was already shown as a warning."""
     if text not in _shown:
         typer.echo(printable(text), err=True)
 
 
 def print_json(content: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Prints JSON on stdout: ASCII alone, and null for what is no finite number."""
+    """Print JSON on stdout, in ASCII and with null for numbers that are not finite."""
     typer.echo(json.dumps(_finite(content), ensure_ascii=True, allow_nan=False, indent=2))
 
 
@@ -270,7 +270,7 @@ def _finite(content: Any) -> Any:
 
 
 def tolerate_narrow_encodings() -> None:
-    """Has stdout and stderr write out the characters that their encoding lacks, instead of failing."""
+    """Make stdout and stderr escape characters that their encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

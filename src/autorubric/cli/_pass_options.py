@@ -1,4 +1,4 @@
-"""What passes over drafts take on the command line, critique and refine alike."""
+"""Options shared by the commands that process drafts: critique and refine."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ MaxLostDrafts = Annotated[
 
 
 def are_too_many(share: float, max_lost: float | None, *, is_gate: bool) -> bool:
-    """Return whether a larger share was lost than is allowed; without a gate none may be."""
+    """Return whether more than the allowed share was lost; without a gate none may be lost."""
     allowed = MAX_LOST if is_gate else 0.0
     return share > (allowed if max_lost is None else max_lost)
 
 
 def report_lost(lost: int, total: int, first_error: str | None) -> float:
-    """Reports drafts that could not be judged on stderr, with the first cause; returns their share."""
+    """Print the number of drafts that could not be judged, with the first cause, and return their share."""
     if not lost:
         return 0.0
     cause = "" if first_error is None else f"; the first: {first_error}"
@@ -80,10 +80,10 @@ def report_lost(lost: int, total: int, first_error: str | None) -> float:
 
 
 def demand_resume(resume: bool, retry_errors: bool) -> None:
-    """Refuses flags that go with --resume alone.
+    """Reject flags that only work with --resume.
 
     Raises:
-        ArgumentError: There is one, and no --resume.
+        ArgumentError: If such a flag is set without --resume.
     """
     if retry_errors and not resume:
         raise ArgumentError(
@@ -93,7 +93,7 @@ def demand_resume(resume: bool, retry_errors: bool) -> None:
 
 
 def tell_stopped(limit: str) -> Exit:
-    """Reports that a limit or an error stopped a pass, and how to resume; the exit code for it."""
+    """Print that a limit or an error stopped a pass and how to resume it; return the exit code."""
     if limit == "errors":
         notice(f"Stopped; to go on, give {HOW_TO_GO_ON} --retry-errors.")
         return Exit.UNJUDGED

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def report_json(report: EnsembleEvaluationReport) -> dict[str, Any]:
-    """A report as the object that `--json` prints."""
+    """Return a report as the object that `--json` prints."""
     return {
         "score": report.score,
         "raw_score": report.raw_score,

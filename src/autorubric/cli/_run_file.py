@@ -1,4 +1,4 @@
-"""What `eval` runs: a dataset with judges from flags, or a run file that flags override."""
+"""The run of `eval`: a dataset with judges from flags, or a run file that flags override."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
     """Return the content of a run file, or a content that only names a dataset.
 
     Args:
-        source: A run file or a dataset; None for `autorubric.yaml` in the working directory.
+        source: A run file or a dataset; None means `autorubric.yaml` in the working directory.
         judge: Values of `--judge`.
 
     Raises:
-        ArgumentError: There is no run file, or a dataset and no judge.
-        FileError: The file cannot be read or has errors.
+        ArgumentError: If there is no run file, or a dataset without a judge.
+        FileError: If the file cannot be read or has errors.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.run_file import DataSource, RunFile, is_run_file, read_run_file
@@ -68,13 +68,13 @@ def read_source(source: Path | None, judge: Sequence[str] | None) -> RunFile:
 def override(
     file: RunFile, judge: Sequence[str] | None, changes: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> RunSetup:
-    """Return the run of a run file, with flags in place of what it says.
+    """Return the run of a run file, overridden by flags.
 
     Args:
-        file: The content.
-        judge: Values of `--judge`; replace its judges.
-        changes: Values by key of `RunFile`; None for flags that were not given.
-        settings: Settings of models by key of `JudgeEntry`, likewise.
+        file: The content of the run file.
+        judge: Values of `--judge`; they replace the file's judges.
+        changes: Values by key of `RunFile`; None for flags that were not set.
+        settings: Settings of models by key of `JudgeEntry`; None for flags that were not set.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.judges import demand_models

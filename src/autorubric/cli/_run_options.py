@@ -1,4 +1,4 @@
-"""What runs over a dataset take on the command line."""
+"""Options shared by commands that run over a dataset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _positive(given: float | None) -> float | None:
 
 
 class OnMismatch(StrEnum):
-    """What to do where a stored run depends on something that has changed."""
+    """What to do if something that a stored run depends on has changed."""
 
     refuse = "refuse"
     rejudge = "rejudge"

@@ -1,4 +1,4 @@
-"""Runs that the user may stop and go on with."""
+"""Runs that the user can stop and resume."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def run_resumable(
     preflight: bool = False,
     **options: Any,
 ) -> EvalResult:
-    """The run's result; where the user stops it, the command ends and says how to go on.
+    """Run an evaluation and return its result; if the user stops it, exit and say how to resume.
 
     Args:
-        dataset: What is graded.
-        grader: By whom.
-        how_to_go_on: What to give on the command line to go on with the run.
-        shard: Which part of the dataset, and of how many; None for all of it.
-        preflight: Whether one request to each model is sent before the others.
-        options: As for `EvalConfig`, with a name.
+        dataset: The dataset to grade.
+        grader: The grader.
+        how_to_go_on: Command-line arguments that resume the run.
+        shard: Index of the shard and number of shards; None for the whole dataset.
+        preflight: Whether to send one request to each model before the others.
+        options: Options of `EvalConfig`, including a name.
 
     Raises:
-        KeyboardInterrupt: The user stopped it.
+        KeyboardInterrupt: If the user stopped the run.
     """
     dataset, config = sharded(dataset, autorubric.EvalConfig(**options), shard)
     folder = config.experiments_dir / str(config.experiment_name)
@@ -59,7 +59,7 @@ def _report_check(check: JudgeCheck) -> None:
 
 
 def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
-    """Print why a run was stopped and how it is resumed; return the exit code for it."""
+    """Print why a run was stopped and how to resume it; return the exit code."""
     if reason == "same_error":
         notice(f"Stopped because of the error above. Fix it, then run {how_to_go_on} to resume.")
         return Exit.UNJUDGED
@@ -70,7 +70,7 @@ def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
 def sharded(
     dataset: RubricDataset, config: EvalConfig, shard: tuple[int, int] | None
 ) -> tuple[RubricDataset, EvalConfig]:
-    """The part of the dataset that is graded, with the options of its run."""
+    """Return the shard of the dataset to grade, with the options of its run."""
     if shard is None:
         return dataset, config
     # Late, since `--help` should not wait for it.
@@ -80,11 +80,11 @@ def sharded(
 
 
 def made_name(stem: str, folder: Path) -> str:
-    """Return a new run's name, made from a file's name and the time.
+    """Return a new run's name, made from a file name and the time.
 
     Args:
-        stem: The file's name without its suffix; characters that a folder's name cannot have are replaced.
-        folder: The folder of the runs; no run in it has the returned name.
+        stem: File name without its suffix; characters that are invalid in folder names are replaced.
+        folder: Folder of the runs; the returned name is not used in it.
     """
     kept = re.sub(r"[^A-Za-z0-9._-]+", "-", stem).strip(".-_") or "run"
     made = f"{kept}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -93,7 +93,7 @@ def made_name(stem: str, folder: Path) -> str:
 
 
 def run_counts(result: EvalResult) -> dict[str, Any]:
-    """Return how many items and verdicts a run has, by outcome, as `--json` prints them."""
+    """Return the number of items and verdicts of a run by outcome, as printed by `--json`."""
     return {
         "total_items": result.total_items,
         "successful_items": result.successful_items,
@@ -107,12 +107,12 @@ def run_counts(result: EvalResult) -> dict[str, Any]:
 def labelled_verdicts(
     result: EvalResult, dataset: RubricDataset | None = None, criterion: str | None = None
 ) -> VerdictCounts:
-    """Return the counts of the verdicts that figures against labels rest on.
+    """Count the verdicts behind figures that compare with labels.
 
     Args:
         result: The run.
-        dataset: The labelled dataset, its items matched by id; the run's own by default.
-        criterion: Name of the one criterion that is counted; None for all.
+        dataset: The labeled dataset, with items matched by id; defaults to the run's own.
+        criterion: Name of the only criterion to count; None for all.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.values import VerdictCounts
@@ -132,5 +132,5 @@ def labelled_verdicts(
 
 
 def mean_score(result: EvalResult) -> float | None:
-    """Mean score of the items that have one; None where none has."""
+    """Return the mean score of the items that have one; None if no item has one."""
     return result.item_results.tally.mean_score

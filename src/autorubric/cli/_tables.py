@@ -1,4 +1,4 @@
-"""Blocks on a terminal or into a pipe: the renderer that knows colours and widths."""
+"""Renderer of blocks for a terminal or a pipe, with colors and column widths."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _BROAD = 20
-"""Characters from which a column's cells may be broken into lines."""
+"""Width in characters from which the cells of a column may be wrapped."""
 _GAP = 2
 _BOX = "    \n    \n -- \n" + "    \n" * 5
-"""A line under the header, in hyphens, which every encoding has."""
+"""A rule under the header, made of hyphens, which every encoding has."""
 
 
 def print_blocks(blocks: Sequence[Block]) -> None:
-    """Prints blocks on stdout, a blank line between them; colours only on a terminal that wants them."""
+    """Print blocks on stdout, separated by blank lines; colors are used only on a capable terminal."""
     # Late, since rich takes as long to load as everything else that `--help` needs.
     from rich.console import Console
 
@@ -81,9 +81,9 @@ def _figures(block: ScalarBlock) -> RenderableType:
 
 
 def _tables(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) -> Iterator[RenderableType]:
-    """The table; where its narrow columns do not fit, several tables that all begin with the first column.
+    """Yield the table, or several tables that repeat the first column if its columns do not fit.
 
-    A table that goes on has no rows that say nothing there.
+    Continued tables leave out rows that are empty in them.
     """
     texts = [[printable(as_text(cell)) for cell in row] for row in rows]
     widths = [max(map(_width, [name, *(row[at] for row in texts)])) for at, name in enumerate(columns)]
@@ -98,14 +98,14 @@ def _tables(columns: Sequence[str], rows: Sequence[Sequence[Cell]], width: int) 
 
 
 def _width(text: str) -> int:
-    """Columns on the terminal that the text's longest line takes."""
+    """Return the number of terminal columns of the text's longest line."""
     from rich.cells import cell_len
 
     return max(map(cell_len, text.splitlines()), default=0)
 
 
 def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Positions of the columns of each table; a broad column takes what is left."""
+    """Yield the positions of the columns of each table; a broad column takes the remaining width."""
     needed = [min(one, _BROAD) + _GAP for one in widths]
     chosen, taken = [0], needed[0]
     for at in range(1, len(widths)):

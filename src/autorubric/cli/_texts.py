@@ -1,4 +1,4 @@
-"""Texts from files and from standard input."""
+"""Input of texts from files and from standard input."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from autorubric.errors import Fault, FileError
 
 
 def read_input(file: Path | None) -> str:
-    """The text of a file; of standard input where it is None or `-`.
+    """Read the text of a file, or of standard input if `file` is None or `-`.
 
     Raises:
-        FileError: It is no UTF-8 text, or has more than 64 MiB.
-        OSError: It cannot be read.
+        FileError: If the input is not UTF-8 text, or exceeds 64 MiB.
+        OSError: If the input cannot be read.
     """
     # Late, since the help of all commands imports this file.
     from autorubric._files import MAX_LINE_BYTES, read_bounded

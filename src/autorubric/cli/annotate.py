@@ -1,4 +1,4 @@
-"""`autorubric annotate`."""
+"""The `autorubric annotate` command."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def annotate(  # noqa: PLR0913
 def _items(
     source: Path, rubric: Path | None, where: Sequence[Mark], fields: FieldMap
 ) -> autorubric.RubricDataset:
-    """The items of a dataset file, or those of a run that bear a mark."""
+    """Return the items of a dataset file, or the marked items of a run."""
     if not source.is_dir():
         if where:
             raise ArgumentError(f"--where chooses items of a run; {source} is not the folder of one")

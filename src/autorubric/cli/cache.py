@@ -1,4 +1,4 @@
-"""`autorubric cache stats` and `autorubric cache clear`."""
+"""The `autorubric cache stats` and `autorubric cache clear` commands."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
 
 
 def _existing(folder: Path) -> ReplyCache | None:
-    """The cache in a folder; None where there is none, since looking at one makes it."""
+    """Return the cache in a folder; None if there is none, because opening a cache would create it."""
     # Late, since it loads pydantic, and `--help` should not wait for that.
     from autorubric.llm import ReplyCache
 

@@ -1,4 +1,4 @@
-"""`autorubric compare`."""
+"""The `autorubric compare` command."""
 
 from __future__ import annotations
 

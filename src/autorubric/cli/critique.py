@@ -1,4 +1,4 @@
-"""`autorubric critique`."""
+"""The `autorubric critique` command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from autorubric.cli._tables import print_blocks
 
 
 class FailOn(StrEnum):
-    """The mildest verdict that fails a gate."""
+    """Least severe verdict that fails a gate."""
 
     reject = "reject"
     revise = "revise"
@@ -143,7 +143,7 @@ def critique(  # noqa: PLR0913
 
 
 def _code(stats: Mapping[str, Any], fail_on: FailOn | None, max_lost: float | None) -> Exit:
-    """A verdict at the gate fails it; else too many drafts that could not be judged have not passed it."""
+    """Return BELOW for a verdict at the gate, else UNJUDGED if too many drafts could not be judged."""
     errors = sum(stats["error_counts"].values())
     lost = errors + stats["fault_count"]
     first_error = next(iter(f"{code}: {told}" for code, told in stats["first_errors"].items()), None)

@@ -1,4 +1,4 @@
-"""`autorubric critique-text`."""
+"""The `autorubric critique-text` command."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _LETTERS: Final = ("A", "B", "C", "D", "F")
 _MOST: Final = {"0-10": 10, "0-100": 100}
-"""The highest score of each scale of numbers."""
+"""Highest score of each numeric scale."""
 _BAR: Final = 10
-"""Characters of a full bar."""
+"""Number of characters of a full bar."""
 
 Content = Annotated[
     Path, typer.Argument(metavar="FILE", help="The content; - reads standard input.", show_default=False)
@@ -162,9 +162,9 @@ def critique_text(  # noqa: PLR0913
 def _answer(
     file: Path, arguments: Mapping[str, Any], config: Path | None, timeout: float, fail_under: str | None
 ) -> tuple[CritiqueResponse, float | None]:
-    """The answer, and the score that it is to reach.
+    """Return the answer, and the score that it has to reach.
 
-    What is wrong with the command line or its files is told before anybody is asked, and ends with 2.
+    Errors in the command line or its files are reported before any call, with exit code 2.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.tool import Workspace, log_refusal, provider_table, read_request, rubric_of
@@ -186,7 +186,7 @@ def _answer(
 
 
 def _least(given: str | None, scale: str) -> float | None:
-    """What the score is to reach, as `_rank` ranks scores; None where nothing is to be reached."""
+    """Return the required score, ranked by `_rank`; None if no score is required."""
     if given is None:
         return None
     if scale == "letter" and given.upper() in _LETTERS:
@@ -203,7 +203,7 @@ def _least(given: str | None, scale: str) -> float | None:
 
 
 def _rank(score: float | str) -> float:
-    """A score as a number: the higher the better."""
+    """Return a score as a number; higher is better."""
     if isinstance(score, str):
         return float(-_LETTERS.index(score)) if score in _LETTERS else float(score == "pass")
     return float(score)
@@ -258,16 +258,17 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _bar(share: float | None) -> str:
-    """The score as a bar, in characters that every encoding has; empty where there is none."""
+    """Return the score as a bar of characters that every encoding has; empty if there is no score."""
     filled = round(_BAR * (share or 0.0))
     return "" if share is None else "#" * filled + "-" * (_BAR - filled)
 
 
 def _issues_block(group: CritiqueGroup) -> TableBlock:
-    """What counts against a criterion, the gravest first.
+    """Return the issues of a criterion, the most severe first.
 
-    Place and suggestion stand below the description: as columns of their own they would be tables of their
-    own on a narrow terminal, where nobody could tell which of two grave issues a suggestion is for.
+    Location and suggestion are printed below the description. As separate columns they would end up in
+    separate tables on a narrow terminal, where it is unclear which of two severe issues a suggestion belongs
+    to.
     """
     rows = []
     for one in group.issues:

@@ -1,4 +1,4 @@
-"""`autorubric demo`."""
+"""The `autorubric demo` command."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _TRAIN = 40
 _LABELLED = 50
-"""Summaries whose labels the corrected coverage uses."""
+"""Number of summaries whose labels the corrected coverage uses."""
 
 Model = Annotated[
     str | None,
@@ -135,7 +135,7 @@ def demo(
 
 
 def _grade_summaries(runs_dir: Path, *, report: bool) -> SummaryFigures:
-    """Grade the summaries with the recorded verdicts of six models, and measure them."""
+    """Grade the summaries with the recorded verdicts of six models, and compute the metrics."""
     # Late, since they load numpy, and `--help` need not wait for it.
     from autorubric.demo import summary_dataset, summary_judges
     from autorubric.metrics import compare_run, corrected_score
@@ -178,7 +178,7 @@ def _judges(
 
 
 def _run_name(model: str | None, seed: int) -> str:
-    """A name for each model and seed, so that one's run never replaces another's."""
+    """Return a name per model and seed, so that one run never replaces another."""
     parts = ["demo"]
     if model is not None:
         parts.append(re.sub(r"[^A-Za-z0-9._-]+", "-", model).strip(".-_"))

@@ -1,4 +1,4 @@
-"""`autorubric eval`."""
+"""The `autorubric eval` command."""
 
 from __future__ import annotations
 

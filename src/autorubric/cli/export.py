@@ -1,4 +1,4 @@
-"""`autorubric export`."""
+"""The `autorubric export` command."""
 
 from __future__ import annotations
 

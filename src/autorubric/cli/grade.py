@@ -1,4 +1,4 @@
-"""`autorubric grade`."""
+"""The `autorubric grade` command."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from autorubric.types import EnsembleEvaluationReport
 
 _TABLES: Final = (".csv", ".parquet", ".jsonl")
-"""Files whose rows are items; others hold one text."""
+"""Suffixes of files whose rows are items; other files hold one text."""
 
 RubricFile = Annotated[
     Path, typer.Option("--rubric", metavar="R", help="The rubric: a YAML, JSON or TOML file.")
@@ -170,10 +170,10 @@ def _text(text: str | None, file: Path | None) -> str:
 
 
 def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
-    """Return the row of a table that has the id, or its only row.
+    """Return the row of a table with this id, or its only row.
 
     Raises:
-        ArgumentError: No row has the id, or there are several rows and no id is given.
+        ArgumentError: If no row has the id, or there are several rows and no id was passed.
     """
     if item_id is None and len(dataset) != 1:
         raise ArgumentError(

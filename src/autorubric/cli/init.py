@@ -1,4 +1,4 @@
-"""`autorubric init`."""
+"""The `autorubric init` command."""
 
 from __future__ import annotations
 

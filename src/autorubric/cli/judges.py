@@ -1,4 +1,4 @@
-"""`autorubric judges`."""
+"""The `autorubric judges` command."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
 
 
 def _verdicts_block(verdicts: Mapping[str, VerdictCounts]) -> Block:
-    """Counts over all cells, with labels or without."""
+    """Return the counts over all cells, with or without labels."""
     names = ("asked", "answered", "abstained", "lost", "assumed")
     rows = tuple((who, *(getattr(one, name) for name in names)) for who, one in verdicts.items())
     return TableBlock(title="Verdicts on all cells", columns=("rater", *names), rows=rows)

@@ -1,4 +1,4 @@
-"""`autorubric labels export` and `autorubric labels merge`."""
+"""The `autorubric labels export` and `autorubric labels merge` commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Split = Annotated[
 
 
 class Where(StrEnum):
-    """Which items of a run are chosen, by their marks."""
+    """Marks by which items of a run are chosen."""
 
     WRONG = "wrong"
     SPLIT = "split"
@@ -95,7 +95,7 @@ Decide = Annotated[
 
 
 def marks_in(where: Sequence[Where] | None) -> list[Mark]:
-    """The marks of a command line."""
+    """Return the marks chosen on the command line."""
     return cast("list[Mark]", [one.value for one in where or ()])
 
 
@@ -198,6 +198,6 @@ def merge(
 
 
 def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:
-    """How far people agree; None where fewer than two rated."""
+    """Compute the agreement between people; None if fewer than two rated."""
     raters = {rater for i in range(len(dataset)) for rater in dataset.item_ratings(i)}
     return autorubric.human_agreement(dataset) if len(raters) > 1 else None

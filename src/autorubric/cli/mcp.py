@@ -1,4 +1,4 @@
-"""`autorubric mcp`."""
+"""The `autorubric mcp` command."""
 
 from __future__ import annotations
 

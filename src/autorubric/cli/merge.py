@@ -1,4 +1,4 @@
-"""`autorubric merge`."""
+"""The `autorubric merge` command."""
 
 from __future__ import annotations
 

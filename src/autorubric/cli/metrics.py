@@ -1,4 +1,4 @@
-"""`autorubric metrics`."""
+"""The `autorubric metrics` command."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ TrustFailUnder = Annotated[
 def labelled_dataset(
     result: EvalResult, dataset: Path | None, truth: TruthRule | None
 ) -> RubricDataset | None:
-    """The dataset of a file, or of the run where a rule for its labels is given; None for the run's own."""
+    """Return the dataset of a file, or of the run if a truth rule is set; None for the run's own labels."""
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     if truth is None:
         return labelled

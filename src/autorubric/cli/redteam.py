@@ -1,4 +1,4 @@
-"""`autorubric redteam`."""
+"""The `autorubric redteam` command."""
 
 from __future__ import annotations
 

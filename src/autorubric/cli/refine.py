@@ -1,4 +1,4 @@
-"""`autorubric refine`."""
+"""The `autorubric refine` command."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def refine(  # noqa: PLR0913
 
 
 def _code(stats: Mapping[str, Any], fail_under: float | None, max_lost: float | None) -> Exit:
-    """Too many drafts without a verdict are 3, whether their critique failed or their refinement."""
+    """Return UNJUDGED if too many drafts have no verdict, because their critique or refinement failed."""
     unread = stats["fault_count"]
     failed = stats["critiques_failed"] + unread
     refined = sum(stats[name] for name in ("refined", "rejected", "undecided", "errors"))

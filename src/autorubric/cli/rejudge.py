@@ -1,4 +1,4 @@
-"""`autorubric rejudge`."""
+"""The `autorubric rejudge` command."""
 
 from __future__ import annotations
 

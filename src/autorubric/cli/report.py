@@ -1,4 +1,4 @@
-"""`autorubric report`."""
+"""The `autorubric report` command."""
 
 from __future__ import annotations
 

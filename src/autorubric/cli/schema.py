@@ -1,4 +1,4 @@
-"""`autorubric schema`."""
+"""The `autorubric schema` command."""
 
 from __future__ import annotations
 

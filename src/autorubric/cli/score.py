@@ -1,4 +1,4 @@
-"""`autorubric score`."""
+"""The `autorubric score` command."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _weights(given: list[str]) -> dict[str, float]:
 
 
 def _pairs(before: EvalResult, after: EvalResult) -> list[tuple[str, float | None, float | None]]:
-    """Id, score before and score now of each item."""
+    """Return the id, the previous score and the new score of each item."""
     old = dict(zip(before.item_results.positions, before.get_scores(), strict=True))
     places = zip(after.item_results.positions, after.get_scores(), strict=True)
     return [(after.dataset.item_id(at), old.get(at), score) for at, score in places]

@@ -1,4 +1,4 @@
-"""`autorubric show`."""
+"""The `autorubric show` command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WIDEST_TEXT = 2_000
 
 
 class Which(StrEnum):
-    """Which items are listed."""
+    """Which items to list."""
 
     ALL = "all"
     FAILED = "failed"
@@ -38,7 +38,7 @@ class Which(StrEnum):
 
 
 class Order(StrEnum):
-    """In which order items are listed."""
+    """Order in which items are listed."""
 
     DATASET = "dataset"
     SCORE = "score"
@@ -139,7 +139,7 @@ def show(
 
 
 def _by_score(one: ItemResult) -> tuple[bool, float, int]:
-    """The lowest score first, and what has none last."""
+    """Return a sort key that puts the lowest score first and items without a score last."""
     score = one.report.score if one.report is not None else None
     return (score is None, score or 0.0, one.item_idx)
 
@@ -222,7 +222,7 @@ def _found(result: EvalResult, item: str) -> ItemResult:
 
 
 def _near(item: str, ids: Sequence[str]) -> str:
-    """The ids most like an unknown one, else where ids are listed."""
+    """Suggest the ids most similar to an unknown one, or else where ids are listed."""
     # Late, since only a wrong id needs it.
     from difflib import get_close_matches
 
@@ -235,7 +235,7 @@ def _near(item: str, ids: Sequence[str]) -> str:
 
 
 def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> TableBlock:
-    """Every vote with its reason, and the label first where there is one."""
+    """Return every vote with its reason, after the label if there is one."""
     rows: list[tuple[Cell, ...]] = []
     for report in reports:
         label = labels.get(report.name)

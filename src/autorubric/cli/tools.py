@@ -1,4 +1,4 @@
-"""`autorubric tools`."""
+"""The `autorubric tools` command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`autorubric validate`."""
+"""The `autorubric validate` command."""
 
 from __future__ import annotations
 
@@ -106,10 +106,11 @@ def validate(  # noqa: PLR0913
 def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
     """Raise an error for submissions without a text.
 
-    Null in all items is no error: then the texts are elsewhere, as those of recorded votes.
+    If all submissions are null, this is not an error: the texts are then stored elsewhere, as for recorded
+    votes.
 
     Raises:
-        DatasetError: There are some; all are reported.
+        DatasetError: If there are any. All of them are reported.
     """
     from autorubric.errors import DatasetError, Fault
     from autorubric.values import Submission
@@ -132,7 +133,7 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
 
 
 def _name_warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
-    """One text for each pair of criteria of a rubric whose names look alike; each pair once."""
+    """Return one warning for each pair of criteria in a rubric whose names look alike, without duplicates."""
     # Late, since only this command looks for them.
     from autorubric.rubric import similar_names
 
@@ -145,7 +146,7 @@ def _name_warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
 
 
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset"]:
-    """What a file is meant to be: tables, lines and whatever has items or submissions are datasets."""
+    """Return the kind of a file: tables, lines and files with items or submissions are datasets."""
     # Late, since only this command reads files without knowing what they are.
     from autorubric._files import FORMATS, read_structured
 
