@@ -86,8 +86,8 @@ def macro_f1(
 ) -> Estimate:
     """Compute the mean one-against-rest F1 over the classes that occur on either side.
 
-    Classes of the scale that occur on neither side are skipped; `method` says how many classes occur.
-    Arguments are as in `accuracy`.
+    Classes of the scale that occur on neither side are skipped; `method` says how many classes occur. It is
+    undefined without pairs (`no_pairs`). Arguments are as in `accuracy`.
     """
     options = CodedOptions(**interval)
     pair = read_pair(truth, pred, table, scale, options)
