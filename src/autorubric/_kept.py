@@ -35,7 +35,7 @@ class Kept(Generic[OwnerT, KeptT]):
         return held[1]
 
     def forget(self, is_over: Callable[[OwnerT], bool]) -> None:
-        """Release the values of objects that still exist but for which `is_over` is true."""
+        """Release the values of the objects for which `is_over` is true."""
         for number, (reference, _) in list(self._held.items()):
             owner = reference()
             if owner is not None and is_over(owner):

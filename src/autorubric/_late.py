@@ -1,4 +1,4 @@
-"""Lazy loading of a package's names, so that an import only pays for what is used."""
+"""Lazy loading of a package's names, so that an import loads only the modules that are used."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class JudgeCodeError(JudgeError):
 
 
 class NotJudgedError(JudgeError):
-    """A text under test could not be judged: the test is in error, the text has not failed."""
+    """A text under test could not be judged: an error of the test, not a failure of the text."""
 
 
 class ProviderError(JudgeError):
@@ -231,7 +231,7 @@ class RunFormatError(RunError):
 
 
 class RunWriteError(RunError):
-    """The run folder cannot be written: the disk is full or the folder is read-only; earlier data is kept.
+    """The run folder cannot be written: the disk is full or the folder is read-only; data on disk is kept.
 
     Attributes:
         begun: Whether grading had started.

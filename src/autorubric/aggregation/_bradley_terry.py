@@ -173,7 +173,7 @@ def _covariance(
 ) -> tuple[tuple[float, ...], ...]:
     """Return the covariance of the centered strengths, from the information matrix at `at`.
 
-    In both models the information does not depend on the observed outcomes, only on their number.
+    In both models the information depends on the number of comparisons, not on their outcomes.
     """
     import numpy as np  # only for those who fit
 

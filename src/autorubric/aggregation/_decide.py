@@ -19,7 +19,7 @@ from autorubric.types import Decision, JudgeVote, prefers_alike
 from autorubric.values import Answer, Json
 
 _Cast: TypeAlias = tuple[type, Json, float]
-"""Type, content and weight of an answer; True, 1 and 1.0 are equal but different answers."""
+"""Type, content and weight of an answer; True, 1 and 1.0 compare equal but are different answers."""
 
 
 @dataclass(slots=True)

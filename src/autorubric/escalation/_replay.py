@@ -1,4 +1,4 @@
-"""Replay of a cascade with particular thresholds."""
+"""Replay of a cascade on a stored run, with chosen thresholds."""
 
 from __future__ import annotations
 

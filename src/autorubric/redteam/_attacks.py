@@ -35,8 +35,8 @@ class Attack(BaseModel):
         id: Name of the attack, unique in a set.
         family: Kind of attack; `control` for a harmless text.
         text: Text to insert into an item, with `{payload}` in place of the payload.
-        into: Part of an item that it is inserted into.
-        place: End of that part at which it is inserted.
+        into: Part of an item to insert it into.
+        place: End of that part at which to insert it.
         aim: Direction in which it tries to move a verdict.
         payload: Text to encode.
         encoding: Encoding of the payload.

@@ -1,4 +1,4 @@
-"""Interfaces to the runs that a report needs, and a run that is read once for all parts."""
+"""Interfaces to the runs that a report needs, and a run whose results are read only once."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class EscalationRule(BaseModel):
         return self.per_criterion.get(criterion.name or "", self.threshold)
 
     def split(self, votes: Sequence[JudgeVote]) -> tuple[list[JudgeVote], list[JudgeVote]]:
-        """Split votes into those of the first judges and those of the panel escalated to."""
+        """Return the votes of the first judges and those of the panel escalated to."""
         strong = set(self.judges)
         return [v for v in votes if v.judge_id not in strong], [v for v in votes if v.judge_id in strong]
 

@@ -1,4 +1,4 @@
-"""The task to grade, what its votes depend on, and what is done with them."""
+"""The task to grade, and the description of the grader that grades it."""
 
 from __future__ import annotations
 

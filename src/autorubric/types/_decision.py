@@ -11,7 +11,7 @@ from autorubric.values import Answer, Json
 DecisionStatus = Literal["answered", "abstained", "failed", "not_asked", "not_applicable"]
 """Outcome of a criterion: judged, left open by its judges, failed, never asked, or not applicable.
 
-A criterion is not applicable because of a condition.
+`not_applicable` means that the criterion's condition does not hold.
 """
 
 

@@ -74,8 +74,8 @@ class EnsembleCriterionReport:
     def status(self) -> DecisionStatus:
         """Outcome of the criterion.
 
-        It is also `failed` if the answer is assumed: no vote has an answer, and unreadable replies count as
-        the conservative answer (see `decision`).
+        This is also `failed` if the answer is assumed, that is, if no vote has an answer and unreadable
+        replies count as the conservative one (see `decision`).
         """
         return "failed" if self.decision.assumed else self.decision.status
 
