@@ -111,7 +111,7 @@ class Audit:
         return makers[name]()
 
     def decision(self, item_id: str, threshold: float, policy: GradingPolicy) -> dict[str, Any]:
-        """Decide whether an item's score passes; if there are labels, the judges' errors are taken into account.
+        """Decide whether an item's score passes; with labels, the judges' errors are taken into account.
 
         Raises:
             ArgumentError: If there is no such item, or it has no report.
