@@ -1,4 +1,4 @@
-"""Two judges against the same truth, and p-values of many such comparisons."""
+"""Comparison of two judges against the same truth, and p-value adjustment for many comparisons."""
 
 from autorubric.metrics._judge_comparison._adjust import Adjustment, adjust_pvalues
 from autorubric.metrics._judge_comparison._compare import ComparisonMethod, JudgeComparison, compare_judges

@@ -1,4 +1,4 @@
-"""P-values of many tests at once."""
+"""P-value adjustment for multiple tests."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Adjustment: TypeAlias = Literal["holm", "bh", "by", "bonferroni"]
 
 
 def adjust_pvalues(p: Iterable[float | None], method: Adjustment = "holm") -> list[float | None]:
-    """The p-values adjusted for their number, in their order; None stays None and does not count.
+    """Adjust p-values for the number of tests, keeping their order; None stays None and does not count.
 
-    With the m p-values sorted from the least, p_(1) ≤ … ≤ p_(m):
+    With the m p-values sorted in increasing order, p_(1) ≤ … ≤ p_(m):
 
-    - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; below α, any false finding has at
-      most the chance α;
-    - `"bh"`: min over j ≥ i of m p_(j) / j [2]; below q, at most the share q of findings is false on average,
-      for independent or positively dependent tests;
-    - `"by"`: that times 1 + 1/2 + … + 1/m [3]; the same under any dependence;
-    - `"bonferroni"`: m p [4]; as `"holm"`, which is never larger.
+    - `"holm"`: max over j ≤ i of (m - j + 1) p_(j) [1]; reporting those below α keeps the probability of any
+      false finding at α or less;
+    - `"bh"`: min over j ≥ i of m p_(j) / j [2]; reporting those below q keeps the expected share of false
+      findings at q or less, for independent or positively dependent tests;
+    - `"by"`: the `"bh"` value times 1 + 1/2 + … + 1/m [3]; the same guarantee under any dependence;
+    - `"bonferroni"`: m p [4]; the same guarantee as `"holm"`, which is never larger.
 
-    All are cut at 1 and lie at or above the p-values.
+    Adjusted values are capped at 1 and are never below the p-values.
 
     Args:
-        p: P-values in [0, 1]; None and NaN are tests that could not be made.
+        p: P-values in [0, 1]; None and NaN are tests that could not be run.
         method: The adjustment.
 
     Raises:
-        ArgumentError: A p-value lies outside [0, 1], or the method is unknown.
+        ArgumentError: If a p-value is outside [0, 1], or the method is unknown.
 
     References:
         [1] S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of

@@ -1,4 +1,4 @@
-"""Whether one judge is nearer to the truth than another, on the same items."""
+"""Comparison of two judges: which is closer to the truth on the same items."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ _STATS_OF: dict[str, ComparisonStat] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeComparison:
-    """Two judges compared.
+    """Result of comparing two judges.
 
     Attributes:
-        difference: Figure of a minus that of b.
-        p_value: Two-sided p of no difference; None where there is no test.
-        a: Figure of a, with its own interval.
-        b: Figure of b.
-        stat: The figure; of a function its name.
+        difference: Metric of a minus metric of b.
+        p_value: Two-sided p-value of no difference; None if there is no test.
+        a: Metric of a, with its own interval.
+        b: Metric of b, with its own interval.
+        stat: Name of the metric, or of the function used.
         method: The test.
         test: The test in words, with its statistic.
-        statistic: The test statistic: t of Williams' test, chi-squared of the asymptotic McNemar test; None
-            for the other tests, whose p-value comes from counting.
-        n_only_a: Items that a alone has right, of McNemar's tests; None of the others.
-        n_only_b: Items that b alone has right, likewise.
-        n: Items with a truth and both judgements.
-        n_missing: Items left out because a side was missing.
-        reason: Why there is no p-value.
+        statistic: Test statistic: t of Williams' test, chi-squared of the asymptotic McNemar test; None for
+            the other tests, whose p-value comes from counting.
+        n_only_a: Number of items that only a has right, for McNemar's tests; None for the others.
+        n_only_b: Number of items that only b has right, for McNemar's tests; None for the others.
+        n: Number of items with a truth and both judgements.
+        n_missing: Items left out because the truth or a judgement was missing.
+        reason: Why there is no p-value; None if there is one.
     """
 
     difference: Estimate
@@ -78,7 +78,7 @@ class JudgeComparison:
     n_only_b: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields in JSON-compatible form, without NaN."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: value.to_dict() if isinstance(value, Estimate | TestStatistic) else value
@@ -97,43 +97,44 @@ def compare_judges(
     weights: Weights = None,
     **interval: Unpack[CodedArguments],
 ) -> JudgeComparison:
-    """Figure of judge a minus that of judge b on the same items, with its interval and a test [1].
+    """Compute the metric of judge a minus that of judge b on the same items, with an interval and a test [1].
 
-    Only items with a truth and both judgements count, so that both figures rest on the same items. Tests:
+    Only items with a truth and both judgements count, so both metrics use the same items. Tests:
 
-    - `"bootstrap"`: items, or clusters, drawn with replacement; p is the least level at which the percentile
-      interval leaves out 0, and at least 2 / (n_resamples + 1); below about 50 items it is too sure, so take
-      `"permutation"`;
-    - `"permutation"`: a and b exchanged item by item, or cluster by cluster; exact where the outcomes are
-      few, else 10,000 random exchanges (or `n_resamples`, if more) and p at least 1 / 10,001. Its null
-      hypothesis is that the judges are interchangeable;
-    - `"mcnemar"`: exact, of accuracy; no item that one alone has right gives p = 1;
-    - `"mcnemar-asymptotic"`: the same by chi-squared without continuity correction; less conservative, for
-      some ten such items or more;
-    - `"williams"`: t test of two correlations with the truth in common, of Pearson's r, for roughly normal
-      numbers; below four items there is none (`too_few_units`).
+    - `"bootstrap"`: resamples items, or clusters, with replacement; p is the smallest level at which the
+      percentile interval excludes 0, and at least 2 / (n_resamples + 1). It is too optimistic below about 50
+      items; use `"permutation"` there;
+    - `"permutation"`: swaps a and b item by item, or cluster by cluster. Exact if there are few possible
+      outcomes, otherwise with 10,000 random swaps (or `n_resamples`, if larger) and p at least 1 / 10,001.
+      The null hypothesis is that the judges are interchangeable;
+    - `"mcnemar"`: exact, for accuracy; p = 1 if no item is right for only one judge;
+    - `"mcnemar-asymptotic"`: the same hypothesis by chi-squared without continuity correction; less
+      conservative, for about ten or more such items;
+    - `"williams"`: t test for two correlations that share the truth, for Pearson's r on roughly normal
+      numbers; not available below four items (`too_few_units`).
 
-    Where a figure is undefined, so are the difference and p, with the reason. The interval is the
-    percentile bootstrap under every test but McNemar's, whose is Bonett and Price's [2]; `ci="analytic"`
-    is theirs for accuracy of items, else the delta method. Judges that differ on no unit have no
-    bootstrap interval (`no_variance`).
+    If either metric is undefined, so are the difference and p, with the reason. The interval is the
+    percentile bootstrap for every test except McNemar's, which use Bonett and Price's interval [2].
+    `ci="analytic"` uses theirs for accuracy of items, and the delta method otherwise. Judges that differ on
+    no unit have no bootstrap interval (`no_variance`).
 
     Args:
         truth: True labels; None and NaN are missing, and drop the item.
         a: Labels of one judge.
-        b: Labels of the other.
-        stat: The figure; or a function of two arrays (truth, pred) without missing values that gives a
-            number, or None where it is undefined; called for each resample. None takes accuracy under
-            McNemar's test, Pearson's r under Williams', else kappa. Of the absolute error less is better.
+        b: Labels of the other judge.
+        stat: The metric, or a function of two arrays (truth, pred) without missing values that returns a
+            number, or None if undefined; it is called for each resample. None uses accuracy for McNemar's
+            tests, Pearson's r for Williams' test, and kappa otherwise. For the absolute error, lower is
+            better.
         method: The test.
-        scale: Declared categories; None takes those seen. Under `"mae"` and `"pearson"` labels count with
-            their positions on it.
-        weights: Of kappa, as in `cohen_kappa`.
-        **interval: See `CodedArguments`; `cluster` is an id per item, and stands in the way of McNemar's and
+        scale: Declared categories; None uses those that occur. For `"mae"` and `"pearson"`, labels count as
+            their positions on the scale.
+        weights: Weights for kappa, as in `cohen_kappa`.
+        **interval: See `CodedArguments`; `cluster` is an id per item, and cannot be used with McNemar's and
             Williams' tests.
 
     Raises:
-        ArgumentError: Lengths differ, a label is outside the scale, or stat and method do not go together.
+        ArgumentError: If lengths differ, a label is outside the scale, or stat and method do not go together.
 
     References:
         [1] T. G. Dietterich (1998), Approximate statistical tests for comparing supervised classification
@@ -182,7 +183,7 @@ def _checked(
     weights: Weights,
     options: IntervalOptions,
 ) -> AnyStat:
-    """The figure that was asked for, or that the method tests."""
+    """Return the requested metric, or the one that the method tests."""
     if method not in get_args(ComparisonMethod):
         raise ArgumentError(f"method={method!r}; give one of {list(get_args(ComparisonMethod))}")
     only = _STATS_OF.get(method)

@@ -1,4 +1,4 @@
-"""The difference of a figure between two judges of the same items, ready to resample and to permute."""
+"""Difference of a metric between two judges on the same items, ready to resample and permute."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from autorubric.metrics._weights import Weights, weight_matrix
 _KINDS = 4096
 
 Statistic: TypeAlias = Callable[[Any, Any], Any]
-"""(truth, pred), arrays of shape `(n,)`, to a number; None or NaN where it is undefined."""
+"""Function from (truth, pred), arrays of shape `(n,)`, to a number; None or NaN if undefined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """A figure of judge a and of judge b on the same sampling units.
+    """A metric of judge a and of judge b on the same sampling units.
 
     Attributes:
-        name: The figure, in words.
+        name: Name of the metric.
         units: Items or clusters.
-        sides: Sums of units to the figure of a and that of b.
-        swapped: The difference where the judges are exchanged in so many units of each kind, from shape
-            `(r, u)` to `(r,)`.
-        movable: Kinds of units where the exchange matters, shape `(u,)`.
-        reason: Why the difference is undefined at these sums.
-        smooth: Whether the figure can be differentiated in the sums.
+        sides: Function from sums over units to the metric of a and of b.
+        swapped: Function from the number of units of each kind in which the judges are swapped, shape
+            `(r, u)`, to the difference, shape `(r,)`.
+        movable: Whether swapping matters for each kind of unit, shape `(u,)`.
+        reason: Function that returns why the difference is undefined at given sums.
+        smooth: Whether the metric is differentiable in the sums.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Contest:
     smooth: bool = True
 
     def difference(self, sums: Array) -> Array:
-        """Figure of a minus that of b."""
+        """Return the metric of a minus that of b."""
         a, b = self.sides(sums)
         return np.asarray(a - b)
 
 
 def _of_sums(name: str, units: Units, of: Compute, reason: Callable[[Array], Reason]) -> Contest:
-    """A contest of a figure of sums; the units have the sums of a beside those of b."""
+    """Build a contest for a metric of sums; each unit has the sums of a next to those of b."""
     assert units.sums is not None
     width = units.sums.shape[1] // 2
     gain = units.sums[:, width:] - units.sums[:, :width]
@@ -80,7 +80,7 @@ def _of_sums(name: str, units: Units, of: Compute, reason: Callable[[Array], Rea
 
 
 def kappa_contest(triples: Triples, weights: Weights) -> Contest:
-    """Of Cohen's kappa."""
+    """Build a contest for Cohen's kappa."""
     assert triples.coded is not None
     size = triples.coded.size
     matrix = weight_matrix(weights, triples.coded.scale, size)
@@ -110,21 +110,21 @@ def kappa_contest(triples: Triples, weights: Weights) -> Contest:
 
 
 def accuracy_contest(triples: Triples) -> Contest:
-    """Of the share of right answers; the sums are items and right ones."""
+    """Build a contest for accuracy; the sums are the number of items and the number right."""
     right = [(pred == triples.truth).astype(float) for pred in (triples.a, triples.b)]
     ones = np.ones(triples.n)
     return _of_sums("accuracy", _units([ones, right[0], ones, right[1]], triples), _mean, _no_pairs)
 
 
 def mae_contest(triples: Triples) -> Contest:
-    """Of the mean absolute error."""
+    """Build a contest for the mean absolute error."""
     far = [np.abs(pred - triples.truth) for pred in (triples.a, triples.b)]
     ones = np.ones(triples.n)
     return _of_sums("MAE", _units([ones, far[0], ones, far[1]], triples), _mean, _no_pairs)
 
 
 def pearson_contest(triples: Triples) -> Contest:
-    """Of Pearson's r; both judges are centred and scaled alike, so that their sums may be exchanged."""
+    """Build a contest for Pearson's r; both judges are standardized alike so their sums can be swapped."""
     both = np.concatenate([triples.a, triples.b])
     x = _standard(triples.truth, triples.truth)
     columns = []
@@ -139,7 +139,7 @@ def pearson_contest(triples: Triples) -> Contest:
 
 
 def callable_contest(statistic: Statistic, triples: Triples) -> Contest:
-    """Of any function of (truth, pred); each resample is one call a judge."""
+    """Build a contest for any function of (truth, pred), called once per judge for each resample."""
     units = weighted_units(triples.n, triples.cluster)
     gather = np.arange(triples.n) if units.gather is None else units.gather
 
@@ -195,7 +195,7 @@ def _no_pairs(sums: Array) -> Reason:
 
 
 def _units(columns: list[Array], triples: Triples) -> Units:
-    """Items that are alike once with their number, where there are few kinds of them, or the clusters."""
+    """Return the clusters or, without clusters, the items, merging equal ones if there are few kinds."""
     rows = np.column_stack(columns)
     kinds = _kinds(triples) if triples.cluster is None and triples.n else None
     if kinds is None:
@@ -208,7 +208,7 @@ def _units(columns: list[Array], triples: Triples) -> Units:
 
 
 def _kinds(triples: Triples) -> Codes | None:
-    """A number for each item, the same for items that are alike; None where there may be too many kinds."""
+    """Number the items so that equal items share a number; None if there may be too many kinds."""
     keys, span = np.zeros(triples.n, dtype=np.int64), 1
     for column in (triples.truth, triples.a, triples.b):
         seen, places = np.unique(column, return_inverse=True)

@@ -1,4 +1,4 @@
-"""The difference between two judges as an estimate."""
+"""Estimate of the difference between two judges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autorubric.metrics._resampling import Units
 def difference_estimate(
     contest: Contest, triples: Triples, options: IntervalOptions, *, adjusted_wald: bool = False
 ) -> Estimate:
-    """Figure of a minus that of b; `adjusted_wald` makes that interval the one of `ci="auto"`."""
+    """Estimate the metric of a minus that of b; `adjusted_wald` makes that interval the `ci="auto"` one."""
     shares = contest.name == "accuracy" and triples.cluster is None
     analytic: Analytic = adjusted_wald_ends if shares else delta if contest.smooth else no_analytic
     bound = math.inf if contest.name == "MAE" or not contest.smooth else 1.0 if shares else 2.0
@@ -39,7 +39,7 @@ def difference_estimate(
 
 
 def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
-    """Bonett and Price's interval: Wald's after one more discordant item of each kind [1].
+    """Return Bonett and Price's interval: Wald's after adding one discordant item of each kind [1].
 
     References:
         [1] D. G. Bonett, R. M. Price (2012), Journal of Educational and Behavioral Statistics 37(4), 479-488.
@@ -56,7 +56,7 @@ def adjusted_wald_ends(figure: Figure, units: Units, value: float, confidence_le
 
 
 def negated(found: Estimate) -> Estimate:
-    """The same estimate seen from the other side."""
+    """Return the estimate with its sign reversed and its ends swapped."""
 
     def turned(number: float | None) -> float | None:
         return None if number is None else 0.0 - number

@@ -15,7 +15,7 @@ from autorubric.metrics._resampling import Array, replicates
 from autorubric.metrics._rounding import RELATIVE_ZERO
 
 PERMUTATIONS = 10_000
-"""Random exchanges at least, where there are too many to go through all of them."""
+"""Minimum number of random swaps if there are too many to enumerate."""
 
 _OUTCOMES = 1 << 14
 _CHUNK_CELLS = 4_000_000
@@ -23,9 +23,9 @@ _TIE = 1e-9
 
 
 class PValue(NamedTuple):
-    """A p-value, how it was computed, and why there is none.
+    """A p-value, how it was computed, and why it is missing, if it is.
 
-    `discordant` are the items that a alone has right, and those that b alone has.
+    `discordant` holds the number of items that only a has right and the number that only b has right.
     """
 
     p_value: float | None
@@ -36,7 +36,7 @@ class PValue(NamedTuple):
 
 
 def bootstrap_test(contest: Contest, n_resamples: int, rng: np.random.Generator) -> PValue:
-    """The least level at which the percentile interval of the difference leaves out 0.
+    """Return the smallest level at which the percentile interval of the difference excludes 0.
 
     p = 2 (1 + min(#{d* ≤ 0}, #{d* ≥ 0})) / (B + 1), at most 1.
     """
@@ -56,10 +56,10 @@ def bootstrap_test(contest: Contest, n_resamples: int, rng: np.random.Generator)
 
 
 def permutation_test(contest: Contest, observed: float, n: int, rng: np.random.Generator) -> PValue:
-    """Share of exchanges of the judges, unit by unit, that part them at least as far as they are.
+    """Return the share of unit-by-unit swaps of the judges with a difference at least as large as observed.
 
-    All exchanges where they have few enough outcomes; else `n` random ones, p = (1 + #) / (n + 1) [1]. An
-    exchange that leaves the figure undefined counts as parting them.
+    All swaps are enumerated if they have few enough outcomes; otherwise `n` are drawn, with p = (1 + #) / (n
+    + 1) [1]. A swap that leaves the metric undefined counts as a large difference.
 
     References:
         [1] B. Phipson, G. K. Smyth (2010), Permutation p-values should never be zero, Statistical
@@ -80,18 +80,18 @@ def permutation_test(contest: Contest, observed: float, n: int, rng: np.random.G
 
 
 def _scale(contest: Contest) -> float:
-    """How large the figures are whose difference is taken, which is what it may be off by in rounding."""
+    """Return the magnitude of the two metrics, which bounds the rounding error of their difference."""
     sides = contest.sides(contest.units.total()[None, :])
     return max(float(np.nanmax(np.abs(side), initial=0.0)) for side in sides)
 
 
 def _far(values: Array, observed: float, scale: float) -> Array:
-    """Which differences lie as far from 0 as the one seen, or short of it by rounding alone."""
+    """Return which differences are at least as far from 0 as the observed one, up to rounding."""
     return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) - _TIE * scale))
 
 
 def _all_exchanges(counts: Array, outcomes: int) -> tuple[Array, Array]:
-    """Every number of exchanged units of each kind, `(outcomes, u)`, and its probability."""
+    """Return every number of swapped units of each kind, `(outcomes, u)`, and its probability."""
     exchanged = np.zeros((outcomes, len(counts)))
     logarithm = np.zeros(outcomes)
     rest = np.arange(outcomes)
@@ -111,9 +111,10 @@ def _random_exchanges(counts: Array, rows: int, rng: np.random.Generator) -> Arr
 
 
 def mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Exact two-sided test that items where one judge alone is right are as often a's as b's [1].
+    """Test exactly, two-sided, whether items right for only one judge are as often a's as b's [1].
 
-    Twice the lesser tail of the binomial distribution of the discordant items at 1/2; without any, 1.
+    The p-value is twice the smaller tail of the binomial distribution with probability 1/2 over the
+    discordant items; 1 if there are none.
 
     References:
         [1] Q. McNemar (1947), Note on the sampling error of the difference between correlated proportions or
@@ -125,10 +126,10 @@ def mcnemar_test(only_a: int, only_b: int) -> PValue:
 
 
 def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
-    """Test of the same hypothesis by chi-squared with one degree of freedom [1]; p = 1 of no discordant item.
+    """Test the same hypothesis by chi-squared with one degree of freedom [1]; p = 1 without discordant items.
 
-    χ² = (n_a - n_b)² / (n_a + n_b), without a correction for continuity: its level stays near the nominal
-    one, where the exact test and the corrected one are conservative [2].
+    χ² = (n_a - n_b)² / (n_a + n_b), without continuity correction: its level stays close to the nominal one,
+    whereas the exact test and the corrected test are conservative [2].
 
     References:
         [1] Q. McNemar (1947), Psychometrika 12(2), 153-157.
@@ -148,10 +149,10 @@ def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
 
 
 def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> PValue:
-    """Two-sided t test of two correlations with a variable in common [1], eq. 7 of [2]; df = n - 3.
+    """Compare two correlations that share a variable by a two-sided t test [1], eq. 7 of [2]; df = n - 3.
 
-    t = (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)² (1 - r_ab)³ / 4)), with
-    |R| = 1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
+    t = (r_a - r_b) √((n - 1)(1 + r_ab) / (2 |R| (n - 1)/(n - 3) + (r_a + r_b)² (1 - r_ab)³ / 4)), with |R| =
+    1 - r_a² - r_b² - r_ab² + 2 r_a r_b r_ab.
 
     References:
         [1] E. J. Williams (1959), The comparison of regression variables, Journal of the Royal Statistical

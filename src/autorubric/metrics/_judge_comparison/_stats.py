@@ -1,4 +1,4 @@
-"""What two judges are compared by: how each figure reads its items, contests them, and stands alone."""
+"""Metrics for comparing two judges: reading of items, differences, and each judge's own estimate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AnyStat: TypeAlias = ComparisonStat | Statistic
 def read_triples(
     columns: tuple[Any, Any, Any], stat: AnyStat, scale: Scale | None, options: CodedOptions
 ) -> Triples:
-    """The complete items in the form that the figure needs."""
+    """Return the complete items in the form that the metric needs."""
     if stat == "kappa" or stat == "accuracy":
         return code_triples(columns, scale, options)
     if stat == "mae" or stat == "pearson":
@@ -46,7 +46,7 @@ def read_triples(
 
 
 def contest_of(triples: Triples, stat: AnyStat, weights: Weights) -> Contest:
-    """The difference of the figure between the judges."""
+    """Build the contest of the metric between the judges."""
     if stat == "kappa":
         return kappa_contest(triples, weights)
     if stat == "accuracy":
@@ -61,7 +61,7 @@ def contest_of(triples: Triples, stat: AnyStat, weights: Weights) -> Contest:
 def side_estimates(
     triples: Triples, contest: Contest, stat: AnyStat, weights: Weights, options: IntervalOptions
 ) -> tuple[Estimate, Estimate]:
-    """The figure of a and of b, each as its own function gives it."""
+    """Return the metric of a and of b, each as computed by its own function."""
     if callable(stat):
         a, b = (estimate(_called_figure(contest, side), contest.units, options) for side in (0, 1))
         return a, b

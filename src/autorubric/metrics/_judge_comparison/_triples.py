@@ -23,11 +23,11 @@ class Triples:
 
     Attributes:
         truth: True labels: codes, numbers or the labels themselves, shape `(n,)`.
-        a: Of one judge.
-        b: Of the other.
-        coded: The scale of the codes; None for numbers and labels.
-        cluster: Cluster of each item, 0..C-1 without gaps; None where each item stands alone.
-        n_missing: Items left out because a side was missing.
+        a: Labels of one judge.
+        b: Labels of the other judge.
+        coded: Scale of the codes; None for numbers and labels.
+        cluster: Cluster of each item, 0..C-1 without gaps; None if each item is its own unit.
+        n_missing: Items left out because the truth or a judgement was missing.
     """
 
     truth: Array
@@ -43,21 +43,21 @@ class Triples:
         return len(self.truth)
 
     def exchanged(self) -> Triples:
-        """The same with the judges exchanged."""
+        """Return the same items with the judges swapped."""
         return replace(self, a=self.b, b=self.a)
 
 
 def code_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: CodedOptions) -> Triples:
-    """Complete items as codes on one scale."""
+    """Return the complete items as codes on one scale."""
     coded = encode(_aligned(columns), scale, options.labels)
     return _complete(coded.codes, [codes >= 0 for codes in coded.codes], coded, options)
 
 
 def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: CodedOptions) -> Triples:
-    """Complete items as numbers: those given, or the positions of labels on the scale.
+    """Return the complete items as numbers: the values passed, or the positions of labels on the scale.
 
     Raises:
-        ArgumentError: The scale has no positions, or a value is no number or outside.
+        ArgumentError: If the scale has no positions, or a value is not a number or is outside the scale.
     """
     aligned = _aligned(columns)
     if isinstance(scale, Nominal):
@@ -78,7 +78,7 @@ def number_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: 
 
 
 def label_triples(columns: tuple[Any, Any, Any], scale: Scale | None, options: CodedOptions) -> Triples:
-    """Complete items as they were given, after a check against the scale, if there is one."""
+    """Return the complete items unchanged, after checking them against the scale, if any."""
     aligned = _aligned(columns)
     there = [np.array([not is_missing(label) for label in column], dtype=bool) for column in aligned]
     if options.labels is not None or not (scale is None or isinstance(scale, Interval)):
@@ -100,7 +100,7 @@ def _aligned(columns: tuple[Any, Any, Any]) -> list[Any]:
 
 
 def _as_array(column: Any) -> Array:
-    """Labels as an array of their own type; as objects where they have several, so that none is converted."""
+    """Return labels as an array of their type; as objects if types are mixed, so none is converted."""
     if isinstance(column, np.ndarray):
         return column
     kinds = {type(label) for label in column}

@@ -1,4 +1,4 @@
-"""Strengths from who beat whom, with their standard errors."""
+"""Bradley-Terry strengths from pairwise comparisons, with standard errors."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from autorubric.metrics._preferences._comparison import Comparison, checked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BradleyTerryResult:
-    """Strengths in the Bradley–Terry model.
+    """Strengths estimated by the Bradley–Terry model.
 
     Attributes:
-        strengths: Logarithmic strength by name, their mean 0; None where the likelihood has no maximum.
-        estimates: The same with standard errors and intervals; undefined (`not_connected`) without a maximum.
-        covariance: Of the strengths, in the order of the names; None without a maximum.
-        tie_strength: Davidson's ν: a tie between equals is ν times as likely as a win of one; None where
-            ties are half wins.
-        n: Comparisons.
-        unconnected: The players for want of whose wins or losses there is no maximum.
-        reason: Why there are no strengths, in words.
-        method: The model, and how intervals are made.
-        confidence_level: Level of the intervals.
+        strengths: Log strength by name, with mean 0; None if the likelihood has no maximum.
+        estimates: The strengths with standard errors and intervals; undefined (`not_connected`) without a
+            maximum.
+        covariance: Covariance of the strengths, in the order of the names; None without a maximum.
+        tie_strength: Davidson's ν: between equal players a tie is ν times as likely as a win by one of them;
+            None if ties are half wins.
+        n: Number of comparisons.
+        unconnected: Players whose missing wins or losses leave the likelihood without a maximum.
+        reason: Why there are no strengths, in words; None if there are.
+        method: The model, and how the intervals are computed.
+        confidence_level: Confidence level of the intervals.
     """
 
     strengths: Mapping[str, float] | None
@@ -42,10 +43,10 @@ class BradleyTerryResult:
     confidence_level: float = 0.95
 
     def difference(self, left: str, right: str) -> Estimate:
-        """How much stronger `left` is than `right`, whose covariance the interval respects.
+        """Return how much stronger `left` is than `right`; the interval accounts for their covariance.
 
         Raises:
-            ArgumentError: A name is no player.
+            ArgumentError: If a name is not a player.
         """
         names = list(self.estimates)
         for name in (left, right):
@@ -60,7 +61,7 @@ class BradleyTerryResult:
         return _wald(value, variance, self.n, method, self.confidence_level)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields in JSON-compatible form, without NaN."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return plain | {
             "strengths": None if self.strengths is None else dict(self.strengths),
@@ -77,24 +78,25 @@ def bradley_terry(
     prior: float | None = None,
     confidence_level: float = 0.95,
 ) -> BradleyTerryResult:
-    """Strengths from who beat whom: `P(i beats j) = 1 / (1 + e^(a_j - a_i))` [1], by maximum likelihood.
+    """Estimate strengths by maximum likelihood: `P(i beats j) = 1 / (1 + e^(a_j - a_i))` [1].
 
-    The strengths are logarithmic, and centred: their mean is 0. There is a maximum if and only if from each
-    player a chain of wins or ties leads to every other [3]. Without it the strengths are None, and the
-    players outside the largest connected set are named; `prior` adds what is missing.
+    Strengths are logarithmic and centred, with mean 0. The likelihood has a maximum if and only if a chain of
+    wins or ties leads from each player to every other [3]. Otherwise the strengths are None and the players
+    outside the largest connected set are named; `prior` adds the missing connections.
 
-    Standard errors are those of the centred strengths, from the inverse of the observed information; Wald's
-    intervals, for many comparisons each of its own. Half wins count as half an observation each, so that a
-    tie is as informative as a win; with a `prior` its comparisons inform too.
+    Standard errors are those of the centred strengths, from the inverse of the observed information. The
+    intervals are Wald intervals and need many comparisons per player. Half wins count as half an observation
+    each, so a tie is as informative as a win; the comparisons added by `prior` count too.
 
     Args:
-        comparisons: `(left, right, winner)`, the winner being one of the two, or None for a tie.
-        ties: `"half"`: a tie is half a win for each; `"davidson"`: an outcome of its own [2].
-        prior: So many comparisons of each player with an average one, half of them won, are added.
-        confidence_level: Level of the intervals.
+        comparisons: `(left, right, winner)`, where the winner is one of the two, or None for a tie.
+        ties: `"half"`: a tie is half a win for each; `"davidson"`: a tie is a separate outcome [2].
+        prior: Number of comparisons with an average player to add for each player, half of them won.
+        confidence_level: Confidence level of the intervals.
 
     Raises:
-        ArgumentError: A comparison is none, there are fewer than two players, or an option is not allowed.
+        ArgumentError: If a comparison is malformed, there are fewer than two players, or an option is not
+            allowed.
 
     References:
         [1] R. A. Bradley and M. E. Terry (1952), Biometrika 39(3/4), 324-345.
@@ -149,7 +151,7 @@ def _check_options(ties: TieModel, prior: float | None, confidence_level: float)
 
 
 def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contest]]:
-    """The players in order of first appearance, and what came of each two of them."""
+    """Return the players in order of first appearance, and the results of each pair of them."""
     players: dict[str, int] = {}
     counts: dict[tuple[int, int], list[int]] = {}
     for comparison in comparisons:
@@ -165,7 +167,7 @@ def _contests(comparisons: Iterable[Comparison]) -> tuple[list[str], list[Contes
 
 
 def _games(n_players: int, contests: Iterable[Contest]) -> list[int]:
-    """How many comparisons each player is in."""
+    """Count the comparisons each player takes part in."""
     games = [0] * n_players
     for one in contests:
         for player in (one.left, one.right):

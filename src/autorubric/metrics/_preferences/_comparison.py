@@ -1,4 +1,4 @@
-"""Reading comparisons `(left, right, winner or None)`."""
+"""Reading of comparisons `(left, right, winner or None)`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 from autorubric.errors import ArgumentError
 
 Comparison: TypeAlias = tuple[str, str, str | None]
-"""Two players, and the one that won or None for a tie."""
+"""Two players and the winner, or None for a tie."""
 
 
 def checked(comparison: Any) -> Comparison:
-    """The comparison.
+    """Return the comparison as `(left, right, winner)`.
 
     Raises:
-        ArgumentError: It is none.
+        ArgumentError: If it is not a valid comparison.
     """
     try:
         left, right, winner = comparison

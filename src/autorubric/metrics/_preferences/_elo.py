@@ -1,4 +1,4 @@
-"""Elo ratings, kept for comparison with older leader boards."""
+"""Elo ratings, for comparison with older leaderboards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _METHOD = "Elo, legacy: depends on the order of the comparisons"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EloResult:
-    """Ratings after the last comparison, in the order given.
+    """Elo ratings after the last comparison, with comparisons applied in the order passed.
 
     Attributes:
-        strengths: Rating by name, in the order of first appearance.
-        k: Greatest change by one comparison.
+        strengths: Rating by name, in order of first appearance.
+        k: Largest change from one comparison.
         initial: Rating before the first comparison, and the mean of all ratings.
-        n: Comparisons.
-        method: What this is, and that it depends on the order of the comparisons.
+        n: Number of comparisons.
+        method: The method, with a note that it depends on the order of the comparisons.
     """
 
     strengths: Mapping[str, float] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class EloResult:
     method: str = _METHOD
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them."""
+        """Return all fields in JSON-compatible form."""
         return {
             "strengths": dict(self.strengths), "k": self.k, "initial": self.initial, "n": self.n,
             "method": self.method,
@@ -40,20 +40,21 @@ class EloResult:
 
 
 def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 1000.0) -> EloResult:
-    """Elo ratings after a sequence of comparisons [1]; legacy: another order of the same ones gives others.
+    """Compute Elo ratings from a sequence of comparisons [1]; legacy, as the result depends on their order.
 
-    After each comparison of i with j both move: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
-    E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win of i, 1/2 for a tie, 0 for a loss; ratings keep
-    their mean. Late comparisons weigh more than early ones, which means nothing where players do not change,
-    and there is no standard error. For judged systems take `bradley_terry`, which needs no order.
+    After each comparison of i with j both ratings change: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
+    E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win of i, 1/2 for a tie, 0 for a loss; the mean
+    rating does not change. Late comparisons weigh more than early ones, which is meaningless if players do
+    not change, and there is no standard error. For judged systems use `bradley_terry`, which does not depend
+    on the order.
 
     Args:
-        comparisons: `(left, right, winner)` in their order, the winner one of the two or None for a tie.
-        k: Greatest change by one comparison, above 0.
+        comparisons: `(left, right, winner)` in order, where the winner is one of the two or None for a tie.
+        k: Largest change from one comparison, above 0.
         initial: Rating of a player before its first comparison.
 
     Raises:
-        ArgumentError: A comparison is none, there is none at all, or an option is not allowed.
+        ArgumentError: If a comparison is malformed, there are no comparisons, or an option is not allowed.
 
     References:
         [1] A. E. Elo (1978), The rating of chessplayers, past and present, Arco.
@@ -78,5 +79,5 @@ def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 
 
 
 def _expected(apart: float) -> float:
-    """1 / (1 + 10^(-apart / 400)) without overflow."""
+    """Compute 1 / (1 + 10^(-apart / 400)) without overflow."""
     return 0.5 + 0.5 * math.tanh(apart * math.log(10) / 800)

@@ -1,9 +1,9 @@
-"""How many pairs of items two scores order alike, in O(n log² n) time and O(n log n) memory.
+"""Counts of item pairs that two scores order alike, in O(n log² n) time and O(n log n) memory.
 
-An item's place counts the smaller distinct scores. A pair whose gold order is strict is right where the one
-of smaller gold has the smaller predicted score, by more than the tie threshold: of an item all such partners
-lie left of it in the order of gold and below a place of their own. A pair tied in gold is right where the
-predicted scores lie within the threshold: such partners lie between two places.
+The place of an item is the number of smaller distinct scores. A pair that gold orders strictly is right if
+the item with the smaller gold score has the smaller predicted score, by more than the tie threshold. Such
+partners of an item are to its left in gold order and below a certain place. A pair tied in gold is right if
+the predicted scores are within the threshold of each other; such partners lie between two places.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
 
 Ties: TypeAlias = Literal["credit", "skip"]
-"""Whether pairs tied in gold count, right where they are tied in the prediction too, or are left out."""
+"""Whether pairs tied in gold are credited when also tied in the prediction, or skipped."""
 
 
 class _Level(NamedTuple):
-    """Look-ups of right halves of blocks in the left halves: `before[end] - before[start]` of the weights."""
+    """Look-ups from right halves of blocks into left halves: `before[end] - before[start]` of the weights."""
 
     left: Codes
     right: Codes
@@ -31,7 +31,7 @@ class _Level(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Codes of gold and places of pred, groups apart; within the threshold are `low <= place < high`."""
+    """Gold codes and predicted places, kept apart by group; places in `low <= place < high` are tied."""
 
     gold: Codes
     pred: Codes
@@ -41,13 +41,13 @@ class _Places(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCounts:
-    """The pairs within groups that are compared, and those of them that are right.
+    """Pairs compared within groups, and how many of them are right.
 
     Attributes:
-        ties: What becomes of pairs that gold ties.
+        ties: How pairs tied in gold are counted.
         places: Both scores as places.
         group: Group of each item.
-        rising: Look-ups that find the right partners of smaller gold.
+        rising: Look-ups that find the right partners with a smaller gold score.
     """
 
     ties: Ties
@@ -56,7 +56,7 @@ class PairCounts:
     rising: tuple[_Level, ...]
 
     def right(self, weights: Array) -> Array:
-        """Right pairs, from how often each item counts, shape `(..., n)`; no item pairs with itself."""
+        """Count the right pairs for item weights of shape `(..., n)`; an item makes no pair with itself."""
         found = (weights * _look_up(self.rising, weights)).sum(-1)
         if self.ties == "skip":
             return np.asarray(found)
@@ -64,19 +64,19 @@ class PairCounts:
         return np.asarray(found + (weights * tied).sum(-1) / 2)
 
     def compared(self, weights: Array) -> Array:
-        """Pairs compared, likewise."""
+        """Count the compared pairs for item weights of shape `(..., n)`."""
         own = (weights * weights).sum(-1) if self.ties == "credit" else _squares(self.places.gold, weights)
         return np.asarray((_squares(self.group, weights) - own) / 2)
 
     def right_of_each(self) -> Array:
-        """Right pairs that each item is in, shape `(n,)`."""
+        """Count the right pairs that include each item, shape `(n,)`."""
         ones = np.ones(len(self.group))
         falling = _levels(_mirrored(self.places))
         found = _look_up(self.rising, ones) + _look_up(falling, ones)
         return found if self.ties == "skip" else found + _tied(self.places, ones) - 1
 
     def compared_of_each(self) -> Array:
-        """Pairs compared that each item is in, shape `(n,)`."""
+        """Count the compared pairs that include each item, shape `(n,)`."""
         size = np.bincount(self.group)[self.group]
         if self.ties == "credit":
             return np.asarray(size - 1.0)
@@ -85,13 +85,13 @@ class PairCounts:
 
 
 def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: float) -> PairCounts:
-    """The pairs of these items.
+    """Prepare the pairs of these items for counting.
 
     Args:
         gold: Shape `(n,)`.
-        pred: Shape `(n,)`; a pair is tied where the difference of its floats is at most `epsilon`.
-        group: Group of each, from 0.
-        ties: What becomes of pairs that gold ties.
+        pred: Shape `(n,)`; a pair is tied if its floats differ by at most `epsilon`.
+        group: Group of each item, from 0.
+        ties: How pairs tied in gold are counted.
         epsilon: Tie threshold.
     """
     gold_code = np.unique(gold, return_inverse=True)[1].reshape(-1)
@@ -106,7 +106,7 @@ def count_pairs(gold: Array, pred: Array, group: Codes, *, ties: Ties, epsilon: 
 
 
 def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
-    """For each of the rising values, the first one within epsilon below and the first beyond it above."""
+    """For each rising value, return the first index within epsilon below and the first beyond it above."""
     each = np.arange(len(values))
     if epsilon == 0:
         return each, each + 1
@@ -117,9 +117,10 @@ def _windows(values: Array, epsilon: float) -> tuple[Codes, Codes]:
 
 
 def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
-    """For each of n the first place at which a predicate holds that does so from some place on, else n.
+    """For each of n, return the first index from which a monotone predicate holds, else n.
 
-    Comparing differences, and not values with a sum, keeps the rule exact: it is the one of the docstring.
+    The predicate compares differences rather than values with a sum, so the documented rule holds exactly in
+    floats.
     """
     low, high = np.zeros(n, dtype=np.int64), np.full(n, n, dtype=np.int64)
     while (low < high).any():
@@ -132,14 +133,14 @@ def _first(holds: Callable[[Codes], Array], n: int) -> Codes:
 
 
 def _mirrored(places: _Places) -> _Places:
-    """Both scores upside down."""
+    """Return the places with both scores reversed."""
     top = int(places.pred.max(initial=0)) + 1
     low, high = np.maximum(top + 1 - places.high, 0), top + 1 - places.low
     return _Places(-places.gold, top - places.pred, low, high)
 
 
 def _levels(places: _Places) -> tuple[_Level, ...]:
-    """Blocks of 1, 2, 4, … items in the order of gold, the right of each two looking up the left."""
+    """Build look-ups over blocks of 1, 2, 4, … items in gold order; each right block looks up its left."""
     # Among equal gold the greater places come first, so that no item finds one of its own gold below it.
     order = np.lexsort((-places.pred, places.gold))
     pred, low = places.pred[order], places.low[order]
@@ -157,7 +158,7 @@ def _levels(places: _Places) -> tuple[_Level, ...]:
 
 
 def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
-    """Weight of the partners that each item looks up, shape `(..., n)`."""
+    """Sum the weights of the partners of each item, shape `(..., n)`."""
     found = np.zeros(weights.shape)
     for level in levels:
         before = _before(weights[..., level.left])
@@ -166,7 +167,7 @@ def _look_up(levels: tuple[_Level, ...], weights: Array) -> Array:
 
 
 def _tied(places: _Places, weights: Array) -> Array:
-    """Weight of the items of each one's gold within the threshold, itself among them, shape `(..., n)`."""
+    """Sum weights of items with equal gold within the threshold, the item included, shape `(..., n)`."""
     step = int(places.high.max(initial=0)) + 1
     own = np.unique(places.gold, return_inverse=True)[1].reshape(-1) * step
     order = np.argsort(own + places.pred, kind="stable")
@@ -177,7 +178,7 @@ def _tied(places: _Places, weights: Array) -> Array:
 
 
 def _squares(codes: Codes, weights: Array) -> Array:
-    """Sum over codes of the squared weight of each."""
+    """Sum the squared total weight of each code."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     summed = np.add.reduceat(weights[..., order], starts, axis=-1)
@@ -185,5 +186,5 @@ def _squares(codes: Codes, weights: Array) -> Array:
 
 
 def _before(weights: Array) -> Array:
-    """Sum of the weights before each place, from 0 to n, shape `(..., n + 1)`."""
+    """Return the sum of the weights before each index, from 0 to n, shape `(..., n + 1)`."""
     return np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)

@@ -1,4 +1,4 @@
-"""The share of right pairs as a figure with an interval, over items or over groups of them."""
+"""Share of right pairs, with an interval over items or over groups of items."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Part:
 
     Attributes:
         items: Positions of the items.
-        counts: Their pairs.
+        counts: Their pair counts.
     """
 
     items: Codes
@@ -33,7 +33,7 @@ class Part:
 def right_share(
     items: ScoredItems, parts: list[Part], name: str, note: str, options: IntervalOptions
 ) -> Estimate:
-    """Share of right pairs, with groups its mean over those that have a pair."""
+    """Return the share of right pairs; with groups, its mean over the groups that have a pair."""
     right, compared = np.zeros(items.n), np.zeros(items.n)
     for part in parts:
         right[part.items] = part.counts.right_of_each()
@@ -58,7 +58,7 @@ def right_share(
 
 
 def _share_of(parts: list[Part]) -> Compute:
-    """Right pairs among those compared, from weights of the items."""
+    """Return a function from item weights to the share of compared pairs that are right."""
 
     def compute(weights: Array) -> Array:
         right = sum(part.counts.right(weights[..., part.items]) for part in parts)
@@ -70,9 +70,9 @@ def _share_of(parts: list[Part]) -> Compute:
 
 
 def _over_items(right: Array, compared: Array) -> Analytic:
-    """Logit-t on the linear part of the U-statistic [1].
+    """Return a logit-t interval from the linear part of the U-statistic [1].
 
-    An item moves the share by 2 (right - value · compared) / Σ compared.
+    An item changes the share by 2 (right - value · compared) / Σ compared.
 
     References:
         [1] W. Hoeffding (1948), A class of statistics with asymptotically normal distribution, Annals of

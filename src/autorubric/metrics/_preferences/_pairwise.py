@@ -25,35 +25,36 @@ def pairwise_accuracy(
     groups: Iterable[Any] | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> Estimate:
-    """Share of the pairs of items that `pred` orders as `gold` does: (C + T_both) / all pairs [1].
+    """Compute the share of item pairs that `pred` orders as `gold` does: (C + T_both) / all pairs [1].
 
-    C pairs have the same strict order on both sides, T_both are tied on both. Scores of `pred` are tied where
-    their difference, as floats, is at most `epsilon`; scores of `gold` where they are equal. No tolerance is
-    added: numbers that are equal but for rounding want rounding, or an epsilon.
+    C pairs have the same strict order on both sides; T_both are tied on both. Scores in `pred` are tied if
+    they differ, as floats, by at most `epsilon`; scores in `gold` are tied if they are equal. No tolerance is
+    added: if numbers differ only by rounding error, round them or set `epsilon`.
 
-    With `ties="skip"` pairs that gold ties are left out: C / (C + D + T_pred) on the pairs that gold orders,
-    the accuracy of [2]; a tie in `pred` there is wrong.
+    With `ties="skip"`, pairs tied in gold are left out: C / (C + D + T_pred) over the pairs that gold orders,
+    the accuracy of [2]; a tie in `pred` then counts as wrong.
 
-    With `groups` only pairs within a group count ("group by prompt"), and the figure is the mean over groups
-    of the accuracy within each [1], every group weighing the same; groups without a pair are left out, and
-    counted in `method`. (Pooled pairs would let a group of twice the items weigh four times as much.)
+    With `groups`, only pairs within a group count ("group by prompt"), and the result is the unweighted mean
+    over groups of the accuracy within each [1]. Groups without a pair are left out, and `method` reports how
+    many. (With pooled pairs, a group with twice the items would weigh four times as much.)
 
-    Everything tied on both sides gives 1.0. Undefined: no item, or no group with a pair (`no_pairs`); one
-    item (`too_few_units`); `ties="skip"` and gold constant (`no_variance`).
+    If everything is tied on both sides, the result is 1.0. Undefined with no items or no group with a pair
+    (`no_pairs`), with one item (`too_few_units`), or with `ties="skip"` and constant gold (`no_variance`).
 
-    The interval is logit-t on the linear part of the U-statistic over items, over clusters with C - 1 degrees
-    of freedom; with groups over the groups. In a bootstrap an item makes no pair with a copy of itself.
+    The interval is logit-t on the linear part of the U-statistic: over items, over clusters with C - 1
+    degrees of freedom, or with groups over the groups. In a bootstrap an item makes no pair with a copy of
+    itself.
 
     Args:
         gold: Numbers, shape `(n,)`; None and NaN are missing, and drop the item.
         pred: Numbers, shape `(n,)`.
         ties: Whether pairs tied in gold are credited or skipped.
-        epsilon: Tie threshold on differences of `pred`, from 0.
-        groups: An id per item.
-        **interval: See `IntervalArguments`; a cluster holds whole groups.
+        epsilon: Tie threshold for differences in `pred`, at least 0.
+        groups: A group id per item.
+        **interval: See `IntervalArguments`; a cluster contains whole groups.
 
     Raises:
-        ArgumentError: Lengths differ, a score is no number, or an option is not allowed.
+        ArgumentError: If lengths differ, a score is not a number, or an option is not allowed.
 
     References:
         [1] D. Deutsch, G. Foster, M. Freitag (2023), Ties matter: meta-evaluating modern metrics with

@@ -1,4 +1,4 @@
-"""Whether the order of the candidates sways a judge."""
+"""Position consistency: whether the order of the candidates affects a judge."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ def position_consistency(
     scale: Scale | None = None,
     **interval: Unpack[CodedArguments],
 ) -> Estimate:
-    """Share of comparisons with the same outcome in both orders of the candidates.
+    """Compute the share of comparisons with the same outcome in both orders of the candidates.
 
-    Both sides name the candidates alike, whatever the order. A judge that always takes the first one shown
-    has 0; one that tosses a coin between two about 1/2. Wilson's interval. No pair: undefined (`no_pairs`).
+    Both sides use the same names for the candidates, whatever their order. A judge that always picks the
+    first candidate scores 0; one that picks at random between two scores about 1/2. The interval is Wilson's.
+    Undefined (`no_pairs`) without a complete pair.
 
     Args:
-        first: Outcomes in the order declared; None and NaN are missing, and drop the pair.
+        first: Outcomes in the declared order; None and NaN are missing, and drop the pair.
         swapped: Outcomes in the other order, by the same names.
-        scale: Declared outcomes; None takes those seen.
+        scale: Declared outcomes; None uses those that occur.
         **interval: See `CodedArguments`.
     """
     options = CodedOptions(**interval)

@@ -1,4 +1,4 @@
-"""Items with two scores, in groups, and which of their pairs are compared."""
+"""Items with two scores, in groups, and the pairs of them that are compared."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ScoredItems:
     Attributes:
         gold: Shape `(n,)`.
         pred: Shape `(n,)`.
-        group: Group of each, 0..G-1 without gaps; None where all pairs are compared.
-        cluster: Cluster of each, 0..C-1 without gaps; None where each item, or group, is a unit.
+        group: Group of each item, 0..G-1 without gaps; None if all pairs are compared.
+        cluster: Cluster of each item, 0..C-1 without gaps; None if each item, or group, is its own unit.
         n_missing: Items left out.
     """
 
@@ -40,17 +40,18 @@ class ScoredItems:
 
     @property
     def groups(self) -> Codes:
-        """Group of each, all in one where there are none."""
+        """Group of each item; 0 for all items without groups."""
         return np.zeros(self.n, dtype=np.int64) if self.group is None else self.group
 
 
 def scored_items(
     gold: Iterable[Any], pred: Iterable[Any], groups: Iterable[Any] | None, cluster: Iterable[Any] | None
 ) -> ScoredItems:
-    """The items whose scores are both there.
+    """Return the items that have both scores.
 
     Raises:
-        ArgumentError: The lengths differ, a score is no number, a group has no id, or is split over clusters.
+        ArgumentError: If the lengths differ, a score is not a number, a group id is missing, or a group is
+            split over clusters.
     """
     left, right = numeric_column(gold, "gold"), numeric_column(pred, "pred")
     if len(left) != len(right):
@@ -91,14 +92,14 @@ def _refuse_split(group: Codes, cluster: Codes) -> None:
 
 
 class ItemPairs(NamedTuple):
-    """Pairs of items of one group: positions of either, each pair once, shape `(m,)`."""
+    """Pairs of items from the same group: positions of both items, each pair once, shape `(m,)`."""
 
     one: Codes
     other: Codes
 
 
 def pairs_within(group: Codes, limit: int, rng: np.random.Generator) -> tuple[ItemPairs, int]:
-    """All pairs within groups, or `limit` drawn with replacement where they are more; and their number."""
+    """Return all pairs within groups, or `limit` drawn with replacement if more, and their total."""
     order = np.argsort(group, kind="stable")
     grouped = group[order]
     start = np.searchsorted(grouped, grouped, side="left")

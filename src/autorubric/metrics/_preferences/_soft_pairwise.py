@@ -1,4 +1,4 @@
-"""Soft pairwise accuracy: whether a judge is as sure as people which of two systems is better."""
+"""Soft pairwise accuracy: whether a judge is as sure as people about which of two systems is better."""
 
 from __future__ import annotations
 
@@ -22,35 +22,37 @@ _CELLS = 4_000_000
 def soft_pairwise_accuracy(
     gold: Any, pred: Any, *, n_permutations: int = _LEAST, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """How alike the p-values of all pairs of systems are [1]: 1 - mean |p_gold(i>j) - p_pred(i>j)|.
+    """Compare the p-values of all pairs of systems [1]: 1 - mean |p_gold(i>j) - p_pred(i>j)|.
 
-    p(i>j) for i before j is the one-sided p of a paired permutation test that system i scores higher on
-    average: the share of the ways to exchange the two systems' scores within segments that give a difference
-    at least as great. All 2^S ways are gone through for S ≤ 13 segments; else `n_permutations` are drawn and
-    the observed one is added to them, (k + 1) / (m + 1). The same ways serve all pairs and both sides.
+    p(i>j), for i before j, is the one-sided p-value of a paired permutation test that system i scores higher
+    on average. It is the share of the ways to swap the two systems' scores within segments that give a
+    difference at least as large as the observed one. With S ≤ 13 segments all 2^S ways are enumerated;
+    otherwise `n_permutations` are drawn and the observed one is added to them, (k + 1) / (m + 1). All pairs
+    and both sides use the same permutations.
 
-    Where exchanges give the very difference observed, p(i>j) + p(j>i) is above 1, and the order in which
-    systems are given can matter by that much.
+    If some swaps give exactly the observed difference, p(i>j) + p(j>i) exceeds 1, and the order of the
+    systems can change the result by that much.
 
-    There is no interval (`no_interval`): the noise of the segments is what the p-values are made of. In a
-    resample of segments that noise is there twice: p-values move to 0 and 1, and the resampled figures lie
-    around another value. Undefined: one system (`too_few_units`); no segment (`no_pairs`). A segment that
-    lacks any score on either side is left out, and counted in `n_missing`.
+    There is no interval (`no_interval`), because the p-values are themselves made from the noise of the
+    segments. A resample of segments would contain that noise twice: p-values would move towards 0 and 1, and
+    the resampled values would centre on a different value. Undefined with one system (`too_few_units`) or no
+    segment (`no_pairs`). A segment with a missing score on either side is left out and counted in
+    `n_missing`.
 
     Args:
         gold: Numbers, `(n_systems, n_segments)`; None and NaN are missing.
         pred: Numbers of the same shape.
-        n_permutations: Exchanges drawn, at least 10,000.
+        n_permutations: Permutations to draw, at least 10,000.
         **interval: See `IntervalArguments`; `cluster` is an id per segment, and the segments of a cluster are
-            exchanged together. `rng` draws the exchanges. For `ci` only `"auto"` and None are allowed;
-            `confidence_level` and `n_resamples` are without effect.
+            swapped together. `rng` draws the permutations. `ci` must be `"auto"` or None; `confidence_level`
+            and `n_resamples` have no effect.
 
     Returns:
-        The figure; its `n` is the number of systems.
+        The estimate; its `n` is the number of systems.
 
     Raises:
-        ArgumentError: The shapes are not alike or not of two dimensions, there is not one cluster id per
-            segment, there are too few permutations, or an interval is asked for by name.
+        ArgumentError: If the shapes differ or are not two-dimensional, the number of cluster ids is not the
+            number of segments, there are too few permutations, or a specific interval is requested.
 
     References:
         [1] B. Thompson, N. Mathur, D. Deutsch, H. Khayrallah (2024), Improving statistical significance in
@@ -79,7 +81,7 @@ def soft_pairwise_accuracy(
 
 
 def _read(gold: Any, pred: Any, options: IntervalOptions) -> tuple[list[Array], int]:
-    """Both sides by systems and what is exchanged together, nothing missing; and the segments left out."""
+    """Read both sides as systems × exchangeable units, complete, and count the segments left out."""
     sides = [
         number_rows(values, what, "(n_systems, n_segments)")
         for values, what in ((gold, "gold"), (pred, "pred"))
@@ -99,18 +101,18 @@ def _read(gold: Any, pred: Any, options: IntervalOptions) -> tuple[list[Array], 
 
 
 def _all_signs(n_segments: int) -> Iterator[Array]:
-    """Every way to keep or exchange, shape `(2^S, S)`."""
+    """Yield every combination of keeping or swapping, shape `(2^S, S)`."""
     yield 1.0 - 2.0 * (np.arange(2**n_segments)[:, None] >> np.arange(n_segments) & 1)
 
 
 def _drawn_signs(n_segments: int, n_drawn: int, rows: int, generator: np.random.Generator) -> Iterator[Array]:
-    """Ways drawn at random, so many at a time."""
+    """Yield randomly drawn combinations, `rows` at a time."""
     for start in range(0, n_drawn, rows):
         yield 1.0 - 2.0 * generator.integers(0, 2, size=(min(rows, n_drawn - start), n_segments))
 
 
 def _p_values(sides: list[Array], signs: Iterable[Array], *, added: int) -> list[Array]:
-    """p(i>j) of each side, shape `(n_systems, n_systems)`."""
+    """Return p(i>j) for each side, shape `(n_systems, n_systems)`."""
     # What all systems share cancels; without it the sums round less.
     sides = [side - side[:1] for side in sides]
     totals = [side.sum(axis=1) for side in sides]

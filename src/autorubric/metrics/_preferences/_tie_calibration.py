@@ -1,4 +1,4 @@
-"""Tie calibration: the threshold below which differences of a judge's scores had best count as ties."""
+"""Tie calibration: the threshold below which differences between a judge's scores count as ties."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _NAME = "tie-calibrated pairwise accuracy"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TieCalibratedAccuracy(Estimate):
-    """Pairwise accuracy at the tie threshold that is best for it.
+    """Pairwise accuracy at the tie threshold that maximizes it.
 
     Attributes:
-        epsilon: The threshold chosen on all items; None where there is no pair.
-        in_sample: Whether `value` rests on the items that `epsilon` was chosen on, which flatters it.
-        cross_validated: The accuracy on items that took no part in choosing: the one to report.
-        fold_epsilons: The threshold chosen without each fold.
+        epsilon: Threshold chosen on all items; None if there is no pair.
+        in_sample: Whether `value` uses the items that `epsilon` was chosen on, which makes it optimistic.
+        cross_validated: Accuracy on items that were not used to choose the threshold; report this one.
+        fold_epsilons: Threshold chosen without each fold.
     """
 
     epsilon: float | None = None
@@ -44,7 +44,7 @@ class TieCalibratedAccuracy(Estimate):
     fold_epsilons: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields in JSON-compatible form, without NaN."""
         plain: dict[str, Any] = dict(Estimate.to_dict(self))
         return plain | {
             "cross_validated": self.cross_validated.to_dict(),
@@ -62,32 +62,35 @@ def tie_calibrated_pairwise_accuracy(
     folds: int = 5,
     **interval: Unpack[IntervalArguments],
 ) -> TieCalibratedAccuracy:
-    """Greatest pairwise accuracy over tie thresholds, the threshold, and the accuracy on items held out [1].
+    """Find the tie threshold that maximizes pairwise accuracy, and the accuracy on held-out items [1].
 
-    A judge whose scores are never equal is wrong on every pair that people tie. `value` is the accuracy, ties
-    credited, at the `epsilon` that makes it greatest: 0 or a difference between two scores, the smallest of
-    equally good ones. It is the figure of [1], and optimistic, for the threshold was chosen on the same
-    items; it has no interval (`in_sample`). Report `cross_validated`: items (with groups whole groups, with
-    `cluster` whole clusters) are dealt into folds, each fold's pairs are judged at the threshold chosen on
-    the others, and pairs across folds are left out. Its interval takes the thresholds as given.
+    A judge whose scores are never equal is wrong on every pair that people tie. `value` is the accuracy, with
+    ties credited, at the `epsilon` that maximizes it: 0 or a difference between two scores, the smallest if
+    several are equally good. This is the metric of [1]. It is optimistic, because the threshold was chosen on
+    the same items, and has no interval (`in_sample`). Report `cross_validated`: items (whole groups with
+    `groups`, whole clusters with `cluster`) are split into folds, each fold's pairs are judged at the
+    threshold chosen on the other folds, and pairs across folds are left out. Its interval treats the
+    thresholds as fixed.
 
-    From 2000 items in one group on thresholds are chosen on two million pairs drawn by `rng`, as in [1]; the
-    accuracy is always that of all pairs. Pairs that gold ties always count: skipped, no threshold would help.
+    From about 2000 items in one group, thresholds are chosen on two million pairs drawn by `rng`, as in [1];
+    the accuracy always uses all pairs. Pairs tied in gold always count: if they were skipped, no threshold
+    would help.
 
-    Undefined as `pairwise_accuracy` is; `cross_validated` also with fewer than two groups or, without groups,
-    four items or clusters (`too_few_units`). There are fewer folds where these would not fill them.
+    Undefined where `pairwise_accuracy` is. `cross_validated` is also undefined (`too_few_units`) with fewer
+    than two groups or, without groups, fewer than four items or clusters. The number of folds is reduced if
+    there are too few of these to fill them.
 
     Args:
         gold: Numbers, shape `(n,)`; None and NaN are missing, and drop the item.
         pred: Numbers, shape `(n,)`.
-        ties: `"credit"` alone, which is there to be called as `pairwise_accuracy` is.
-        epsilon: None alone: the threshold is what is chosen here.
-        groups: An id per item; only pairs within a group count, and groups weigh the same.
+        ties: Only `"credit"`; accepted so that the call matches `pairwise_accuracy`.
+        epsilon: Only None, because the threshold is chosen here.
+        groups: A group id per item; only pairs within a group count, and groups weigh the same.
         folds: Number of folds, at least 2.
-        **interval: See `IntervalArguments`; `rng` deals the folds too.
+        **interval: See `IntervalArguments`; `rng` also assigns the folds.
 
     Raises:
-        ArgumentError: As in `pairwise_accuracy`; an `epsilon` is given, ties are skipped, or there are fewer
+        ArgumentError: As in `pairwise_accuracy`, or if `epsilon` is set, ties are skipped, or there are fewer
             than two folds.
 
     References:
@@ -132,9 +135,10 @@ def tie_calibrated_pairwise_accuracy(
 
 
 class _Gains(NamedTuple):
-    """Pairs by their difference in pred, rising, and what a threshold gains that reaches it.
+    """Pairs sorted by increasing difference in pred, and the gain of a threshold that includes each.
 
-    A pair tied in gold comes right, one in the right order wrong, and one in the wrong order stays wrong.
+    A pair tied in gold becomes right, one in the right order becomes wrong, and one in the wrong order stays
+    wrong.
     """
 
     pairs: ItemPairs
@@ -158,7 +162,7 @@ def _gains(items: ScoredItems, rng: np.random.Generator) -> _Gains:
 
 
 def _best(gains: _Gains, kept: Array) -> float:
-    """The smallest threshold that gains most over the pairs kept."""
+    """Return the smallest threshold with the largest gain over the pairs kept."""
     size, gained = gains.size[kept], np.cumsum(gains.gain[kept])
     last = np.flatnonzero(np.diff(size, append=np.inf))
     if not len(last) or gained[last].max() <= _ROUNDING:
@@ -167,7 +171,7 @@ def _best(gains: _Gains, kept: Array) -> float:
 
 
 def _deal(items: ScoredItems, folds: int, rng: np.random.Generator) -> Codes | None:
-    """The fold of each item; None where there are too few to hold some out."""
+    """Assign each item to a fold; None if there are too few items to hold some out."""
     units = items.cluster if items.cluster is not None else items.group
     n_units = items.n if units is None else int(units.max(initial=-1)) + 1
     folds = min(folds, items.n // 2, n_units if items.group is not None else n_units // 2)
@@ -181,7 +185,7 @@ def _deal(items: ScoredItems, folds: int, rng: np.random.Generator) -> Codes | N
 def _cross_validated(
     items: ScoredItems, gains: _Gains, fold: Codes | None, options: IntervalOptions
 ) -> tuple[Estimate, tuple[float, ...]]:
-    """The accuracy within folds, each at the threshold chosen on the pairs of all others."""
+    """Compute the accuracy within folds, each at the threshold chosen on the pairs of all other folds."""
     if fold is None:
         return Estimate.undefined(
             "too_few_units", n=items.n, method=f"{_NAME} (cross-validated)", n_missing=items.n_missing

@@ -1,4 +1,4 @@
-"""Figures of probabilities and confidences: how right, how calibrated, how well ranked, when to abstain."""
+"""Metrics for probabilities and confidences: accuracy, calibration, ranking and abstention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How well probabilities rank what happened above what did not: the area under the ROC curve."""
+"""Area under the ROC curve: how well probabilities rank positives above negatives."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from autorubric.metrics._scales import Codes, Scale
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """One class against the rest, by the class's probability.
+    """Observations ranked by the probability of one class, for that class against the rest.
 
     Attributes:
-        order: Observations from the lowest probability to the highest, shape `(n,)`.
-        positive: Whether the observation is of the class, in that order.
-        first: Where the run of equal probabilities begins that each observation is in.
-        after: Where it ends.
+        order: Indices that sort the observations by increasing probability, shape `(n,)`.
+        positive: Whether each observation belongs to the class, in that order.
+        first: Start of the run of equal probabilities that contains each observation.
+        after: End of that run.
     """
 
     order: Codes
@@ -36,7 +36,7 @@ class _Ranking:
     after: Codes
 
     def area(self, weights: Array) -> Array:
-        """Share of pairs that are ordered right, ties half, shape `(...)`; NaN with one class."""
+        """Return the share of pairs ordered correctly, ties half, shape `(...)`; NaN with one class."""
         sorted_weights = weights[..., self.order]
         ours, others = sorted_weights * self.positive, sorted_weights * ~self.positive
         pairs = ours.sum(-1) * others.sum(-1)
@@ -45,12 +45,12 @@ class _Ranking:
             return np.where(pairs == 0, np.nan, won / pairs)
 
     def _below(self, weights: Array) -> Array:
-        """Weight that lies below each observation, half of that level with it."""
+        """Return the weight ranked below each observation plus half the weight tied with it."""
         before = np.concatenate([np.zeros((*weights.shape[:-1], 1)), np.cumsum(weights, axis=-1)], axis=-1)
         return np.asarray((before[..., self.first] + before[..., self.after]) / 2)
 
     def effects(self) -> Array:
-        """First-order effect of each observation, in the order given, shape `(n,)`."""
+        """Return the first-order effect of each observation, in the original order, shape `(n,)`."""
         ours, others = self.positive.astype(float), (~self.positive).astype(float)
         n_ours, n_others = ours.sum(), others.sum()
         placed = np.where(self.positive, self._below(others) / n_others, 1 - self._below(ours) / n_ours)
@@ -72,20 +72,22 @@ def _ranked(prob: Array, positive: Array) -> _Ranking:
 def auroc(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Area under the ROC curve: P(a positive is given a higher probability than a negative), ties half [1].
+    """Compute the area under the ROC curve: P(a positive gets a higher probability than a negative) [1].
 
-    The Mann-Whitney statistic with midranks, U / (n₁ n₀): 1 is perfect, 1/2 chance. It sees the order of the
-    probabilities alone, not their size. Two columns: that of the second. More: the mean of each class against
-    the rest, unweighted; classes that do not occur, or alone occur, are left out, and `method` says how many
-    were. One class in truth: undefined (`single_class`); no complete observation: `no_pairs`.
+    This is the Mann-Whitney statistic with midranks, U / (n₁ n₀); ties count half. 1 is perfect and 1/2 is
+    chance. It depends only on the order of the probabilities, not on their size. With two columns, the second
+    is used. With more, the result is the unweighted mean over classes, each against the rest; a class is left
+    out if no observation or every observation belongs to it, and `method` reports how many classes were used.
+    Undefined if the truth has only one class (`single_class`) or no observation is complete (`no_pairs`).
 
     Args:
         truth: As in `brier`.
         prob: As in `brier`.
         scale: As in `brier`.
-        **interval: See `IntervalArguments`. `auto` is DeLong's variance [2] on the logit scale, over clusters
-            that of [3] with t, C - 1; where it breaks down (an area of 0 or 1, fewer than two of a class) the
-            score interval of [4] stands in, with one observation a cluster.
+        **interval: See `IntervalArguments`. `auto` uses DeLong's variance [2] on the logit scale or, with
+            clusters, the variance of [3] with a t quantile on C - 1 degrees of freedom. Where these fail (an
+            area of 0 or 1, or fewer than two observations of a class), it uses the score interval of [4],
+            with each cluster counted as one observation.
 
     References:
         [1] J. A. Hanley, B. J. McNeil (1982), The meaning and use of the area under a receiver operating
@@ -147,7 +149,7 @@ def _counts(ranking: _Ranking) -> tuple[int, int]:
 
 
 def _standard_error(rankings: list[_Ranking], seen: Observations) -> float:
-    """√(S₁₀/n₁ + S₀₁/n₀), each variance over n - 1 (DeLong et al., eq. 4), or that of sums over clusters."""
+    """Return √(S₁₀/n₁ + S₀₁/n₀) (DeLong et al., eq. 4; n - 1 in the variances) or its cluster version."""
     total = np.zeros(seen.n)
     for one in rankings:
         effects = one.effects()
@@ -170,9 +172,10 @@ def _on_logit(value: float, se: float, quantile: float) -> tuple[float, float]:
 
 
 def score_ends(value: float, n_ours: float, n_others: float, quantile: float) -> tuple[float, float]:
-    """Ends θ at which |θ - value| is `quantile` standard errors, these being Hanley and McNeil's at θ.
+    """Return the values θ at which |θ - value| is `quantile` Hanley-McNeil standard errors taken at θ.
 
-    `θ(1-θ) [1 + m (1-θ)/(2-θ) + m θ/(1+θ)] / (n₁ n₀)` with m = (n₁ + n₀)/2 - 1 for either class.
+    The squared standard error is `θ(1-θ) [1 + m (1-θ)/(2-θ) + m θ/(1+θ)] / (n₁ n₀)`, with m = (n₁ + n₀)/2 - 1
+    for both classes.
     """
     size = max((n_ours + n_others) / 2 - 1, 0.0)
 

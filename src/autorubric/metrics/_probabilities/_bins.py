@@ -1,4 +1,4 @@
-"""Forecasts in bins: of equal width, of equal mass, or one for each distinct forecast."""
+"""Binning of forecasts: equal width, equal mass, or one bin for each distinct forecast."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
 
 Strategy: TypeAlias = Literal["width", "mass"]
-"""Bins of equal width, or of about equally many forecasts."""
+"""Bins of equal width, or with roughly equal numbers of forecasts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """Forecasts sorted by bin; bins without a forecast are left out.
+    """Forecasts sorted by bin, without empty bins.
 
     Attributes:
         prob: Forecast probability, shape `(n,)`.
-        happened: 1 where what it was a forecast of happened, shape `(n,)`.
-        place: Bin of each forecast, 0..B-1, rising, shape `(n,)`.
-        starts: Where each bin begins, shape `(B,)`.
+        happened: 1 where the forecast event happened, else 0, shape `(n,)`.
+        place: Bin of each forecast, 0..B-1, in increasing order, shape `(n,)`.
+        starts: Index of the first forecast of each bin, shape `(B,)`.
         edges: Lower and upper edge of each bin, shape `(B, 2)`.
-        seen: What figures of these bins are resampled by.
+        seen: Observations and clusters used for resampling.
     """
 
     prob: Array
@@ -38,23 +38,23 @@ class Binned:
     seen: Observations
 
     def sums(self, weighted: Array) -> Array:
-        """Sums within each bin, shape `(..., B)`, of numbers of shape `(..., n)`."""
+        """Sum values of shape `(..., n)` within each bin; the result has shape `(..., B)`."""
         return np.asarray(np.add.reduceat(weighted, self.starts, axis=-1))
 
     def means(self, weights: Array) -> tuple[Array, Array, Array]:
-        """Weight, mean forecast and rate of each bin, shape `(..., B)`; means are 0 without weight."""
+        """Return weight, mean forecast and rate of each bin, shape `(..., B)`; means are 0 without weight."""
         n = self.sums(weights)
         filled = np.where(n == 0, 1.0, n)
         return n, self.sums(weights * self.prob) / filled, self.sums(weights * self.happened) / filled
 
     @property
     def ones(self) -> Array:
-        """Each observation once."""
+        """Weight of 1 for each observation."""
         return np.ones(len(self.prob))
 
 
 def into_bins(prob: Array, happened: Array, given: Forecasts, bins: int | None, strategy: Strategy) -> Binned:
-    """Forecasts in bins; None gives each distinct forecast its own."""
+    """Put forecasts into bins; `bins=None` gives each distinct forecast its own bin."""
     if bins is not None and (isinstance(bins, bool) or bins != int(bins) or bins < 1):
         raise ArgumentError(f"bins={bins!r}; give a whole number from 1")
     if strategy not in get_args(Strategy):
@@ -86,7 +86,7 @@ def _edges(prob: Array, bins: int | None, strategy: Strategy) -> tuple[Array, Co
 
 
 def describe_bins(bins: int | None, strategy: Strategy) -> str:
-    """The bins and their edge rule, in words."""
+    """Describe the bins and their edge rule in words."""
     if bins is None:
         return "a bin for each distinct forecast"
     kind = "equal width" if strategy == "width" else "equal mass (quantiles of the sample)"
@@ -94,10 +94,10 @@ def describe_bins(bins: int | None, strategy: Strategy) -> str:
 
 
 def stated_forecasts(given: Forecasts) -> tuple[Array, Array, str]:
-    """The probability that is to be calibrated, what it is a forecast of, and what to call it.
+    """Return the probability to calibrate, whether its event happened, and its name.
 
-    One column: P(positive). K columns: the top label's probability and whether it was right; of equal
-    probabilities the first column is the top.
+    With one column this is P(positive). With K columns it is the probability of the top label and whether
+    that label was right; if several probabilities are highest, the first column is the top label.
     """
     if given.prob.ndim == 1:
         return given.prob, given.truth, "P(positive)"

@@ -1,4 +1,4 @@
-"""Murphy's parts of the Brier score."""
+"""Murphy's decomposition of the Brier score."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrierParts:
-    """The Brier score and what it is made of: reliability - resolution + uncertainty + within-bin terms.
+    """The Brier score and its parts: reliability - resolution + uncertainty + within-bin terms.
 
     Attributes:
-        brier: The score itself.
-        reliability: `Σ n_b (p̄_b - ȳ_b)² / n`: how far the forecasts of a bin lie from its rate; 0 is
-            calibrated.
-        resolution: `Σ n_b (ȳ_b - ȳ)² / n`: how far the rates of bins lie apart; more is better.
-        uncertainty: `ȳ (1 - ȳ)`: the score of whoever always forecasts the base rate.
+        brier: The Brier score.
+        reliability: `Σ n_b (p̄_b - ȳ_b)² / n`: how far the mean forecast of each bin is from its observed
+            rate; 0 means calibrated.
+        resolution: `Σ n_b (ȳ_b - ȳ)² / n`: how far the rates of the bins are from the base rate; higher is
+            better.
+        uncertainty: `ȳ (1 - ȳ)`: the score of always forecasting the base rate.
         within_variance: `ΣΣ (p - p̄_b)² / n`: spread of the forecasts within bins.
-        within_covariance: `2 ΣΣ (p - p̄_b) (y - ȳ_b) / n`: how far they follow what happened; subtracted.
+        within_covariance: `2 ΣΣ (p - p̄_b) (y - ȳ_b) / n`: how well forecasts within bins follow the
+            outcomes; subtracted from the score.
         method: How the bins were made.
     """
 
@@ -51,14 +53,14 @@ class BrierParts:
     method: str
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields in JSON-compatible form, without NaN."""
         parts = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: part.to_dict() if isinstance(part, Estimate) else part for name, part in parts.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The parts of binned forecasts, as functions of the weights of observations."""
+    """Parts of the Brier score of binned forecasts, as functions of the observation weights."""
 
     binned: Binned
 
@@ -90,7 +92,7 @@ class _Parts:
         return np.asarray(2 * (weights * off * other).sum(-1) / weights.sum(-1))
 
     def effects(self, name: str) -> Array:
-        """First-order effect of each observation on a part, shape `(n,)`."""
+        """Return the first-order effect of each observation on a part, shape `(n,)`."""
         _, forecast, rates = self.binned.means(self.binned.ones)
         off, other = self._within(self.binned.ones)
         gap = (forecast - rates)[self.binned.place]
@@ -104,7 +106,7 @@ class _Parts:
         return np.asarray((raw - raw.mean()) / len(raw))
 
     def uncertainty_ends(self, value: float, confidence_level: float) -> Ends:
-        """Ends from those of the base rate ȳ, as ȳ (1 - ȳ) is flat at 1/2."""
+        """Derive the interval from that of the base rate ȳ, because ȳ (1 - ȳ) is flat at 1/2."""
         seen = self.binned.seen
         options = IntervalOptions(confidence_level=confidence_level)
         base = rate("base rate", self.binned.happened, seen.cluster, options)
@@ -124,23 +126,24 @@ def brier_parts(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> BrierParts:
-    """The Brier score of P(positive) in parts that add up to it exactly [1, 2].
+    """Split the Brier score of P(positive) into parts that sum to it exactly [1, 2].
 
     `brier = reliability - resolution + uncertainty + within_variance - within_covariance`. With `bins=None`
-    each distinct forecast is its own bin, the last two are 0 and the rest is Murphy's identity [1]; but
-    where nearly every forecast differs, each bin holds one outcome and the parts mean nothing (reliability
-    becomes the score itself): give `bins`. Within those the forecasts differ, which the last two account for
-    [2]. Reliability is biased upwards and resolution too, by as much as about B ȳ(1-ȳ)/n for B bins. Without
-    a complete observation all are undefined (`no_pairs`).
+    each distinct forecast is its own bin, the last two parts are 0 and the rest is Murphy's identity [1]. If
+    nearly all forecasts differ, each bin then holds one outcome and the parts mean nothing (reliability
+    becomes the score itself): pass `bins`. Forecasts differ within such bins, and the last two parts account
+    for that [2]. Reliability and resolution are both biased upwards, by up to about B ȳ(1-ȳ)/n for B bins.
+    All parts are undefined (`no_pairs`) if no observation is complete.
 
     Args:
         truth: As in `brier`.
-        prob: P(positive), `(n,)`, or two columns; for more classes ask for one class against the rest.
-        bins: Number of bins; None for one for each distinct forecast.
+        prob: P(positive), `(n,)`, or two columns; with more classes, pass one class against the rest.
+        bins: Number of bins; None for one bin per distinct forecast.
         strategy: As in `ece`.
         scale: As in `brier`.
-        **interval: See `IntervalArguments`. `auto` is a t interval by the delta method around the part as it
-            is, bias and all; of the uncertainty it follows from Wilson's of the base rate.
+        **interval: See `IntervalArguments`. `auto` is a delta-method t interval around the part, without
+            correcting its bias; the interval of the uncertainty is derived from Wilson's interval of the base
+            rate.
 
     References:
         [1] A. H. Murphy (1973), A new vector partition of the probability score, Journal of Applied

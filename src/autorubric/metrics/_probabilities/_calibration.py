@@ -27,13 +27,13 @@ from autorubric.metrics._scales import Scale
 
 
 def _gaps(binned: Binned, weights: Array) -> Array:
-    """Share-weighted distance between mean forecast and rate, summed over bins, shape `(...)`."""
+    """Sum |mean forecast - rate| over bins, weighted by the bins' shares, shape `(...)`."""
     n, forecast, rate = binned.means(weights)
     return np.asarray((n * np.abs(forecast - rate)).sum(-1) / weights.sum(-1))
 
 
 def _debiased_gaps(binned: Binned, weights: Array) -> Array:
-    """The same less what chance adds: a gap g with error s shows as E|N(g, s²)| on average."""
+    """Compute `_gaps` minus its bias from chance: a gap g with error s averages E|N(g, s²)|."""
     n, forecast, rate = binned.means(weights)
     gap = np.abs(forecast - rate)
     error = np.sqrt(np.clip(rate * (1 - rate), 0.0, None) / np.where(n == 0, 1.0, n))
@@ -43,13 +43,13 @@ def _debiased_gaps(binned: Binned, weights: Array) -> Array:
 
 
 def _by_chance(binned: Binned) -> float:
-    """What a calibrated judge would show on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
+    """Return the ECE expected of a calibrated judge on these forecasts: each bin's E|N(0, s²)| = s √(2/π)."""
     n, forecast, _ = binned.means(binned.ones)
     return math.sqrt(2 / math.pi) * float(np.sqrt(n * forecast * (1 - forecast)).sum()) / binned.seen.n
 
 
 def _ece_ends(binned: Binned) -> EndsOf:
-    """t interval whose ends allow for the most and the least that chance may have added to the figure."""
+    """Return a t interval widened by the largest and smallest bias that chance may have added."""
 
     def ends(value: float, confidence_level: float) -> Ends:
         seen = binned.seen
@@ -76,27 +76,28 @@ def ece(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> Estimate:
-    """Expected calibration error: `Σ_b n_b / n · |rate_b - mean forecast_b|` over bins [1, 2]; in [0, 1].
+    """Compute the expected calibration error `Σ_b n_b / n · |rate_b - mean forecast_b|` over bins [1, 2].
 
-    One column is P(positive) against the rate of positives; K columns are the confidence of the top label
-    against how often it is right [2], which are different figures for the same two-class forecast. Bins are
-    closed above, the first at both ends; of equal mass their edges are quantiles of the sample, and equal
-    forecasts stay together. The figure is biased upwards, the more the fewer forecasts a bin holds: with
-    10 bins a perfectly calibrated judge shows about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts
-    what chance adds by the normal approximation of [3], which takes off about a third of that. No complete
-    observation: undefined (`no_pairs`).
+    It is in [0, 1]. With one column, P(positive) is compared with the rate of positives. With K columns, the
+    confidence of the top label is compared with how often that label is right [2]. The two forms give
+    different values for the same two-class forecast. Bins include their upper edge, and the first also its
+    lower edge. Edges of equal-mass bins are sample quantiles, and equal forecasts stay in one bin. The ECE is
+    biased upwards, more so with fewer forecasts per bin: with 10 bins a perfectly calibrated judge shows
+    about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts the bias by the normal approximation of
+    [3], which removes about a third of it. Undefined (`no_pairs`) if no observation is complete.
 
     Args:
         truth: As in `brier`.
         prob: As in `brier`.
         bins: Number of bins.
-        strategy: `"width"`, or `"mass"` for about as many forecasts in each.
-        debiased: Whether to take the bias off; not below 0.
+        strategy: `"width"` for bins of equal width, or `"mass"` for roughly equal numbers of forecasts per
+            bin.
+        debiased: Whether to subtract the estimated bias; the result is at least 0.
         scale: As in `brier`.
-        **interval: See `IntervalArguments`. `auto` is a t interval that lies lower by the bias: its upper end
-            is that of the debiased figure, its lower end allows for all that a calibrated judge would show.
-            It covers more than its level where calibration is poor; a percentile bootstrap adds the bias once
-            more and misses. Edges of bins stay as they are.
+        **interval: See `IntervalArguments`. `auto` is a t interval shifted down by the bias: its upper end is
+            that of the debiased ECE, and its lower end allows for the whole ECE that a calibrated judge would
+            show. Its coverage exceeds the nominal level where calibration is poor. A percentile bootstrap
+            adds the bias a second time and misses the true value. Bin edges are kept fixed.
 
     References:
         [1] M. P. Naeini, G. F. Cooper, M. Hauskrecht (2015), Obtaining well calibrated probabilities using
@@ -117,14 +118,14 @@ def ece(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityBin:
-    """Forecasts of one bin.
+    """One bin of a reliability curve.
 
     Attributes:
-        low: Lower edge, outside the bin but in the first.
-        high: Upper edge.
+        low: Lower edge; excluded from the bin, except in the first bin.
+        high: Upper edge; included.
         forecast: Mean forecast.
-        rate: How often it happened.
-        n: Forecasts.
+        rate: How often the forecast event happened.
+        n: Number of forecasts.
     """
 
     low: float
@@ -134,7 +135,7 @@ class ReliabilityBin:
     n: int
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them."""
+        """Return all fields in JSON-compatible form."""
         return {
             "low": self.low, "high": self.high, "forecast": self.forecast, "rate": self.rate.to_dict(),
             "n": self.n,
@@ -146,11 +147,11 @@ class ReliabilityCurve:
     """Observed rate against mean forecast, bin by bin.
 
     Attributes:
-        bins: From the lowest forecasts to the highest; bins without a forecast are left out.
-        n: Observations.
-        n_missing: Observations left out because a side was missing.
+        bins: Non-empty bins, from the lowest forecasts to the highest.
+        n: Number of observations.
+        n_missing: Observations left out because the truth or the probability was missing.
         method: What is calibrated, and how the bins were made.
-        reason: Why there are no bins.
+        reason: Why there are no bins; None if there are any.
     """
 
     bins: tuple[ReliabilityBin, ...]
@@ -160,7 +161,7 @@ class ReliabilityCurve:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields in JSON-compatible form, without NaN."""
         return {
             "bins": [one.to_dict() for one in self.bins], "n": self.n, "n_missing": self.n_missing,
             "method": self.method, "reason": self.reason,
@@ -176,11 +177,11 @@ def reliability_curve(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> ReliabilityCurve:
-    """How often it happened against what was forecast, for each bin with a forecast [1].
+    """Compute the observed rate against the mean forecast for each non-empty bin [1].
 
-    A calibrated judge lies on the diagonal. Which probability is meant, and the bins, as in `ece`. Each rate
-    has Wilson's interval, over clusters a logit-t one. No complete observation: no bins (`no_pairs`); what is
-    undefined within a bin says so itself.
+    The curve of a calibrated judge lies on the diagonal. The probability used and the bins are those of
+    `ece`. Each rate has Wilson's interval, or a logit-t interval with clusters. Without a complete
+    observation there are no bins (`no_pairs`); a value that is undefined within a bin states its own reason.
 
     Args:
         truth: As in `brier`.

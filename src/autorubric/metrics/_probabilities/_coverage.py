@@ -1,4 +1,4 @@
-"""Accuracy of a judge that may abstain where it is least confident."""
+"""Accuracy of a judge that abstains where it is least confident."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NAME = "area under the risk-coverage curve, equal confidences as one step"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveragePoint:
-    """What is right among the most confident answers.
+    """Accuracy among the most confident answers at one coverage.
 
     Attributes:
-        coverage: Share of answers that are kept, in (0, 1].
-        threshold: The least confidence among them.
-        accuracy: Share of them that is right.
-        n: How many they are.
+        coverage: Share of answers kept, in (0, 1].
+        threshold: Lowest confidence among them.
+        accuracy: Share of them that are right.
+        n: Number of answers kept.
     """
 
     coverage: float
@@ -39,7 +39,7 @@ class CoveragePoint:
     n: int
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them."""
+        """Return all fields in JSON-compatible form."""
         return {
             "coverage": self.coverage, "threshold": self.threshold, "accuracy": self.accuracy.to_dict(),
             "n": self.n,
@@ -48,15 +48,15 @@ class CoveragePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverageCurve:
-    """Accuracy at coverage.
+    """Accuracy as a function of coverage.
 
     Attributes:
-        points: From the most confident answers alone to all of them.
-        aurc: Area under the risk-coverage curve: mean error rate over coverages; less is better, and that of
-            a confidence that says nothing is about the error rate.
+        points: From only the most confident answers to all of them.
+        aurc: Area under the risk-coverage curve, the mean error rate over coverages. Lower is better; an
+            uninformative confidence gives about the error rate.
         n: Answers with a truth and a confidence.
         n_missing: Answers left out.
-        reason: Why there are no points.
+        reason: Why there are no points; None if there are any.
     """
 
     points: tuple[CoveragePoint, ...]
@@ -66,7 +66,7 @@ class CoverageCurve:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; never NaN."""
+        """Return all fields in JSON-compatible form, without NaN."""
         return {
             "points": [one.to_dict() for one in self.points], "aurc": self.aurc.to_dict(), "n": self.n,
             "n_missing": self.n_missing, "reason": self.reason,
@@ -75,14 +75,14 @@ class CoverageCurve:
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Answers from the most confident to the least; equal confidences are one step.
+    """Answers in order of decreasing confidence; equal confidences form one step.
 
     Attributes:
         wrong: 1 where the answer is wrong, in that order, shape `(n,)`.
-        step: Step of each answer, 0..S-1, rising.
-        ends: How many answers there are up to each step's end, shape `(S,)`.
-        thresholds: Confidence of each step, falling.
-        seen: What figures are resampled by.
+        step: Step of each answer, 0..S-1, in increasing order.
+        ends: Number of answers up to the end of each step, shape `(S,)`.
+        thresholds: Confidence of each step, in decreasing order.
+        seen: Observations and clusters used for resampling.
     """
 
     wrong: Array
@@ -92,7 +92,7 @@ class _Steps:
     seen: Observations
 
     def area(self, weights: Array) -> Array:
-        """`Σ_s (share of answers in s) · (error rate up to the end of s)`, shape `(...)`."""
+        """Compute `Σ_s (share of answers in s) · (error rate up to the end of s)`, shape `(...)`."""
         kept = np.cumsum(weights, axis=-1)[..., self.ends - 1]
         errors = np.cumsum(weights * self.wrong, axis=-1)[..., self.ends - 1]
         gained = np.diff(kept, axis=-1, prepend=0.0)
@@ -100,9 +100,10 @@ class _Steps:
         return np.asarray((gained * risk).sum(-1) / weights.sum(-1))
 
     def effects(self) -> Array:
-        """First-order effect of each answer on the area, shape `(n,)`.
+        """Return the first-order effect of each answer on the area, shape `(n,)`.
 
-        An answer adds a coverage at which the risk is taken, and moves the risks at its own step and beyond.
+        An answer adds a coverage at which the risk is evaluated, and changes the risk at its own step and all
+        later ones.
         """
         n = len(self.wrong)
         gained = np.diff(self.ends, prepend=0)
@@ -122,23 +123,23 @@ def accuracy_at_coverage(
     scale: Scale | None = None,
     **interval: Unpack[CodedArguments],
 ) -> CoverageCurve:
-    """Accuracy among the most confident answers, for growing shares of them, and the area above it [1].
+    """Compute accuracy among the most confident answers at increasing coverages, and AURC [1].
 
-    Answers are taken in falling order of confidence, equal ones together, so that the order of rows does not
-    matter; a coverage that falls into such a step is met by the whole of it. AURC is
-    `Σ_s (share of answers in step s) · (error rate up to s)`, with all confidences different the mean over
-    the answers of [1]. Without any confidence there are no points and AURC is undefined (`no_confidence`),
-    without a complete answer too (`no_pairs`).
+    Answers are taken in order of decreasing confidence. Equal confidences are taken together, so the order of
+    rows does not matter; a coverage that falls within such a step is reported at the end of the step. AURC,
+    the area above the curve, is `Σ_s (share of answers in step s) · (error rate up to s)`; if all confidences
+    differ, this is the mean over answers of [1]. Without any confidence there are no points and AURC is
+    undefined (`no_confidence`); without a complete answer the same holds (`no_pairs`).
 
     Args:
         truth: Labels; None and NaN are missing, and drop the answer.
         pred: Labels.
-        confidence: Numbers on any scale, of which the order alone matters; None and NaN are missing.
-        coverages: Shares in (0, 1] to report; None for every step, or if there are more than 100 for 1 %,
-            2 %, … 100 %.
+        confidence: Numbers on any scale, of which only the order matters; None and NaN are missing.
+        coverages: Shares in (0, 1] to report; None for every step or, if there are more than 100 steps, for
+            1%, 2%, … 100%.
         scale: Declared categories.
-        **interval: See `CodedArguments`. Accuracies have Wilson's interval, over clusters a logit-t one; AURC
-            a t interval by the delta method.
+        **interval: See `CodedArguments`. Accuracies have Wilson's interval, or a logit-t interval with
+            clusters; AURC has a delta-method t interval.
 
     References:
         [1] Y. Geifman, R. El-Yaniv (2017), Selective classification for deep neural networks, NeurIPS 30;
@@ -186,7 +187,7 @@ def _steps(
 
 
 def _reported(steps: _Steps, coverages: Sequence[float] | None) -> list[int]:
-    """Steps at which each coverage is reached."""
+    """Return the steps at which the coverages are reached."""
     if coverages is None:
         if len(steps.ends) <= _MOST_POINTS:
             return list(range(len(steps.ends)))

@@ -1,4 +1,4 @@
-"""Truth and forecast probabilities, read and checked."""
+"""Reading and validation of truth and forecast probabilities."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import MISSING, Binary, Codes, Scale
 
 SUM_TOLERANCE = 1e-3
-"""How far the probabilities of a row may miss 1: enough for three printed decimals."""
+"""How far the sum of a row of probabilities may be from 1: enough for three printed decimals."""
 
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Forecasts:
-    """The observations with a truth and a probability.
+    """Observations with both a truth and a probability.
 
     Attributes:
-        truth: Code of what happened, shape `(n,)`; 0 or 1 beside a single column.
+        truth: Code of the outcome, shape `(n,)`; 0 or 1 with a single column.
         prob: P(positive), shape `(n,)`, or a probability for each class, shape `(n, K)`.
-        cluster: Cluster of each observation, 0..C-1 without gaps; None where each is a unit.
+        cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
         n_missing: Observations left out.
     """
 
@@ -57,11 +57,11 @@ class Forecasts:
 def read_forecasts(
     truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
 ) -> Forecasts:
-    """The complete observations.
+    """Read the complete observations.
 
     Raises:
-        ArgumentError: The lengths differ, a probability lies outside [0, 1], a row does not sum to 1, or a
-            truth is none of the classes.
+        ArgumentError: If the lengths differ, a probability is outside [0, 1], a row does not sum to 1, or a
+            truth is not one of the classes.
     """
     chances = _checked(_columns(prob))
     codes = _binary(truth, scale) if chances.ndim == 1 else _coded(truth, scale, chances.shape[1])

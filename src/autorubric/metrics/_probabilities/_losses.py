@@ -26,21 +26,21 @@ from autorubric.metrics._scales import Scale
 def brier(
     truth: Iterable[Any], prob: Any, *, scale: Scale | None = None, **interval: Unpack[IntervalArguments]
 ) -> Estimate:
-    """Brier score: mean squared distance of the forecast probabilities from what happened; 0 is perfect [1].
+    """Compute the Brier score: mean squared difference between forecast and outcome; 0 is perfect [1].
 
-    P(positive), shape `(n,)`: `Σ (p - y)² / n`, in [0, 1]; 0.25 for a forecast of 1/2 throughout. Classes,
-    shape `(n, K)`: `Σ Σ_k (p_k - y_k)² / n`, in [0, 2], the sum of [1]; of two classes half of it, so that
-    both forms of a binary forecast have one score. `brier_parts` splits it. No complete observation:
-    undefined (`no_pairs`).
+    For P(positive), shape `(n,)`, it is `Σ (p - y)² / n`, in [0, 1]; always forecasting 1/2 scores 0.25. For
+    classes, shape `(n, K)`, it is `Σ Σ_k (p_k - y_k)² / n`, in [0, 2], the sum of [1]; with two classes this
+    is halved, so both forms of a binary forecast score the same. `brier_parts` decomposes it. Undefined
+    (`no_pairs`) if no observation is complete.
 
     Args:
-        truth: 0/1, or whatever `Binary()` reads, beside one column; codes 0..K-1 beside K columns, -1
+        truth: 0/1, or any value `Binary()` reads, with one column; codes 0..K-1 with K columns, -1 for
             missing. None and NaN are missing.
-        prob: Probabilities, `(n,)` or `(n, K)`, rows summing to 1 within 0.001; a missing number drops its
-            row.
-        scale: Categories of the truth in the order of the columns, the positive one last, where it is labels.
-        **interval: See `IntervalArguments`. `auto` is a t interval on the logit scale, over clusters with
-            C - 1 degrees of freedom.
+        prob: Probabilities, `(n,)` or `(n, K)`, with rows that sum to 1 within 0.001; a missing number drops
+            its row.
+        scale: Categories in the order of the columns, the positive one last, if the truth holds labels.
+        **interval: See `IntervalArguments`. `auto` is a t interval on the logit scale, with C - 1 degrees of
+            freedom if there are clusters.
 
     References:
         [1] G. W. Brier (1950), Verification of forecasts expressed in terms of probability, Monthly Weather
@@ -51,7 +51,7 @@ def brier(
 
 
 def brier_of(given: Forecasts, options: IntervalOptions) -> Estimate:
-    """`brier` of forecasts that are read already."""
+    """Compute `brier` for forecasts that have already been read."""
     losses, high = _squared_losses(given)
     seen = Observations(given.n, given.cluster, given.n_missing)
     figure = weighted_figure(
@@ -72,7 +72,7 @@ def _form(given: Forecasts) -> str:
 
 
 def _squared_losses(given: Forecasts) -> tuple[Array, float]:
-    """Squared distance of each forecast, shape `(n,)`, and the greatest possible one."""
+    """Return the squared error of each forecast, shape `(n,)`, and its maximum possible value."""
     if given.prob.ndim == 1:
         return (given.prob - given.truth) ** 2, 1.0
     happened = np.eye(given.n_classes)[given.truth]
@@ -88,20 +88,20 @@ def log_loss(
     scale: Scale | None = None,
     **interval: Unpack[IntervalArguments],
 ) -> Estimate:
-    """Logarithmic loss: mean of `-ln P(what happened)`, in nats; 0 is perfect, a coin has ln 2 [1].
+    """Compute the logarithmic loss: mean of `-ln P(outcome)`, in nats; 0 is perfect, a coin flip ln 2 [1].
 
-    What was said to be impossible and happened costs infinitely much: undefined (`infinite_loss`), unless
-    `clip` says how near to 0 and 1 a probability may come. The figure then depends on it: one certain error
-    in n adds `-ln(clip) / n`. No complete observation: undefined (`no_pairs`).
+    An outcome that was forecast with probability 0 has infinite loss, so the result is undefined
+    (`infinite_loss`) unless `clip` bounds the probabilities. The result then depends on `clip`: one such
+    error in n observations adds `-ln(clip) / n`. Undefined (`no_pairs`) if no observation is complete.
 
     Args:
         truth: As in `brier`.
         prob: As in `brier`.
-        clip: Probabilities are moved into [clip, 1 - clip] first; None leaves them. scikit-learn moves them
-            by 2.2e-16.
+        clip: Clip probabilities to [clip, 1 - clip] first; None leaves them unchanged. scikit-learn clips at
+            2.2e-16.
         scale: As in `brier`.
-        **interval: See `IntervalArguments`. `auto` is a t interval, over clusters with C - 1 degrees of
-            freedom.
+        **interval: See `IntervalArguments`. `auto` is a t interval, with C - 1 degrees of freedom if there
+            are clusters.
 
     References:
         [1] I. J. Good (1952), Rational decisions, Journal of the Royal Statistical Society B 14(1), 107-114.

@@ -1,4 +1,4 @@
-"""Estimates of figures that are functions of how much each observation weighs."""
+"""Estimates of metrics that are functions of the observation weights."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from autorubric.metrics._scales import Codes
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What a figure is resampled by.
+    """Observations and clusters used for resampling.
 
     Attributes:
-        n: Observations.
-        cluster: Cluster of each, 0..C-1 without gaps; None where each is a unit.
+        n: Number of observations.
+        cluster: Cluster of each observation, 0..C-1 without gaps; None if each observation is its own unit.
         n_missing: Observations left out.
     """
 
@@ -37,28 +37,28 @@ class Observations:
         return self.n if self.cluster is None else int(self.cluster.max(initial=-1)) + 1
 
     def estimate(self, figure: Figure, options: IntervalOptions, *, note: str = "") -> Estimate:
-        """The figure, with the interval that the options ask for."""
+        """Return the metric with the interval requested by the options."""
         units = weighted_units(self.n, self.cluster)
         return estimate(figure, units, options, n_missing=self.n_missing, note=note)
 
     def spread(self, effects: Array) -> float:
-        """Standard error from each observation's first-order effect; C/(C-1) is taken into it."""
+        """Return the standard error from the observations' first-order effects, with the factor C/(C-1)."""
         sums = effects if self.cluster is None else np.bincount(self.cluster, weights=effects)
         return math.sqrt(float((sums**2).sum()) * self.n_units / (self.n_units - 1))
 
     def quantile(self, confidence_level: float) -> float:
-        """Two-sided t quantile with one degree of freedom less than there are units."""
+        """Return the two-sided t quantile with one degree of freedom fewer than the number of units."""
         return t_quantile(confidence_level, self.n_units - 1)
 
 
 EndsOf = Callable[[float, float], Ends]
-"""(value, confidence level) to the ends of an interval."""
+"""Function from (value, confidence level) to the ends of an interval."""
 
 
 def weighted_figure(
     name: str, compute: Compute, ends: EndsOf, *, reason: Reason = "no_pairs", high: float = 1.0
 ) -> Figure:
-    """A figure in [0, high] of the weights of observations, analytic unless asked otherwise."""
+    """Return a metric in [0, high] of the observation weights, with an analytic interval by default."""
 
     def analytic(figure: Figure, units: Units, value: float, confidence_level: float) -> Ends:
         return ends(value, confidence_level)
@@ -78,7 +78,7 @@ def weighted_figure(
 def t_ends(
     seen: Observations, effects: Callable[[], Array], bounds: tuple[float, float] = (0.0, 1.0)
 ) -> EndsOf:
-    """t interval from first-order effects, cut at the bounds."""
+    """Return a t interval from first-order effects, clipped to the bounds."""
 
     def ends(value: float, confidence_level: float) -> Ends:
         if seen.n_units < 2:
@@ -91,9 +91,9 @@ def t_ends(
 
 
 def logit_ends(seen: Observations, effects: Callable[[], Array], high: float) -> EndsOf:
-    """t interval of a mean in [0, high] on the logit scale.
+    """Return a t interval on the logit scale for a mean in [0, high].
 
-    At its bounds, and where all units contribute the same, Wilson's with one trial a unit.
+    At the bounds, and where all units contribute the same, this is Wilson's interval with one trial per unit.
     """
 
     def ends(value: float, confidence_level: float) -> Ends:
@@ -120,7 +120,7 @@ _RATE = Figure(
 
 
 def rate(name: str, hits: Array, cluster: Codes | None, options: IntervalOptions) -> Estimate:
-    """Share of ones among hits, shape `(n,)`, with Wilson's interval, over clusters a logit-t one."""
+    """Return the share of ones in `hits`, shape `(n,)`, with Wilson's interval, or logit-t with clusters."""
     if cluster is None:
         right = np.count_nonzero(hits)
         counts, sums = np.array([len(hits) - right, right]), np.array([[1.0, 0.0], [1.0, 1.0]])
@@ -134,5 +134,5 @@ def rate(name: str, hits: Array, cluster: Codes | None, options: IntervalOptions
 
 
 def mean_of(values: Array) -> Compute:
-    """Weighted mean of values, shape `(n,)`, for weights of shape `(..., n)`."""
+    """Return a function that computes the weighted mean of values, shape `(n,)`, for weights `(..., n)`."""
     return lambda weights: np.asarray((weights @ values) / weights.sum(-1))

@@ -1,4 +1,4 @@
-"""From the votes of several raters to one label per item: majority, and Dawid and Skene's model."""
+"""One label per item from the votes of several raters: majority vote and the Dawid-Skene model."""
 
 from autorubric.metrics._votes_to_truth._dawid_skene import dawid_skene
 from autorubric.metrics._votes_to_truth._dawid_skene_result import DawidSkeneResult

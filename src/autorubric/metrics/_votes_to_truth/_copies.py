@@ -1,4 +1,4 @@
-"""Raters whose votes agree more than independent errors allow."""
+"""Detection of raters whose votes agree more than independent errors allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autorubric.metrics._resampling import Array
 from autorubric.metrics._votes_to_truth._patterns import Patterns
 
 FEWEST_COMMON = 20
-"""Items that both raters of a pair must have rated."""
+"""Minimum number of items that both raters of a pair must have rated."""
 
 _NEAREST = 3
 _LEAST_EXCESS = 0.1
@@ -28,15 +28,15 @@ class CopyingPair(NamedTuple):
 
 
 def copying_pairs(patterns: Patterns) -> list[CopyingPair]:
-    """Pairs that agree more than their agreement with the other raters explains, the clearest first.
+    """Find pairs that agree more than their agreement with the other raters explains, the clearest first.
 
-    If raters err independently given the truth, the kappa of two of them is the product of what each has in
-    common with the truth, so that κ_rs κ_uv = κ_ru κ_sv for any two others u and v (Spearman's tetrads [1];
-    exact for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by four standard
-    errors for every u and v. A tetrad does not say which of its pairs depends: if every κ_uv exceeds κ_rs,
-    the pair with the greatest κ_uv is listed instead. Before that, pairs with equal labels throughout are
-    listed if each other rater differs from them clearly; two raters without errors look the same. The second
-    rater of a listed pair is left out of the search for the next one.
+    If raters err independently given the truth, the kappa of two raters is the product of their agreement
+    with the truth, so κ_rs κ_uv = κ_ru κ_sv for any two other raters u and v (Spearman's tetrads [1]; exact
+    for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by four standard
+    errors for every u and v. A tetrad does not show which of its pairs is dependent: if every κ_uv exceeds
+    κ_rs, the pair with the largest κ_uv is listed instead. Pairs whose labels are all equal are checked
+    first, and listed if every other rater clearly differs from them; two raters without errors look the same.
+    The second rater of a listed pair is excluded from the search for the next pair.
 
     References:
         [1] C. Spearman (1904), "General intelligence," objectively determined and measured, American Journal
@@ -56,7 +56,7 @@ def copying_pairs(patterns: Patterns) -> list[CopyingPair]:
 
 
 def _pair_tables(patterns: Patterns) -> tuple[Array, Array, Array]:
-    """Kappa, share of equal labels and common items of each pair, shapes `(R, R)`; NaN where undefined."""
+    """Return kappa, share of equal labels and common items per pair, shapes `(R, R)`; NaN if undefined."""
     n_raters, size = patterns.n_raters, patterns.size
     weighted = patterns.votes.multiply(patterns.counts[:, None]).tocsr()
     joint = np.asarray((weighted.T @ patterns.votes).todense(), dtype=float)
@@ -73,7 +73,7 @@ def _pair_tables(patterns: Patterns) -> tuple[Array, Array, Array]:
 
 
 def _identical(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int] | None:
-    """Two active raters whose labels are all equal, while those of every other rater differ."""
+    """Return two active raters whose labels are all equal while every other rater differs, if any."""
     within = np.array(active)
     equal = kappa[np.ix_(within, within)] >= 1 - _EQUAL
     np.fill_diagonal(equal, False)
@@ -89,7 +89,7 @@ def _identical(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, in
 
 
 def _clearest(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int] | None:
-    """The pair of active raters with the greatest excess, in standard errors; None without one."""
+    """Return the pair of active raters with the largest excess agreement; None if no pair has any."""
     best: tuple[float, tuple[int, int]] | None = None
     within = np.array(active)
     for r in active:
@@ -112,7 +112,7 @@ def _clearest(kappa: Array, n_items: Array, active: list[int]) -> tuple[int, int
 
 
 def _excess(kappa: Array, n_items: Array, r: int, s: int, within: Array) -> float | None:
-    """By how much the pair agrees more than the others explain; None where they do explain it."""
+    """Return the agreement of the pair that the others do not explain; None if they explain it."""
     others = within[(within != r) & (within != s)]
     # Rows u with r, columns v with s: each unordered reference pair is seen both ways.
     with_r, with_s, between = (
@@ -137,5 +137,5 @@ def _excess(kappa: Array, n_items: Array, r: int, s: int, within: Array) -> floa
 
 
 def _variance(kappa: Array, n: Array) -> Array:
-    """Large-sample variance of a correlation, which kappa of equal margins is."""
+    """Return the large-sample variance of a correlation, which kappa with equal margins is."""
     return np.asarray((1 - kappa**2) ** 2 / np.maximum(n, 1))

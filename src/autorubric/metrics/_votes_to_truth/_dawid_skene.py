@@ -1,4 +1,4 @@
-"""Dawid and Skene's model: the truth behind votes of raters who err each in their own way."""
+"""Dawid and Skene's model: true labels from raters with different error rates."""
 
 from __future__ import annotations
 
@@ -31,31 +31,33 @@ def dawid_skene(
     max_iterations: int = 1000,
     tolerance: float = 1e-8,
 ) -> DawidSkeneResult:
-    """The most probable labels, with the probability of each and the confusion matrix of each rater [1].
+    """Estimate the most probable labels, their probabilities and the confusion matrix of each rater [1].
 
-    The model: an item is of class k with probability p_k; rater r then says l with probability π_rkl,
-    independently of the other raters. Maximum likelihood by EM, from the share of votes for each class; the
-    likelihood may have other maxima. Votes need not be complete. `warnings` says what speaks against the
-    estimates: fewer than three readings, fewer items than parameters, raters of one answer or worse than a
-    guess, raters that agree more than independent errors explain (copies), classes without items.
+    In the model an item belongs to class k with probability p_k, and rater r then gives label l with
+    probability π_rkl, independently of the other raters. The parameters are fitted by maximum likelihood with
+    EM, starting from the share of votes for each class; the likelihood may have other maxima. Votes may be
+    missing. `warnings` lists reasons to doubt the estimates: fewer than three readings, fewer items than
+    parameters, raters that always give one label or are worse than guessing, raters that agree more than
+    independent errors explain (copies), classes without items.
 
-    No vote at all: every figure is None (`no_ratings`). Equally probable classes and items without a vote:
-    the label is None.
+    Without any vote all estimates are None (`no_ratings`). If the most probable classes tie, or an item has
+    no vote, its label is None.
 
     Args:
-        ratings: Labels, `(n_items, n_columns)`; None and NaN are no vote.
-        scale: Declared categories; None takes those seen.
-        smoothing: Pseudo-votes added to each cell of each confusion matrix, and pseudo-items to each class:
-            the posterior mode under Dirichlet priors of 1 + smoothing. 0 is maximum likelihood.
-        raters: The rater of each column, where one rater reads items several times; None makes each column
-            a rater, named by its position.
-        labels: Number of categories K, where the labels are integer codes 0..K-1, -1 missing.
-        max_iterations: Iterations at most.
-        tolerance: Rest is where no posterior probability moves by more than this.
+        ratings: Labels, `(n_items, n_columns)`; None and NaN are not votes.
+        scale: Declared categories; None uses those that occur.
+        smoothing: Pseudo-votes added to each cell of each confusion matrix, and pseudo-items added to each
+            class. This gives the posterior mode under Dirichlet priors of 1 + smoothing; 0 is maximum
+            likelihood.
+        raters: Rater of each column, if one rater reads items several times; None makes each column a rater,
+            named by its position.
+        labels: Number of categories K, if the labels are integer codes 0..K-1, -1 for missing.
+        max_iterations: Maximum number of iterations.
+        tolerance: Stop when no posterior probability changes by more than this.
 
     Raises:
-        ArgumentError: Rows differ in length, a label is outside the scale, there is not one rater per
-            column, or an option is out of range.
+        ArgumentError: If rows differ in length, a label is outside the scale, the number of raters is not the
+            number of columns, or an option is out of range.
 
     References:
         [1] A. P. Dawid, A. M. Skene (1979), Maximum likelihood estimation of observer error-rates using the
@@ -90,7 +92,7 @@ def _check(smoothing: float, max_iterations: int, tolerance: float) -> None:
 
 
 def _raters(raters: Iterable[Any] | None, codes: Codes) -> tuple[Codes, tuple[Any, ...]]:
-    """The rater of each column, numbered in order of first appearance, and their names."""
+    """Return the rater of each column, numbered in order of first appearance, and the rater names."""
     n_columns = codes.shape[1]
     if raters is None:
         return np.arange(n_columns), tuple(range(n_columns))
@@ -110,7 +112,7 @@ def _result(
     names: tuple[Any, ...],
     warnings: tuple[str, ...],
 ) -> DawidSkeneResult:
-    """From patterns back to items."""
+    """Expand the fit from patterns to items."""
     spoken = np.empty(len(votes.categories) + 1, dtype=object)
     spoken[:-1] = votes.categories
     best = np.where(_clear(fitted.posterior), fitted.posterior.argmax(1), -1)
@@ -141,7 +143,7 @@ def _result(
 
 
 def _clear(posterior: Array) -> Array:
-    """Whether one class is more probable than all others, shape `(n,)`."""
+    """Return whether one class is more probable than all others, shape `(n,)`."""
     if posterior.shape[1] < 2:
         return np.ones(len(posterior), dtype=bool)
     second, first = np.partition(posterior, -2, axis=1)[:, -2:].T

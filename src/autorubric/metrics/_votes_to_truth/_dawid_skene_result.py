@@ -1,4 +1,4 @@
-"""What `dawid_skene` gives."""
+"""Result of `dawid_skene`."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from autorubric.metrics._resampling import Array
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DawidSkeneResult:
-    """Labels, their probabilities, and how each rater errs.
+    """Labels, their probabilities and the confusion matrix of each rater.
 
     Attributes:
-        labels: The most probable category of each item; None where two are equally probable, or nobody voted.
+        labels: Most probable category of each item; None if categories tie or nobody voted.
         posterior: Probability of each category, shape `(n_items, K)`; an item without a vote has the prior.
-            None, as `prior` and `confusion`, where there is no vote at all.
+            None, like `prior` and `confusion`, if there are no votes at all.
         confusion: Probability that a rater gives a label, by true class, shape `(R, K, K)`, rows truth. A row
-            with no support is not estimated and has equal shares.
+            without support is not estimated and has equal shares.
         prior: Share of each category, shape `(K,)`.
         support: Expected number of a rater's votes on items of each class, shape `(R, K)`.
-        categories: The K labels, in the order of all the above.
+        categories: The K labels, in the order used by all arrays.
         raters: The R raters, by id or by column.
-        n: Items with a vote.
-        n_missing: Items without.
-        iterations: Iterations made.
-        converged: Whether they came to rest.
-        log_likelihood: Of the votes under the estimates.
-        warnings: Why the figures may not be identified, in words.
-        reason: Why there are none.
+        n: Number of items with a vote.
+        n_missing: Number of items without a vote.
+        iterations: Number of iterations run.
+        converged: Whether the iterations converged.
+        log_likelihood: Log-likelihood of the votes under the estimates.
+        warnings: Reasons why the estimates may not be identified, in words.
+        reason: Why there are no estimates; None if there are.
     """
 
     labels: list[Any]
@@ -50,7 +50,7 @@ class DawidSkeneResult:
     reason: Reason | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, as JSON can carry them; rows of confusion without support are None."""
+        """Return all fields in JSON-compatible form; confusion rows without support are None."""
         plain = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
         if self.confusion is not None and self.support is not None:
             plain["confusion"] = [

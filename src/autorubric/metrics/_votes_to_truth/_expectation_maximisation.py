@@ -1,6 +1,6 @@
-"""The EM algorithm of Dawid and Skene's model on patterns of votes, in logarithms.
+"""EM algorithm for the Dawid-Skene model on patterns of votes, computed in logarithms.
 
-With T_ik the probability that item i is of class k and n_irl how often rater r gave it l [1]:
+T_ik is the probability that item i belongs to class k, and n_irl how often rater r gave it label l [1]:
 
     start  T_ik = Σ_r n_irk / Σ_rl n_irl
     M      π_rkl = (Σ_i T_ik n_irl + s) / (Σ_il T_ik n_irl + s K)      (2.3)
@@ -8,7 +8,7 @@ With T_ik the probability that item i is of class k and n_irl how often rater r 
     E      T_ik ∝ p_k Π_rl π_rkl ^ n_irl                               (2.5)
 
 References:
-    [1] A. P. Dawid, A. M. Skene (1979), Applied Statistics 28(1), 20-28, equation numbers as there.
+    [1] A. P. Dawid, A. M. Skene (1979), Applied Statistics 28(1), 20-28, with the same equation numbers.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from autorubric.metrics._votes_to_truth._patterns import Patterns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Where the algorithm came to rest.
+    """Final estimates of the EM algorithm.
 
     Attributes:
         posterior: Probability of each class, shape `(n_patterns, K)`.
         prior: Share of each class, shape `(K,)`.
-        confusion: Of each rater, rows truth, shape `(R, K, K)`.
+        confusion: Confusion matrix of each rater, rows truth, shape `(R, K, K)`.
         support: Expected number of votes behind each row, shape `(R, K)`.
-        log_likelihood: Of all votes.
-        iterations: M steps made.
-        converged: Whether the last step moved no probability by more than the tolerance.
+        log_likelihood: Log-likelihood of all votes.
+        iterations: Number of M steps.
+        converged: Whether the last step changed no probability by more than the tolerance.
     """
 
     posterior: Array
@@ -45,7 +45,7 @@ class Fit:
 
 
 def fit(patterns: Patterns, smoothing: float, max_iterations: int, tolerance: float) -> Fit:
-    """The model fitted to patterns that have a vote each."""
+    """Fit the model to patterns that each have a vote."""
     size, n_raters = patterns.size, patterns.n_raters
     backward = patterns.votes.T.tocsr()
     posterior = _soft_majority(patterns)
@@ -77,9 +77,10 @@ def _soft_majority(patterns: Patterns) -> Array:
 
 
 def _rows(votes: Array, support: Array, smoothing: float) -> Array:
-    """Shares of each label given the class, `(R, label, class)`; equal ones where there is no vote to share.
+    """Return the share of each label given the class, `(R, label, class)`; equal shares without votes.
 
-    Equal shares are what smoothing tends to as it gets small; they weigh nothing, for no item is there.
+    Equal shares are the limit as smoothing goes to 0. They have no effect, because no item belongs to the
+    class.
     """
     size = votes.shape[1]
     room = support[:, None, :] + smoothing * size
@@ -88,7 +89,7 @@ def _rows(votes: Array, support: Array, smoothing: float) -> Array:
 
 
 def _expect(patterns: Patterns, prior: Array, confusion: Array) -> tuple[Array, Array]:
-    """Posterior of each pattern and the logarithm of its probability."""
+    """Return the posterior of each pattern and the logarithm of its probability."""
     with np.errstate(divide="ignore"):
         table, shares = np.log(confusion.reshape(-1, patterns.size)), np.log(prior)
     # Sparse: votes that were not given are left out, where 0 · log 0 would be NaN.

@@ -1,4 +1,4 @@
-"""What speaks against reading a fit of Dawid and Skene's model as the truth, in words."""
+"""Warnings, in words, that a Dawid-Skene fit may not recover the truth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES_SHOWN = 5
 def fit_warnings(
     fit: Fit, patterns: Patterns, raters: Sequence[Any], categories: Sequence[Any]
 ) -> tuple[str, ...]:
-    """Warnings on a fit to patterns that have a vote each."""
+    """Return the warnings for a fit to patterns that each have a vote."""
     n_items, size = int(patterns.counts.sum()), len(categories)
     voted = (patterns.votes.T @ patterns.counts).reshape(len(raters), size)
     found = []
@@ -43,7 +43,7 @@ def fit_warnings(
 
 
 def _on_raters(fit: Fit, voted: Array, raters: Sequence[Any]) -> list[str]:
-    """Raters without votes, of one answer, or more often wrong than not on some class."""
+    """Warn about raters without votes, with only one label, or right less often than a guess."""
     size = voted.shape[1]
     silent = voted.sum(1) == 0
     constant = (np.count_nonzero(voted, axis=1) == 1) & (size > 1)
@@ -66,7 +66,7 @@ def _on_raters(fit: Fit, voted: Array, raters: Sequence[Any]) -> list[str]:
 
 
 def _on_copies(patterns: Patterns, raters: Sequence[Any]) -> list[str]:
-    """Pairs of raters that agree too well to be independent."""
+    """Warn about pairs of raters that agree too well to be independent."""
     return [
         f"raters {raters[pair.first]!r} and {raters[pair.second]!r} give the same label on "
         f"{pair.agreement:.1%} of {pair.n_items} items, more than independent errors explain: if one copies "

@@ -1,4 +1,4 @@
-"""The label that most raters gave."""
+"""Majority vote: the label that most raters gave."""
 
 from __future__ import annotations
 
@@ -29,28 +29,29 @@ def majority_vote(
     labels: int | None = None,
     rng: int | np.random.Generator = 0,
 ) -> list[Any]:
-    """The label of most votes, or of most weight, for each unit; None where there is none.
+    """Return the label with the most votes, or the most weight, for each unit; None if there is none.
 
-    A plurality suffices. No vote gives None, and so does a tie unless `ties` names a policy:
+    A plurality is enough. A unit without votes gives None, and so does a tie unless `ties` names a policy:
 
-    - `"first"`: the tied label that comes first in the row, so that the raters stand in order of precedence;
-    - `"lowest"`, `"highest"`: the tied label that is lowest or highest on the scale, for those who prefer one
-      error over the other; needs an order, thus binary labels, numbers or a declared `Ordinal`;
-    - `"random"`: one of the tied labels, each as likely as the other.
+    - `"first"`: the tied label that comes first in the row, so list the raters in order of precedence;
+    - `"lowest"`, `"highest"`: the tied label that is lowest or highest on the scale, if one error is
+      preferable to the other; needs an order, so binary labels, numbers or a declared `Ordinal`;
+    - `"random"`: one of the tied labels, with equal probability.
 
-    Labels come back as they were voted; those that mean the same (`True` and `"MET"`) as the first of them.
+    Labels are returned as they were voted; equivalent labels (`True` and `"MET"`) are returned as the first
+    that occurs.
 
     Args:
-        ratings: Labels, `(n_units, n_raters)`; None and NaN are no vote.
-        ties: What to do with ties.
-        weights: A weight of 0 or more for each rater; a vote of weight 0 counts for nothing.
-        scale: Declared categories; None takes those seen.
-        labels: Number of categories K, where the labels are integer codes 0..K-1, -1 missing.
-        rng: Seed or generator of `ties="random"`.
+        ratings: Labels, `(n_units, n_raters)`; None and NaN are not votes.
+        ties: How to resolve ties.
+        weights: A weight of 0 or more for each rater; votes with weight 0 are ignored.
+        scale: Declared categories; None uses those that occur.
+        labels: Number of categories K, if the labels are integer codes 0..K-1, -1 for missing.
+        rng: Seed or generator for `ties="random"`.
 
     Raises:
-        ArgumentError: Rows differ in length, a label is outside the scale, there is not one weight per rater,
-            or the policy is unknown or needs an order that the labels lack.
+        ArgumentError: If rows differ in length, a label is outside the scale, the number of weights is not
+            the number of raters, or the policy is unknown or needs an order that the labels do not have.
     """
     if ties is not None and ties not in get_args(TiePolicy):
         raise ArgumentError(f"ties={ties!r}; give one of {list(get_args(TiePolicy))}, or None for no label")
@@ -85,7 +86,7 @@ def _weights(weights: Iterable[float] | None, n_raters: int) -> Array:
 
 
 def _tied(codes: Codes, weight: Array, size: int) -> Array:
-    """Which categories have the greatest weight in each row, shape `(n, K)`; none where nobody voted."""
+    """Return which categories have the largest weight in each row, `(n, K)`; none if nobody voted."""
     row, rater = np.nonzero(codes >= 0)
     cells = row * size + codes[row, rater]
     total = np.bincount(cells, weights=weight[rater], minlength=len(codes) * size)
@@ -95,12 +96,12 @@ def _tied(codes: Codes, weight: Array, size: int) -> Array:
 
 
 def _first(which: Array) -> Codes:
-    """The first true column of each row, 0 where none is."""
+    """Return the first true column of each row, 0 if there is none."""
     return np.asarray(which.argmax(1) if which.shape[1] else np.zeros(len(which), dtype=np.int64))
 
 
 def _broken(ties: TiePolicy, tied: Array, codes: Codes, rng: int | np.random.Generator) -> Codes:
-    """The winner of each tied row; `codes` are the votes that count."""
+    """Return the winner of each tied row; `codes` are the votes that count."""
     if ties == "lowest":
         return _first(tied)
     if ties == "highest":

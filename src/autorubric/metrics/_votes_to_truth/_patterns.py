@@ -1,4 +1,4 @@
-"""Items with the same votes, kept once with their number."""
+"""Distinct patterns of votes with their item counts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Patterns:
 
     Attributes:
         votes: How often each rater gave each category, shape `(n_patterns, R * K)`, sparse.
-        counts: Items of each pattern, shape `(n_patterns,)`.
-        of_item: The pattern of each item, shape `(n_items,)`.
+        counts: Number of items with each pattern, shape `(n_patterns,)`.
+        of_item: Pattern of each item, shape `(n_items,)`.
         n_raters: Number of raters R.
-        n_columns: Columns with a vote.
+        n_columns: Number of columns with a vote.
         size: Number of categories K.
     """
 
@@ -36,7 +36,7 @@ class Patterns:
 
 
 def collapse(codes: Codes, rater: Codes, n_raters: int, size: int) -> Patterns:
-    """Patterns of a table of codes, `(n_items, n_columns)`, whose columns belong to the raters `rater`."""
+    """Collapse codes, `(n_items, n_columns)`, into patterns; `rater` is the rater of each column."""
     of_item, example, counts = distinct_rows(codes, size)
     votes = codes[example]
     row, column = np.nonzero(votes >= 0)
@@ -50,7 +50,7 @@ def collapse(codes: Codes, rater: Codes, n_raters: int, size: int) -> Patterns:
 
 
 def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
-    """Which distinct row each row of codes below `size` is; an example and the number of each."""
+    """Return the distinct row of each row of codes below `size`, and an example and count of each."""
     keys, span = np.zeros(len(codes), dtype=np.int64), 1
     for column in codes.T:
         if span * (size + 1) > _COUNTED_KEYS:
@@ -68,6 +68,6 @@ def distinct_rows(codes: Codes, size: int) -> tuple[Codes, Codes, Codes]:
 
 
 def _renumbered(keys: Codes) -> tuple[Codes, int]:
-    """Keys numbered without gaps, so that they do not overflow, and how many there are."""
+    """Renumber keys without gaps to avoid overflow, and return the number of distinct keys."""
     seen, places = np.unique(keys, return_inverse=True)
     return places.reshape(-1), len(seen)

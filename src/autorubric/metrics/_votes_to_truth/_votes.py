@@ -1,4 +1,4 @@
-"""Votes of raters on items as codes, and the way back from codes to the labels that were voted."""
+"""Encoding of votes as codes, and decoding of codes to the labels as voted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Votes:
     """A table of votes.
 
     Attributes:
-        codes: Positions in `categories`, shape `(n_units, n_raters)`, -1 where there is no vote.
-        categories: Labels in the order of the scale, each as it was voted first.
+        codes: Positions in `categories`, shape `(n_units, n_raters)`, -1 if there is no vote.
+        categories: Labels in the order of the scale, each as it was first voted.
         scale: The declared or inferred scale; None for bare codes.
         declared: Whether the caller declared the categories.
     """
@@ -32,10 +32,10 @@ class Votes:
 
 
 def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> Votes:
-    """The votes as codes.
+    """Read the votes as codes.
 
     Raises:
-        ArgumentError: Rows differ in length, or a label is outside the scale.
+        ArgumentError: If rows differ in length, or a label is outside the scale.
     """
     table = _as_table(ratings)
     coded, codes = code_ratings(table, scale, labels)
@@ -43,7 +43,7 @@ def read_votes(ratings: Any, scale: Scale | None, labels: int | None) -> Votes:
 
 
 def _as_table(ratings: Any) -> Any:
-    """Arrays and frames as arrays, rows of whole numbers as an array, whose coding is faster; else rows."""
+    """Return arrays, frames and rows of whole numbers as an array, which codes faster; else the rows."""
     rows = read_rows(ratings, "ratings")
     if isinstance(rows, np.ndarray):
         return rows
@@ -55,7 +55,7 @@ def _as_table(ratings: Any) -> Any:
 
 
 def _categories(table: Any, codes: Codes, scale: CategoricalScale | None, size: int) -> tuple[Any, ...]:
-    """The label of each code: as it was voted first, or as the scale has it where nobody voted it."""
+    """Return the label of each code as it was first voted, or as on the scale if nobody voted it."""
     flat = codes.reshape(-1)
     first = np.full(size + 1, -1)
     # Of repeated indices the last assignment stands: backwards, the first vote. Code -1 falls behind all.
@@ -75,7 +75,7 @@ def _plain(label: Any) -> Any:
 
 
 def _unvoted(scale: CategoricalScale, code: int, voted: Sequence[Any]) -> Any:
-    """A category that nobody voted; a binary one in the form of the votes on the other."""
+    """Return a category without votes; a binary one takes the type of the votes for the other."""
     other = next((label for label in voted if label is not None), None)
     if isinstance(scale, Binary) and isinstance(other, bool | int | float):
         return type(other)(code)
