@@ -1,4 +1,4 @@
-"""What a user calls: how far two raters agree, how reliable many are, and what a run's judges are worth."""
+"""Public reports: agreement of two raters, reliability of several raters, and quality of a run's judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is to be said of two raters on one scale, from one reading and one resampling pass."""
+"""All agreement metrics of two raters on one scale, from one read and one resampling pass."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ _MET = 1
 
 
 class _Named(NamedTuple):
-    """A figure of the table, and what its method says besides."""
+    """A metric of the table and an extra note for its method."""
 
     figure: Figure
     note: str = ""
 
 
 class _OfTable(TypedDict):
-    """What a table says, as fields of an `Agreement`."""
+    """Fields of an `Agreement` that are computed from the table."""
 
     table: tuple[tuple[int, ...], ...]
     per_option: tuple[OptionAgreement, ...]
@@ -68,27 +68,28 @@ def agreement(
     abstain: AbstainMode = "exclude",
     **interval: Unpack[IntervalArguments],
 ) -> Agreement:
-    """All figures of two raters that their scale has, with the table, the coverage and the abstentions.
+    """Compute all agreement metrics that the scale supports, with the table, coverage and abstentions.
 
-    Each figure is that of the function of its name (`accuracy`, `cohen_kappa` for `kappa`, `gwet_ac` for
-    `ac1`, `mcc` for `phi`, …) with the same arguments, its interval included; `macro_precision` and
-    `macro_recall` have no function. Figures of the table are drawn from the same resampled tables. On an
-    ordinal scale figures of numbers take its values.
+    Each metric equals that of the function with its name (`accuracy`, `cohen_kappa` for `kappa`, `gwet_ac`
+    for `ac1`, `mcc` for `phi`, …) with the same arguments, including its interval; `macro_precision` and
+    `macro_recall` have no such function. Metrics of the table use the same resampled tables. On an ordinal
+    scale, numeric metrics use its values.
 
     Args:
-        truth: True labels, or those of one rater; None and NaN are missing. NA and CANNOT_ASSESS that are not
-            on the scale are abstentions, INVALID is a failure, and counts as missing.
-        pred: Judged labels, likewise.
-        scale: The scale, all categories declared.
-        weights: Credit for near misses in `kappa`, `ac1` and `weighted_kappa`; None gives `weighted_kappa`
-            quadratic weights and the others none.
-        abstain: `"exclude"` leaves out abstentions; `"as_category"` makes them a category, which leaves no
-            figure that needs an order (`na_as_category`); `"as_negative"` counts them as the lowest answer.
-        **interval: See `IntervalArguments`. A figure without the method that `ci` names takes its own.
+        truth: True labels, or labels of one rater; None and NaN are missing. NA and CANNOT_ASSESS are
+            abstentions unless they are on the scale; INVALID is a failure, and counts as missing.
+        pred: Judged labels, in the same form.
+        scale: The scale, with all categories declared.
+        weights: Credit for near misses in `kappa`, `ac1` and `weighted_kappa`; None uses quadratic weights
+            for `weighted_kappa` and none for the others.
+        abstain: `"exclude"` leaves out abstentions; `"as_category"` makes them a category, so metrics that
+            need an order are undefined (`na_as_category`); `"as_negative"` counts them as the lowest answer.
+        **interval: See `IntervalArguments`. A metric that does not support the method in `ci` uses its
+            default.
 
     Raises:
-        ArgumentError: There is no such scale or mode, a label is outside the scale, lengths differ, or the
-            scale has no category that the mode or the weights need.
+        ArgumentError: If the scale or mode is unknown, a label is outside the scale, lengths differ, or the
+            scale lacks a category that the mode or the weights need.
     """
     options = IntervalOptions(**interval)
     if isinstance(scale, Interval) and weights is not None:
@@ -97,7 +98,7 @@ def agreement(
 
 
 def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, abstain: AbstainMode) -> Agreement:
-    """`agreement` of sides that are read already."""
+    """Compute `agreement` for sides that have already been read."""
     pairs = number_pairs(sides.numbers(sides.truth), sides.numbers(sides.pred), sides.cluster)
     on_table = not isinstance(sides.scale, Interval)
     n, n_missing = pairs.n, pairs.n_missing
@@ -127,7 +128,7 @@ def agreement_of(sides: Sides, weights: Weights, options: IntervalOptions, absta
 
 
 def level_of(scale: Scale) -> Level:
-    """The measurement level of a scale."""
+    """Return the measurement level of a scale."""
     match scale:
         case Binary():
             return "binary"
@@ -185,7 +186,7 @@ def _of_table(
 
 
 def _figures(sides: Sides, table: Array, weights: Weights) -> dict[str, _Named]:
-    """The figures of the table that its scale has."""
+    """Return the metrics of the table that its scale supports."""
     size, scale = sides.size, sides.scale
     assert not isinstance(scale, Interval)
     named = {
@@ -238,7 +239,7 @@ def _adjacent_by_chance(table: Array, n: int, n_missing: int) -> Estimate:
 
 
 def number_figures(pairs: NumberPairs, options: IntervalOptions) -> dict[str, Estimate]:
-    """Correlation, concordance and error of two columns of numbers, by name."""
+    """Compute correlation, concordance and error of two columns of numbers, by name."""
     if options.ci == "smoothed" or (options.ci == "analytic" and pairs.cluster is not None):
         options = replace(options, ci="auto")
     ranked, missing = rank_pairs(pairs), pairs.n_missing
@@ -272,7 +273,7 @@ def _coverage(sides: Sides, options: IntervalOptions) -> Estimate:
 def share_estimate(
     name: str, flags: Array, counted: Array, cluster: Codes | None, options: IntervalOptions
 ) -> Estimate:
-    """Share of the counted units that have a flag: Wilson, or logit-t over clusters."""
+    """Return the share of counted units with a flag: Wilson's interval, or logit-t with clusters."""
     right = np.where(counted, flags, -1).astype(np.int64)
     units, n_missing = table_units(np.ones_like(right), right, 2, cluster)
     figure = share_figure(name, 2, shares.accuracy_of, lambda cells: cells.sum((-1, -2)), "no_values")
@@ -295,7 +296,7 @@ def _abstentions(sides: Sides, options: IntervalOptions) -> Abstentions:
 
 
 def abstention_kappa(sides: Sides, options: IntervalOptions) -> Estimate:
-    """Cohen's kappa of abstaining at all, over the units with a label and a judgement."""
+    """Compute Cohen's kappa of abstaining or not, over the units with a label and a judgement."""
     left, right = sides.truth.status, sides.pred.status
     voted = (right == ANSWERED) | (right == ABSTAINED)
     units, n_missing = table_units(

@@ -1,4 +1,4 @@
-"""What `agreement` gives."""
+"""Result of `agreement`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from autorubric.values import Level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionAgreement:
-    """One category against all others.
+    """Agreement on one category against all others.
 
     Attributes:
         label: The category.
-        precision: Of those judged so, the share that is.
-        recall: Of those that are, the share judged so.
-        f1: Their harmonic mean.
-        support_true: How often it is true.
-        support_pred: How often it was judged.
+        precision: Share of the units judged to be in the category that truly are.
+        recall: Share of the units truly in the category that were judged so.
+        f1: Harmonic mean of precision and recall.
+        support_true: Number of units truly in the category.
+        support_pred: Number of units judged to be in the category.
     """
 
     label: str
@@ -35,17 +35,17 @@ class OptionAgreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abstentions:
-    """Who abstained, over the units with a label (abstentions included).
+    """Abstentions over the units with a label, including labels that abstain.
 
     Attributes:
         n_labelled: Units with a label.
         n_truth: Labels that abstain.
-        n_pred: Judgements that abstain, where there is a label.
-        n_both: Both.
+        n_pred: Judgements that abstain, on units with a label.
+        n_both: Units on which both abstain.
         n_failed: Judgements that failed.
         truth_rate: `n_truth / n_labelled`.
         pred_rate: `n_pred / n_labelled`.
-        kappa: Cohen's kappa of abstaining at all, over units with a label and a judgement.
+        kappa: Cohen's kappa of abstaining or not, over units with a label and a judgement.
     """
 
     n_labelled: int
@@ -60,49 +60,49 @@ class Abstentions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement(Findings):
-    """How far two raters agree on one scale.
+    """Agreement of two raters on one scale.
 
-    A figure that the scale does not have is undefined (`not_on_scale`); one that abstentions as a category
-    leave without an order is, too (`na_as_category`).
+    A metric that the scale does not support is undefined (`not_on_scale`). So is one that needs an order if
+    abstentions count as a category (`na_as_category`).
 
     Attributes:
         level: Level of the scale.
-        labels: Categories of the table, in order; empty on an interval.
-        table: Pairs, `(n_labels, n_labels)`, rows truth; empty on an interval.
+        labels: Categories of the table, in order; empty for an interval scale.
+        table: Pair counts, `(n_labels, n_labels)`, rows truth; empty for an interval scale.
         n: Pairs used.
-        n_missing: Units left out because a side gave no answer that counts.
-        abstain: How abstentions counted.
-        coverage: Pairs used over units with a label, abstentions included.
+        n_missing: Units left out because a side has no usable answer.
+        abstain: How abstentions are counted.
+        coverage: Pairs used divided by units with a label, including labels that abstain.
         accuracy: Share of pairs that are equal.
         balanced_accuracy: Mean recall over the true categories.
         macro_f1: Mean F1 over the categories that occur.
         macro_precision: Nominal: mean precision over the categories that were judged; the method counts them.
-            A category that is true and was never judged has no precision and is left out.
-        macro_recall: Nominal: mean recall over the true categories: the balanced accuracy, also defined where
-            one category alone is true.
-        kappa: Cohen's kappa, with `weights` where given.
+            A true category that was never judged has no precision and is left out.
+        macro_recall: Nominal: mean recall over the true categories. Equals balanced accuracy, but is also
+            defined if there is only one true category.
+        kappa: Cohen's kappa, with `weights` if passed.
         ac1: Gwet's AC1; with `weights` AC2.
-        phi: Matthews' correlation, on two categories phi; on more R_K.
-        precision: Binary: of those judged MET, the share that is.
-        recall: Binary: of those that are MET, the share judged so.
-        specificity: Binary: of those that are UNMET, the share judged so.
+        phi: Matthews correlation: phi for two categories, R_K for more.
+        precision: Binary: share of the units judged MET that are MET.
+        recall: Binary: share of the units that are MET that were judged MET.
+        specificity: Binary: share of the units that are UNMET that were judged UNMET.
         f1: Binary: harmonic mean of precision and recall.
         positive_agreement: Binary: agreement on MET.
         negative_agreement: Binary: agreement on UNMET.
         weighted_kappa: Ordinal: kappa with `weights`, or quadratic ones, on the scale's values.
-        adjacent_accuracy: Ordinal: share at most one place apart.
-        adjacent_by_chance: Ordinal: what the margins alone would give of it; three categories make it nearly
-            free.
-        spearman: Ordinal and interval: of the values.
-        kendall: Ordinal and interval: tau-b of the values.
-        pearson: Ordinal and interval: of the values.
-        ccc: Ordinal and interval: Lin's concordance of the values.
-        rmse: Ordinal and interval: in units of the values.
-        mae: Ordinal and interval: in units of the values.
-        bias: Pred minus truth of the values, of 0 and 1 on a binary scale; of the tests of `bias` the t test
-            alone.
+        adjacent_accuracy: Ordinal: share of pairs at most one category apart.
+        adjacent_by_chance: Ordinal: adjacent accuracy expected from the margins alone; with three categories
+            it is already high.
+        spearman: Ordinal and interval: Spearman's rho of the values.
+        kendall: Ordinal and interval: Kendall's tau-b of the values.
+        pearson: Ordinal and interval: Pearson's r of the values.
+        ccc: Ordinal and interval: Lin's concordance correlation of the values.
+        rmse: Ordinal and interval: root mean squared error, in units of the values.
+        mae: Ordinal and interval: mean absolute error, in units of the values.
+        bias: Mean of pred minus truth, with values of 0 and 1 on a binary scale; of the tests in `bias`, only
+            the t test is run.
         per_option: Each category against the others.
-        abstentions: Who abstained.
+        abstentions: Abstentions of both sides.
     """
 
     level: Level
@@ -141,16 +141,16 @@ class Agreement(Findings):
 
     @property
     def mcc(self) -> Estimate:
-        """Another name of `phi`."""
+        """Alias of `phi`."""
         return self.phi
 
     def figures(self) -> dict[str, Estimate]:
-        """The figures that the scale has, by name."""
+        """Return the metrics that the scale supports, by name."""
         every = {name: getattr(self, name) for name in FIGURES}
         return {name: found for name, found in every.items() if found.reason != "not_on_scale"}
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the metrics as blocks for any renderer."""
         rows = tuple((name.replace("_", " "), *figure_cells(one)) for name, one in self.figures().items())
         told: list[tuple[str, Cell]] = [
             ("pairs", self.n),
@@ -173,4 +173,4 @@ FIGURES: tuple[str, ...] = (
     "macro_recall", "precision", "recall", "specificity", "f1", "positive_agreement", "negative_agreement",
     "adjacent_accuracy", "adjacent_by_chance", "spearman", "kendall", "pearson", "ccc", "rmse", "mae",
 )  # fmt: skip
-"""The figures of an `Agreement` that are single numbers."""
+"""Metrics of an `Agreement` that are single numbers."""

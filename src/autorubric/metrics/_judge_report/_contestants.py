@@ -1,4 +1,4 @@
-"""Who is measured against what: the panel and its judges against the truth, each person against the rest."""
+"""Raters and their references: the panel and judges against the truth, each person against the rest."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from autorubric.metrics._votes_table import ANSWERED, DECIDED, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contestant:
-    """A rater and the truth it is set against.
+    """A rater and the truth it is compared with.
 
     Attributes:
         rater: The rater.
-        kind: What it is.
-        cells: The cells; their truth is that of this rater.
+        kind: Kind of rater.
+        cells: The cells, with the truth for this rater.
         column: The rater's decisions.
     """
 
@@ -33,7 +33,7 @@ class Contestant:
 
 
 def contestants_of(table: VotesTable, cells: Cells) -> list[Contestant]:
-    """The panel and each judge, in this order."""
+    """Return the panel and each judge, in this order."""
     panel = Contestant(rater=PANEL, kind="panel", cells=cells, column=cells.raters[PANEL])
     judges: list[Rater] = [("judge", name) for name in table.judges]
     return [
@@ -44,13 +44,13 @@ def contestants_of(table: VotesTable, cells: Cells) -> list[Contestant]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
-    """People against each other.
+    """People compared with each other.
 
     Attributes:
-        each: Each person against the rest of them; nobody where no cell has two.
+        each: Each person against the rest; empty if no cell has two people.
         stand_ins: The panel and each judge in the place of each person, person by person: against the same
             rest on the cells that the person answered.
-        made_the_truth: Whether the labels are what most of these people say.
+        made_the_truth: Whether the labels are the majority of these people's labels.
     """
 
     each: Sequence[Contestant] = ()
@@ -59,7 +59,7 @@ class People:
 
 
 def people_of(table: VotesTable, modes: Modes) -> People:
-    """People against each other, and the judges in their place."""
+    """Return the people compared with each other, and the judges in their place."""
     people = [rater for rater in table.raters if rater[0] == "human"]
     rated = _ratings(table, people)
     if len(people) < 2 or not (rated.counts.sum(1) + rated.given.sum(1) > 1).any():
@@ -73,7 +73,7 @@ def people_of(table: VotesTable, modes: Modes) -> People:
 
 
 def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
-    """Whether each label is what these people's own majority, median or mean gives."""
+    """Return whether each label equals the majority, median or mean of these people's labels."""
     n_items = max(table.n_items, 1)
     rows = table.rows_of(TRUTH) if TRUTH in table.raters else np.zeros(0, dtype=np.int64)
     labelled = rows[table.status[rows] == ANSWERED]
@@ -90,7 +90,7 @@ def _made_the_truth(table: VotesTable, rated: _Ratings) -> bool:
 
 
 def _middles(table: VotesTable, rated: _Ratings) -> list[Codes]:
-    """The lower median and the option nearest to the mean of each cell on ordered options; -1 elsewhere."""
+    """Return each cell's lower median and option nearest the mean on ordered options; -1 elsewhere."""
     median, nearest = (np.full(len(rated.counts), -1, dtype=np.int64) for _ in range(2))
     for place, criterion in enumerate(table.criteria):
         mine = np.flatnonzero(rated.place[:, 1] == place)
@@ -113,17 +113,17 @@ def _middles(table: VotesTable, rated: _Ratings) -> list[Codes]:
 
 @dataclass(frozen=True, slots=True)
 class _Ratings:
-    """What people said.
+    """Ratings by people.
 
     Attributes:
-        people: Who.
+        people: The people.
         rows: Their rows of the table.
         cell: Cell of each row.
         who: Person of each row.
         place: Item and criterion of each cell, shape `(n_cells, 2)`.
         counts: Answers to each cell by code, shape `(n_cells, K)`.
-        given: Answers to each cell that have a number or value and no code, shape `(n_cells, 2)`.
-        sums: What they add up to, likewise.
+        given: Number of answers to each cell with a number or value and no code, shape `(n_cells, 2)`.
+        sums: Sums of these answers, same shape.
     """
 
     people: Sequence[Rater]
@@ -160,7 +160,7 @@ def _ratings(table: VotesTable, people: Sequence[Rater]) -> _Ratings:
 def _against_the_rest(
     table: VotesTable, rated: _Ratings, person: int, modes: Modes
 ) -> tuple[Contestant, list[Contestant]]:
-    """A person against the rest of the people, and the panel and each judge in that person's place."""
+    """Return a person against the rest of the people, and the panel and judges in that person's place."""
     mine = rated.rows[rated.who == person]
     cell = rated.cell[rated.who == person]
     counts, given, sums = rated.counts.copy(), rated.given.copy(), rated.sums.copy()
@@ -190,7 +190,7 @@ def _against_the_rest(
 
 
 def _leading(counts: Codes) -> Codes:
-    """The code given most often in each row; -1 where nothing is, or where two lead."""
+    """Return the most frequent code in each row; -1 if there is none or two lead."""
     if not counts.shape[1]:
         return np.full(len(counts), -1, dtype=np.int64)
     most = counts.max(axis=1, keepdims=True)
@@ -205,7 +205,7 @@ def _joined(
     place: Codes,
     truths: tuple[Codes, Array],
 ) -> VotesTable:
-    """A table of a person's rows, those of the judges on the same cells, and the truth that the others make.
+    """Build a table of a person's rows, the judges' rows on the same cells, and the others' truth.
 
     The person is the first of `raters`.
     """
@@ -246,7 +246,7 @@ def _joined(
 
 
 def _on_cells_of(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
-    """A rater's decisions on the cells of some rows."""
+    """Return a rater's decisions on the cells of some rows."""
     if rater not in table.raters:
         return np.zeros(0, dtype=np.int64)
     rows = table.rows_of(rater)
@@ -256,7 +256,7 @@ def _on_cells_of(table: VotesTable, rater: Rater, mine: Codes) -> Codes:
 
 
 def _values(table: VotesTable) -> dict[int, list[float]]:
-    """Values of the declared answers, by position of the criterion."""
+    """Return the values of the declared answers, by position of the criterion."""
     return {
         at: [np.nan if answer.value is None else answer.value for answer in criterion.answers]
         for at, criterion in enumerate(table.criteria)

@@ -1,4 +1,4 @@
-"""What a reader of a judge report should look at first, in sentences."""
+"""Sentences on what to look at first in a judge report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.metrics._judge_report._sides import AbstainMode
 from autorubric.metrics._rounding import is_rounding
 
 _MANY = 0.05
-"""From this share on cells without an answer are worth a sentence."""
+"""Share of cells without an answer from which a sentence is added."""
 
 
 def first_looks(
@@ -27,7 +27,7 @@ def first_looks(
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[str]:
-    """The headline, people beside it, the best judge, the weakest criterion, and cells without an answer."""
+    """Describe the headline, people, the best judge, the weakest criterion, and cells without an answer."""
     n_items, n_cells = size
     found = []
     if len(raters) == 1:
@@ -82,7 +82,7 @@ def _headline(
 
 
 def _mixture(rater: RaterReport, name: str) -> str:
-    """Which levels a mean of kappas mixes, and that ordinal kappas are quadratic; empty for one level."""
+    """Describe the levels that a mean kappa mixes and its ordinal weights; empty without ordinal criteria."""
     if name != "kappa":
         return ""
     levels = [one.level for one in rater.per_criterion.values() if _on(one, name).value is not None]
@@ -96,7 +96,7 @@ def _mixture(rater: RaterReport, name: str) -> str:
 
 
 def _caveat(rater: RaterReport) -> str:
-    """What a reader of a mean of kappas of few items has to know."""
+    """Warn that a mean of kappas is biased if criteria have few items each; otherwise empty."""
     median = few_items_each(rater)
     if median is None:
         return ""
@@ -113,7 +113,7 @@ def _caveat(rater: RaterReport) -> str:
 
 
 def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
-    """The judges, where they have figures and the panel has none."""
+    """Describe the judges that have metrics if the panel has none."""
     found = []
     for who, rater in raters.items():
         name = headline_name(rater)
@@ -127,7 +127,7 @@ def _judges_lead(raters: Mapping[str, RaterReport], n_items: int) -> list[str]:
 
 
 def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: int) -> list[str]:
-    """The best judge, where one is better than the others."""
+    """Name the best judge, if one is better than the others."""
     ranked = best_alone({who: one for who, one in raters.items() if who != "panel"}, name)
     if len(ranked) < 2 or n_items < 2:
         return []
@@ -142,7 +142,7 @@ def _best_alone(raters: Mapping[str, RaterReport], name: HeadlineName, n_items: 
 
 
 def _on_the_same_cells(compared: PanelAndBest | None) -> list[str]:
-    """The panel and the best judge on the cells that both answered."""
+    """Compare the panel and the best judge on the cells that both answered."""
     if compared is None:
         return []
     found = [
@@ -212,7 +212,7 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
 
 
 def _in_both_orders(panel: RaterReport) -> list[str]:
-    """How often the order of the candidates left the outcome of a comparison as it was."""
+    """Describe how often comparisons had the same outcome in both orders of the candidates."""
     return [
         f"Judges asked in both orders of the candidates give the same outcome in {_said(consistent)} of "
         f"{consistent.n} samples on {name}."

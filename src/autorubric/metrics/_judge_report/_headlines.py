@@ -1,4 +1,4 @@
-"""Figures of several criteria together, at sums of items `(…, width)`."""
+"""Metrics of several criteria together, computed from item sums of shape `(…, width)`."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ OF_ONE_CLASS: dict[str, Callable[[Array, int], Array]] = {
     "specificity": shares.specificity_of,
     "f1": shares.f1_of,
 }
-"""Figures of MET on binary criteria."""
+"""Metrics of MET on binary criteria."""
 
 OF_ALL_CLASSES: dict[str, Callable[[Array], Array]] = {
     "macro_precision": shares.macro_precision_of,
     "macro_recall": shares.macro_recall_of,
     "macro_f1": shares.macro_f1_of,
 }
-"""Figures of every option of nominal criteria, or every outcome of comparisons."""
+"""Metrics over every option of nominal criteria, or every outcome of comparisons."""
 
 
 def groups_with(groups: Sequence[ScaleGroup], figure: str) -> list[ScaleGroup]:
-    """The scales that could have a figure of categories."""
+    """Return the scales that could have a categorical metric."""
     level = "binary" if figure in OF_ONE_CLASS else "nominal" if figure in OF_ALL_CLASSES else None
     return [one for one in groups if level in (None, one.level)]
 
 
 def places_with(layout: Layout, figure: str) -> list[int]:
-    """Positions of the criteria that could have a figure, as `by_criterion` orders them."""
+    """Return the positions of the criteria that could have a metric, in the order of `by_criterion`."""
     if figure == "pearson":
         return list(layout.numeric)
     return [place for group in groups_with(layout.groups, figure) for place in group.places]
 
 
 def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
-    """Each figure on each criterion that could have it, shape `(…, n_criteria)`, NaN where undefined."""
+    """Compute each metric on each criterion that could have it, `(…, n_criteria)`; NaN if undefined."""
     found: dict[str, list[Array]] = {name: [np.zeros((*sums.shape[:-1], 0))] for name in HEADLINES}
     for group in layout.groups:
         tables = layout.tables(sums, group)
@@ -64,7 +64,7 @@ def by_criterion(layout: Layout, sums: Array) -> dict[str, Array]:
 
 
 def _of_level(group: ScaleGroup, tables: Array) -> dict[str, Array]:
-    """The figures of tables `(…, K, K)` that only the scale's level has."""
+    """Compute the metrics of tables `(…, K, K)` that are specific to the scale's level."""
     if group.level == "binary":
         return {name: of(tables, _MET) for name, of in OF_ONE_CLASS.items()}
     if group.level == "nominal":
@@ -73,31 +73,32 @@ def _of_level(group: ScaleGroup, tables: Array) -> dict[str, Array]:
 
 
 def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
-    """Mean of each figure of `by_criterion` over the criteria where it is defined, shape `(…, n_figures)`.
+    """Average each metric of `by_criterion` over the criteria where it is defined, shape `(…, n_figures)`.
 
-    A criterion on which a figure is undefined counts nowhere (`on`): pairs added to it would make it defined.
+    Criteria on which a metric is undefined are excluded through `on`, because pseudo-pairs added to them
+    would make it defined.
     """
     means = [mean_of_defined(np.where(on[name], each[name], np.nan)) for name in HEADLINES]
     return np.stack(means, axis=-1)
 
 
 def defined(each: Mapping[str, Array]) -> dict[str, Array]:
-    """Where figures of `by_criterion` are defined."""
+    """Return where metrics of `by_criterion` are defined."""
     return {name: ~np.isnan(found) for name, found in each.items()}
 
 
 def mean_of_defined(values: Array, axis: int = -1) -> Array:
-    """Mean over what is defined, NaN where nothing is."""
+    """Return the mean over defined values; NaN if there are none."""
     there = ~np.isnan(values)
     return shares.divide(np.where(there, values, 0.0).sum(axis), there.sum(axis))
 
 
 def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
-    """Each figure of all cells pooled, shape `(…, n_figures)`; the chance of kappa within each criterion.
+    """Compute each metric over all cells pooled, `(…, n_figures)`; kappa takes chance within criteria.
 
-    `on_kappa` says which criteria have a kappa, in the order of `by_criterion`.
+    `on_kappa` tells which criteria have a kappa, in the order of `by_criterion`.
 
-    Figures of one table take the only scale or, of several, the binary one; NaN where there is none.
+    Metrics of one table use the only scale or, if there are several, the binary one; NaN if there is none.
     """
     nothing = np.full(sums.shape[:-1], np.nan)
     found = dict.fromkeys(HEADLINES, nothing)
@@ -127,18 +128,18 @@ def micro(layout: Layout, sums: Array, on_kappa: Array) -> Array:
 
 
 def one_table(layout: Layout) -> Sequence[ScaleGroup]:
-    """The scales whose cells make one table: the only one, else the binary ones, if any."""
+    """Return the scales whose cells form one table: the only one, else the binary ones, if any."""
     if len(layout.groups) == 1:
         return layout.groups
     return [group for group in layout.groups if group.level == "binary"]
 
 
 CHANCES = ("mixes base rates", "chance of a criterion's other items", "chance within criteria")
-"""Where the chance of a scale's kappa comes from, by the pairs of its criteria: 1, few, more."""
+"""Source of the chance agreement in a scale's kappa, by pairs per criterion: one, few, more."""
 
 
 def chance_of(layout: Layout, group: ScaleGroup, total: Array) -> Array:
-    """Position in `CHANCES` for each rater, shape `(…)`, from the median number of pairs on a criterion."""
+    """Return the position in `CHANCES` per rater, `(…)`, from the median number of pairs per criterion."""
     n = layout.tables(total, group).sum((-1, -2))
     medians = [
         float(np.median(one[one > 0])) if (one > 0).any() else 0.0 for one in n.reshape(-1, n.shape[-1])
@@ -147,7 +148,7 @@ def chance_of(layout: Layout, group: ScaleGroup, total: Array) -> Array:
 
 
 def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> Array:
-    """Each figure of the cells of a scale pooled, `(…, n_figures)`; `chance` is that of `chance_of`."""
+    """Compute each metric over a scale's pooled cells, `(…, n_figures)`; `chance` is from `chance_of`."""
     tables = layout.tables(sums, group)
     table = tables.sum(-3)
     found = dict.fromkeys(HEADLINES, np.full(sums.shape[:-1], np.nan))
@@ -163,10 +164,11 @@ def of_scale(layout: Layout, group: ScaleGroup, sums: Array, chance: Array) -> A
 
 
 def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array:
-    """Kappa of tables `(…, n_criteria, K, K)` with the chance of each.
+    """Compute kappa of tables `(…, n_criteria, K, K)` with the chance agreement of each table.
 
-    Of few pairs the chance of a table is too high, an answer being set against its own truth too. Without
-    that, `po - pe` and `1 - pe` of n pairs are worked out of those with it; one pair has no other.
+    With few pairs the chance agreement of a table is too high, because an answer is also compared with its
+    own truth. The values of `po - pe` and `1 - pe` without such pairs are derived from those with them; a
+    single pair has no other.
     """
     n = tables.sum((-1, -2))
     beyond, room = kappa_parts(tables, weights)
@@ -183,9 +185,9 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
 def item_parts(
     layout: Layout, figure: str, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
 ) -> Array:
-    """Part of each item in each mean of shares, `(n_items, n_criteria)` as `by_criterion` orders them.
+    """Return the part of each item in each mean of shares, `(n_items, n_criteria)`, as in `by_criterion`.
 
-    `pooled` are the scales whose cells make one table, which then stands for all criteria.
+    `pooled` lists the scales whose cells form one table, which then replaces all criteria.
     """
     groups = layout.groups if pooled is None else pooled
     found = [_denominators(layout.tables(sums, group), figure) for group in groups_with(groups, figure)]
@@ -195,12 +197,12 @@ def item_parts(
 
 
 def weights_of(parts: Array) -> Array:
-    """Part of each item in the mean of what `item_parts` has, shape `(n_items,)`."""
+    """Return the part of each item in the mean of the columns of `item_parts`, shape `(n_items,)`."""
     return np.asarray(parts.sum(1) / max(np.count_nonzero(parts.sum(0)), 1))
 
 
 def _denominators(tables: Array, figure: str) -> Array:
-    """What each item adds to the denominators of the shares of each criterion, `(n_items, n_criteria, m)`."""
+    """Return what each item adds to the shares' denominators per criterion, `(n_items, n_criteria, m)`."""
     match figure:
         case "balanced_accuracy" | "macro_recall":
             return np.asarray(tables.sum(-1))
@@ -221,7 +223,7 @@ def _denominators(tables: Array, figure: str) -> Array:
 
 
 def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
-    """Numerator and denominator of a share in each table, shape `(…)`."""
+    """Return numerator and denominator of a share in each table, shape `(…)`."""
     if figure not in OF_ONE_CLASS:
         return shares.hits(tables), np.asarray(tables.sum((-1, -2)))
     cells = shares.one_against_rest(tables, _MET)
@@ -229,14 +231,14 @@ def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
 
 
 def _parts_in(held: Array) -> Array:
-    """Part of each item in the mean of a criterion's shares, `(n_items, n_criteria)`."""
+    """Return the part of each item in the mean of a criterion's shares, `(n_items, n_criteria)`."""
     total = held.sum(0)
     parts = np.where(total > 0, held / np.where(total > 0, total, 1.0), 0.0)
     return np.asarray(parts.sum(-1) / np.maximum((total > 0).sum(-1), 1))
 
 
 def share_masks(layout: Layout, groups: Sequence[ScaleGroup]) -> dict[str, tuple[Array, Array]]:
-    """Numerator and denominator, as weights of the sums, of the shares of some scales' cells pooled."""
+    """Return numerator and denominator masks over the sums for the pooled shares of some scales."""
     hit, pair, tp, judged, true, tn, false = (np.zeros(layout.width) for _ in range(7))
     for group in groups:
         tables = np.zeros((len(group.places), group.size, group.size))

@@ -1,4 +1,4 @@
-"""How far the people agree who labelled a dataset, before any judge comes into it."""
+"""Agreement among the people who labelled a dataset, without any judge."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from autorubric.metrics._scales import Interval
 
 @dataclass(frozen=True, slots=True)
 class _NoRun:
-    """A run in which nothing was graded."""
+    """A run without graded items."""
 
     item_results: tuple[GradedItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanAgreement(Findings):
-    """How far people agree.
+    """Agreement among the people who labelled a dataset.
 
     Attributes:
         raters: The people, in order of appearance.
-        n_items: Items with a rating.
-        n_shared: Items on which two people or more rated the same criterion.
-        n_tied_labels: Cells that have no label because people's are tied.
-        reliability: Each criterion and each part of one, by name; all figures but Kendall's W.
-        ceiling: Each person against the rest, with means over criteria and people; None where nobody can be
-            set against another.
+        n_items: Number of items with a rating.
+        n_shared: Number of items on which two or more people rated the same criterion.
+        n_tied_labels: Number of cells without a label because people's ratings are tied.
+        reliability: Reliability of each criterion and each part of one, by name; all metrics except Kendall's
+            W.
+        ceiling: Each person against the rest, with means over criteria and people; None if no person can be
+            compared with another.
     """
 
     raters: tuple[str, ...]
@@ -52,7 +53,7 @@ class HumanAgreement(Findings):
     ceiling: HumanCeilings | None
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the metrics as blocks for any renderer."""
         macro = self.ceiling.macro if self.ceiling is not None else None
         counts: tuple[tuple[str, Cell], ...] = (
             ("raters", len(self.raters)),
@@ -91,19 +92,20 @@ def human_agreement(
     n_resamples: int = 1000,
     rng: int = 0,
 ) -> HumanAgreement:
-    """How far the people agree whose ratings a dataset holds, criterion by criterion.
+    """Measure how far the people who rated a dataset agree, criterion by criterion.
 
-    Figures are those of `reliability` with the criterion's own scale and of `judge_report(…).human_ceiling`.
-    Abstentions (CANNOT_ASSESS, NA) are left out. Agreement says nothing about being right.
+    The metrics are those of `reliability` with the criterion's own scale and of
+    `judge_report(…).human_ceiling`. Abstentions (CANNOT_ASSESS, NA) are left out. Agreement does not imply
+    that the ratings are right.
 
     Args:
         dataset: Items with `ratings`.
-        confidence_level: Level of the intervals.
-        n_resamples: Resamples of items.
-        rng: Seed of the resampling.
+        confidence_level: Confidence level of the intervals.
+        n_resamples: Number of resamples of items.
+        rng: Seed for resampling.
 
     Raises:
-        ArgumentError: Fewer than two people rated items.
+        ArgumentError: If fewer than two people rated items.
     """
     table = read_votes(_NoRun(), dataset)
     raters = tuple(name for kind, name in table.raters if kind == "human")

@@ -1,4 +1,4 @@
-"""One set of resampled items for all raters: figures, and their values in each resample."""
+"""One set of resampled items for all raters: metrics, and their values in each resample."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Who is resampled together: raters, people, and each rater in the place of each person.
+    """Raters resampled together: raters, people, and each rater in the place of each person.
 
     Attributes:
         raters: The panel and the judges.
-        people: Each against the rest.
+        people: Each person against the rest.
         stand_ins: The raters against the same rest, on the cells of each person, person by person.
     """
 
@@ -32,22 +32,22 @@ class Field:
 
     @property
     def everyone(self) -> list[Contestant]:
-        """All of them, in this order."""
+        """Raters, people and stand-ins, in this order."""
         return [*self.raters, *self.people, *self.stand_ins]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """Figures of all raters and their values over resampled items.
+    """Metrics of all raters and their values over resampled items.
 
     Attributes:
-        layout: Where the sums stand.
-        sums: What each item adds, shape `(n_items, n_everyone * width)`.
-        n_raters: How many raters there are.
-        n_people: How many people.
-        values: The figures by part.
+        layout: Layout of the sums.
+        sums: Sums that each item adds, shape `(n_items, n_everyone * width)`.
+        n_raters: Number of raters.
+        n_people: Number of people.
+        values: Metrics by part.
         chances: Position in `CHANCES` of each rater and person, by scale.
-        drawn: Their values in each resample, likewise; no rows where there are too few items.
+        drawn: Metrics in each resample, by part; empty if there are too few items.
     """
 
     layout: Layout
@@ -59,7 +59,7 @@ class Draws:
     drawn: dict[str, Array]
 
     def of_items(self, rater: int) -> Array:
-        """What each item adds to the sums of a rater, shape `(n_items, width)`."""
+        """Return the sums that each item adds for a rater, shape `(n_items, width)`."""
         width = self.layout.width
         mine = self.sums[:, rater * width : (rater + 1) * width]
         return np.asarray(mine if isinstance(mine, np.ndarray) else mine.toarray(), dtype=float)
@@ -67,14 +67,14 @@ class Draws:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """What figures at resampled sums need to know of those at all items.
+    """Properties of all items needed to compute metrics from resampled sums.
 
     Attributes:
-        layout: Where the sums stand.
-        n_raters: How many raters there are.
-        n_people: How many people.
-        on: Criteria with each figure, by everyone.
-        on_pooled: Likewise, of all people's pairs together.
+        layout: Layout of the sums.
+        n_raters: Number of raters.
+        n_people: Number of people.
+        on: Criteria on which each metric is defined, for raters, people and stand-ins.
+        on_pooled: The same for all people's pairs together.
         chances: As in `Draws`.
     """
 
@@ -86,7 +86,7 @@ class _Parts:
     chances: Sequence[Array]
 
     def at(self, sums: Array) -> dict[str, Array]:
-        """All figures at sums `(…, n_everyone, width)`, by part."""
+        """Compute all metrics from sums `(…, n_everyone, width)`, by part."""
         layout, n = self.layout, self.n_raters + self.n_people
         each = headlines.by_criterion(layout, sums)
         macro = headlines.macro(each, self.on)
@@ -115,7 +115,7 @@ class _Parts:
 
 
 def draw(field: Field, layout: Layout, resampling: Resampling) -> Draws:
-    """Figures of all over one set of resampled items, those with a cell that counts."""
+    """Compute the metrics of all raters over one set of resampled items, using items with a counted cell."""
     everyone = field.everyone
     labelled = [one.cells.item[one.cells.truth.status > 0] for one in everyone]
     used = np.unique(np.concatenate(labelled)) if labelled else np.zeros(0, dtype=np.int64)
@@ -147,7 +147,7 @@ def draw(field: Field, layout: Layout, resampling: Resampling) -> Draws:
 def _drawn(
     sums: Array, total: Array, parts: _Parts, criteria: Sequence[MeasuredCriterion], resampling: Resampling
 ) -> dict[str, Array]:
-    """All figures in each resample, by part."""
+    """Compute all metrics in each resample, by part."""
     layout, shapes = parts.layout, {name: one.shape[1:] for name, one in parts.at(total[None]).items()}
     assert isinstance(resampling.rng, int)
     tables = [(place, group.size) for group in layout.groups for place in group.places]
@@ -174,7 +174,7 @@ def _drawn(
 
 
 def _with_pairs(layout: Layout, total: Array) -> Array:
-    """Which tables' cells, of everyone, belong to a criterion with a pair; shape `(n_everyone, start)`."""
+    """Return which table cells belong to a criterion with a pair, shape `(n_everyone, start)`."""
     found = [np.zeros((len(total), 0))]
     for group in layout.groups:
         n = layout.tables(total, group).sum((-1, -2)) > 0

@@ -1,4 +1,4 @@
-"""The estimates of all raters from one set of resampled items."""
+"""Estimates of all raters from one set of resampled items."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _REASONS: dict[str, Reason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resampled:
-    """The estimates of all raters.
+    """Estimates of all raters.
 
     Attributes:
-        draws: Figures and their values over resampled items.
-        resampling: How the items were drawn.
-        known: Parts of items in people's figures, by figure, once they were asked for.
+        draws: Metrics and their values over resampled items.
+        resampling: Settings of the resampling.
+        known: Cache of item parts in people's metrics, by metric.
     """
 
     draws: Draws
@@ -51,16 +51,16 @@ class Resampled:
 
     @property
     def layout(self) -> Layout:
-        """Where the sums stand."""
+        """Layout of the sums."""
         return self.draws.layout
 
     @property
     def n_items(self) -> int:
-        """Items that are drawn."""
+        """Number of items resampled."""
         return int(self.draws.sums.shape[0])
 
     def macro(self, rater: int) -> MacroFigures:
-        """Means over criteria of a rater."""
+        """Return a rater's means over criteria."""
         mine = self.draws.of_items(rater)
         total = mine.sum(0)
         each = headlines.by_criterion(self.layout, total)
@@ -80,7 +80,7 @@ class Resampled:
         return MacroFigures(**figures, defined=defined)
 
     def _mean_share(self, name: str, found: Estimate, mine: Array) -> Estimate:
-        """The mean of a share with its interval from the effects of items, as `compute_metrics` has it."""
+        """Return the mean share with an interval from the effects of items, as in `compute_metrics`."""
         counts = [
             headlines.hits_and_pairs(self.layout.tables(mine, group), name)
             for group in self.layout.groups
@@ -97,7 +97,7 @@ class Resampled:
         return f"{method}, {self.resampling.confidence_level:.0%}, {self.n_items} items{resamples}"
 
     def micro(self, rater: int) -> HeadlineFigures:
-        """All cells of a rater pooled; shares by logit-t over items."""
+        """Return a rater's metrics over all cells pooled; shares have a logit-t interval over items."""
         mine = self.draws.of_items(rater)
         total = mine.sum(0)
         groups = headlines.one_table(self.layout)
@@ -115,7 +115,7 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def of_scale(self, rater: int, at_group: int) -> HeadlineFigures:
-        """The cells of one scale pooled."""
+        """Return a rater's metrics over the pooled cells of one scale."""
         group = self.layout.groups[at_group]
         mine = self.draws.of_items(rater)
         n = int(self.layout.tables(mine.sum(0), group).sum())
@@ -130,7 +130,7 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
-        """What people reach (`ceiling`, `ceiling_micro`, `ceiling_pooled`), or raters minus it (`gap`)."""
+        """Return people's metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`), or raters minus them (`gap`)."""
         words = {
             "gap": "rater minus person against the same rest, mean over people",
             "ceiling": "mean over people of means over criteria",
@@ -147,7 +147,7 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def of_people_on(self, place: int) -> HeadlineFigures:
-        """Means over people on one criterion."""
+        """Return means over people on one criterion."""
         figures = {}
         for name in HEADLINES:
             places = headlines.places_with(self.layout, name)
@@ -161,7 +161,7 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def _of_all_people(self, name: str, pooled: Sequence[ScaleGroup] | None) -> Array:
-        """Mean over people of `item_parts`."""
+        """Return the mean over people of `item_parts`."""
         key = (name, pooled is None)
         if key not in self.known:
             first, n = self.draws.n_raters, self.draws.n_people
@@ -179,7 +179,7 @@ class Resampled:
         return sum(int(self.layout.tables(total, group).sum()) for group in groups)
 
     def _share(self, mine: Array, what: _What, groups: Sequence[ScaleGroup]) -> Estimate:
-        """A pooled figure; a share of some scales' cells with its interval over items in closed form."""
+        """Return a pooled metric; a share of some scales' cells has a closed-form interval over items."""
         found = self._estimate(what, sum(len(group.places) for group in self.layout.groups))
         masks = headlines.share_masks(self.layout, groups)
         if what.name not in masks or found.value is None:
@@ -222,7 +222,7 @@ class Resampled:
         return Estimate(value, *ends, what.n, text)
 
     def _ends(self, value: float, drawn: Array, what: _What, n_criteria: int) -> tuple[Ends, str]:
-        """Ends of an interval, and how it was made."""
+        """Return the ends of an interval and the method that computed them."""
         level, defined = self.resampling.confidence_level, drawn[~np.isnan(drawn)]
         if len(defined) < 2 or len(drawn) - len(defined) > DEGENERATE_SHARE * len(drawn):
             return Ends(None, None, None), "smoothed bootstrap"
@@ -241,7 +241,7 @@ class Resampled:
 
 @dataclass(frozen=True, slots=True)
 class _What:
-    """A figure: the part and place among the draws, its words, pairs, why it is undefined, parts of items."""
+    """A metric: part and place among the draws, words, number of pairs, undefined reason and item parts."""
 
     part: str
     at: tuple[int, ...]
@@ -252,7 +252,7 @@ class _What:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Name of the metric."""
         return self.part.removeprefix("on ") if self.part.startswith("on ") else HEADLINES[self.at[-1]]
 
 

@@ -1,7 +1,7 @@
-"""What each item adds to the figures of all raters: one matrix, so that one set of resamples serves all.
+"""Sums that each item adds to the metrics of all raters, in one matrix for one set of resamples.
 
-A rater's part of a row holds, for each scale, the table of each of its criteria, and for each criterion with
-numbers the six sums of Pearson's r.
+A rater's part of a row holds the table of each criterion, scale by scale, and the six sums of Pearson's r for
+each criterion with numbers.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ _MOMENTS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleGroup:
-    """Criteria of one scale.
+    """Criteria that share one scale.
 
     Attributes:
-        level: Its level.
-        labels: Its labels, with the level where another scale has the same.
+        level: Level of the scale.
+        labels: Labels of the scale, with the level added if another scale has the same labels.
         places: Positions of the criteria.
-        size: Categories, with an abstention that is one.
-        weights: Agreement weights of kappa; None where it has none, under an order that abstentions broke.
+        size: Number of categories, including abstention if it is one.
+        weights: Agreement weights of kappa; None if abstentions as a category leave the scale without an
+            order.
         start: Where its tables begin in a rater's part.
     """
 
@@ -45,13 +46,13 @@ class ScaleGroup:
 
     @property
     def stop(self) -> int:
-        """Where its tables end."""
+        """Where its tables end in a rater's part."""
         return self.start + len(self.places) * self.size**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where everything stands in a rater's part of a row.
+    """Layout of a rater's part of a row.
 
     Attributes:
         groups: The scales.
@@ -65,21 +66,21 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Sums of a rater."""
+        """Number of sums per rater."""
         return self.start + _MOMENTS * len(self.numeric)
 
     def tables(self, sums: Array, group: ScaleGroup) -> Array:
-        """The tables of a scale's criteria, `(…, n_criteria, K, K)`, in sums `(…, width)`."""
+        """Return the tables of a scale's criteria, `(…, n_criteria, K, K)`, from sums `(…, width)`."""
         part = sums[..., group.start : group.stop]
         return part.reshape(*sums.shape[:-1], len(group.places), group.size, group.size)
 
     def moments(self, sums: Array) -> Array:
-        """Sums of numbers, `(…, n_criteria, 6)`."""
+        """Return the sums of numbers, `(…, n_criteria, 6)`."""
         return sums[..., self.start :].reshape(*sums.shape[:-1], len(self.numeric), _MOMENTS)
 
 
 def layout_of(cells: Cells, modes: Modes) -> Layout:
-    """The layout of the criteria of a table."""
+    """Return the layout for the criteria of a table."""
     found: dict[tuple[object, ...], list[int]] = {}
     for place, one in enumerate(cells.criteria):
         if one.level in _CATEGORICAL and one.categories:
@@ -121,19 +122,19 @@ def layout_of(cells: Cells, modes: Modes) -> Layout:
 
 
 def outcome_words(cells: Cells, place: int) -> tuple[str, ...]:
-    """Labels of the outcomes of comparisons: the rank of each candidate."""
+    """Return labels for the outcomes of a comparison: the rank of each candidate."""
     return tuple(", ".join(str(above + 1) for above in one) for one in cells.outcomes[place])
 
 
 def words_of(criterion: MeasuredCriterion) -> tuple[str, ...]:
-    """Labels of the categories."""
+    """Return the labels of the categories."""
     return tuple(answer.label or str(answer.code) for answer in criterion.categories)
 
 
 def numbers_on(contestant: Contestant, place: int) -> tuple[Array, Array]:
-    """Truth and decisions on a criterion as numbers: values of an order, else numbers in their units.
+    """Return truth and decisions on a criterion as numbers: ordinal values, else numbers in their units.
 
-    Answers that are no single numbers (a checklist, several dimensions) are compared by their value.
+    Answers that are not single numbers (a checklist, several dimensions) are compared by their value.
     """
     cells, span = contestant.cells, contestant.cells.spans[place]
     truth, column = cells.truth.take(span), contestant.column.take(span)
@@ -146,7 +147,7 @@ def numbers_on(contestant: Contestant, place: int) -> tuple[Array, Array]:
 
 
 def item_sums(contestants: Sequence[Contestant], layout: Layout, used: Array) -> Array:
-    """What each used item adds, shape `(n_used, n_raters * width)`."""
+    """Return the sums that each used item adds, shape `(n_used, n_raters * width)`."""
     frames = [_frame(contestants, place) for place in layout.numeric]
     parts = [_sums_of(one, layout, frames) for one in contestants]
     sums = hstack(parts, format="csr")[used]
@@ -156,9 +157,9 @@ def item_sums(contestants: Sequence[Contestant], layout: Layout, used: Array) ->
 
 
 def _frame(contestants: Sequence[Contestant], place: int) -> tuple[float, float]:
-    """Middle and reach of all numbers on a criterion: about it and within it nothing is lost to cancellation.
+    """Return the centre and range of all numbers on a criterion, used to avoid cancellation.
 
-    It is the same for all raters, so that their sums can be added up.
+    All raters share them, so their sums can be added.
     """
     numbers = np.concatenate([side for one in contestants for side in numbers_on(one, place)])
     numbers = numbers[~np.isnan(numbers)]

@@ -1,4 +1,4 @@
-"""A run and its labels, or a table of labels, to a report on its judges."""
+"""Builds a report on the judges of a run with labels, or of a table of labels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from autorubric.metrics._weights import Weights
 from autorubric.values import NamedDict
 
 _FEW_CELLS = 64
-"""Up to so many cells a criterion's columns are worth remembering: they repeat where items have few cells."""
+"""Agreements are cached only for criteria with at most this many cells, whose columns often repeat."""
 
 
 def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at once
@@ -72,32 +72,33 @@ def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at o
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> JudgeReport:
-    """All that is known of the judges of a run: against the truth, beside people, among themselves.
+    """Report how well the judges of a run agree with the truth, with people and with each other.
 
-    Means over criteria are the headline. Their intervals, those of pooled cells and of the human ceiling come
-    from one set of resampled items, the same for every rater, so that differences are paired; those of single
-    criteria are those of `agreement`, an item being a unit. Values that `compute_metrics` gives too are the
-    same here, but for means over criteria, which count comparisons here and not there. Criteria are matched
-    by name and scale, never by position, and pooled by scale.
+    Means over criteria are the headline. Their intervals, those of pooled cells and those of the human
+    ceiling come from one set of resampled items, shared by all raters, so differences are paired. Intervals
+    of single criteria are those of `agreement`, with an item as the unit. Values that `compute_metrics` also
+    reports are the same here, except means over criteria, which include comparisons here but not there.
+    Criteria are matched by name and scale, never by position, and pooled by scale.
 
-    Where two people or more labelled an item, each is set against the rest of them: the human ceiling.
+    If two or more people labelled an item, each is compared with the rest of them: the human ceiling.
 
     Args:
         result: An `EvalResult`, or a long table of labels: a DataFrame or rows with item_id, criterion, rater
             and label.
-        dataset: Where the labels stand; the run's own by default.
-        scales: Scales of a label table without a dataset: one for all criteria, or one for each by name.
-        truth: How several people's labels become the label: `"mode"`, `"majority"` (more than half of them),
-            `"median"` or `"mean"`. None takes the median of ordinal scales, which leaves no cell without a
-            label, the mean of numbers, else the mode. The dataset's own labels stay.
-        abstain: As in `agreement`; with `"as_category"` NA and CANNOT_ASSESS, of a judge or of the label, are
-            one more category. `"as_negative"` is what `compute_metrics` calls `as_unmet` and `as_worst`.
-        confidence_level: Level of all intervals.
-        n_resamples: Resamples of items, and of tables.
-        rng: Seed or generator of the resampling.
+        dataset: Dataset with the labels; the run's own by default.
+        scales: Scales of a label table without a dataset: one for all criteria, or one per criterion name.
+        truth: How the labels of several people are combined: `"mode"`, `"majority"` (more than half of them),
+            `"median"` or `"mean"`. None uses the median for ordinal scales, so that no cell is left without a
+            label, the mean for numbers, and the mode otherwise. Labels already in the dataset are kept.
+        abstain: As in `agreement`. With `"as_category"`, NA and CANNOT_ASSESS, from a judge or in the labels,
+            are one additional category. `"as_negative"` corresponds to `as_unmet` and `as_worst` in
+            `compute_metrics`.
+        confidence_level: Confidence level of all intervals.
+        n_resamples: Number of resamples of items and of tables.
+        rng: Seed or generator for resampling.
 
     Raises:
-        ArgumentError: There is no such mode or rule, a scale lacks what the rule needs, or the table cannot
+        ArgumentError: If the mode or rule is unknown, a scale lacks what the rule needs, or the table cannot
             be read.
     """
     modes = modes_of(abstain)
@@ -146,7 +147,7 @@ def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """What the parts of a report share; `known` remembers agreements of few cells by their columns."""
+    """Data shared by the parts of a report; `known` caches agreements of few cells by their columns."""
 
     cells: Cells
     names: tuple[str, ...]
@@ -227,7 +228,7 @@ def _key(sides: Sides) -> object:
 
 
 def scale_at(cells: Cells, place: int) -> Scale | None:
-    """The scale of the criterion at `place`; None where its answers have no figures."""
+    """Return the scale of the criterion at `place`; None if no metrics exist for its answers."""
     criterion = cells.criteria[place]
     match criterion.level:
         case "binary":
@@ -355,7 +356,7 @@ def _reliability(given: _Given, judges: Sequence[Contestant]) -> dict[str, Relia
 
 
 def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
-    """What `compute_metrics` warns of, but for item scores where there are none."""
+    """Return the warnings of `compute_metrics`, without those about item scores if there are none."""
     cells = given.cells
     plain = replace(given.options, ci=None)
     context = RunContext(
@@ -376,7 +377,7 @@ def _warnings(given: _Given, table: VotesTable) -> tuple[str, ...]:
 
 
 def _thin_criteria(raters: Sequence[RaterReport]) -> list[str]:
-    """Means over criteria of so few items each that a kappa of them is biased, and with it their mean."""
+    """Warn about means over criteria with so few items each that their kappas, and the mean, are biased."""
     medians = zip(names_of(raters), map(few_items_each, raters), strict=True)
     return [
         f"{who}: criteria have few items each (median {median:g}), from which kappas come out biased, and so "

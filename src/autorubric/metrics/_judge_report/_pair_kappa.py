@@ -1,4 +1,4 @@
-"""Agreement of two raters beyond chance over many criteria at once."""
+"""Chance-corrected agreement of two raters over many criteria at once."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 def mean_kappa(
     criterion: Array, left: Array, right: Array, values: Sequence[tuple[float, ...] | None]
 ) -> Estimate:
-    """Mean over criteria of Cohen's kappa of two raters, as in the headline of a `JudgeReport`; no interval.
+    """Return the mean over criteria of Cohen's kappa of two raters, as in a `JudgeReport`; no interval.
 
-    Undefined with `no_pairs`, and with `single_class` where no criterion has a kappa.
+    Undefined without cells (`no_pairs`), or if no criterion has a kappa (`single_class`).
 
     Args:
-        criterion: The criterion of each cell that both answered, shape `(n_cells,)`, positions in `values`.
-        left: One rater's answers as positions among the criterion's, from 0.
-        right: The other's.
-        values: For each criterion the values of its answers where they are ordered, for quadratic weights;
-            None where any two answers are equally far apart.
+        criterion: Criterion of each cell that both answered, shape `(n_cells,)`, as positions in `values`.
+        left: One rater's answers as positions among the criterion's answers, from 0.
+        right: The other rater's answers.
+        values: For each criterion, the values of its answers for quadratic weights if they are ordered; None
+            if any two answers are equally far apart.
     """
     method = "Cohen's kappa, mean over criteria"
     n = len(criterion)
@@ -49,7 +49,7 @@ def mean_kappa(
 
 
 def ordered_values(criterion: MeasuredCriterion) -> tuple[float, ...] | None:
-    """The values of a criterion's declared answers where they are ordered, as `mean_kappa` takes them."""
+    """Return the values of a criterion's answers for `mean_kappa`; None if they are not ordered."""
     if criterion.level != "ordinal":
         return None
     values = iter(category_values(criterion))
@@ -57,7 +57,7 @@ def ordered_values(criterion: MeasuredCriterion) -> tuple[float, ...] | None:
 
 
 def _quadratic(values: Sequence[float], size: int) -> Array:
-    """Weights `(size, size)` that fall with the square of the distance, whatever the unit."""
+    """Return weights `(size, size)` that fall with the squared distance, whatever its unit."""
     found = np.zeros(size)
     found[: len(values)] = values[:size]
     squares = (found[:, None] - found) ** 2

@@ -1,4 +1,4 @@
-"""The panel compared with its best judge, on the cells that both answered."""
+"""Comparison of the panel with its best judge, on the cells that both answered."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from autorubric.metrics._judge_report._rater_report import RaterReport
 from autorubric.metrics._options import Resampling
 
 HeadlineName: TypeAlias = Literal["kappa", "pearson", "accuracy"]
-"""The figure that summarises a rater: the first of these that is defined."""
+"""Metric that summarizes a rater: the first of these that is defined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelAndBest:
-    """The panel and the judge with the best mean of its own, on the labelled cells that both answered.
+    """The panel and the judge with the best mean by itself, on the labelled cells that both answered.
 
-    Cells on which the judges' votes tie are left out, also where the panel of a run gives the conservative
-    answer there: a run and a label table of the same votes have the same figures.
+    Cells on which the judges' votes tie are left out, even if the panel of a run gives the conservative
+    answer there, so a run and a label table of the same votes have the same metrics.
 
     Attributes:
-        judge: The best judge, chosen on the same items, which flatters it.
-        figure: What is compared, a mean over criteria.
-        panel: The figure of the panel.
-        best: The figure of the judge.
+        judge: The best judge, chosen on the same items and therefore looking better than it is.
+        figure: The metric compared, a mean over criteria.
+        panel: Metric of the panel.
+        best: Metric of the judge.
         difference: Panel minus judge, in paired resamples of items.
-        n_cells: Cells that are compared.
-        coverage: Share of the labelled cells that are compared, on [0, 1].
+        n_cells: Number of cells compared.
+        coverage: Share of the labelled cells that are compared, in [0, 1].
         n_ties: Labelled cells on which the judges' votes tie.
-        n_ties_answered: How many of these the panel answers all the same; its other figures count them.
+        n_ties_answered: Number of these that the panel answers anyway; its other metrics count them.
     """
 
     judge: str
@@ -53,12 +53,12 @@ class PanelAndBest:
 
 
 def headline_name(rater: RaterReport) -> HeadlineName | None:
-    """The figure that summarises a rater; None where none is defined."""
+    """Return the metric that summarizes a rater; None if none is defined."""
     return next((one for one in get_args(HeadlineName) if rater.macro.defined[one][0]), None)
 
 
 def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[str]:
-    """The judges with a mean of the figure, the best first."""
+    """Return the judges for which the mean of the metric is defined, best first."""
     alone = {
         who: one.value
         for who, rater in judges.items()
@@ -70,7 +70,7 @@ def best_alone(judges: Mapping[str, RaterReport], figure: HeadlineName) -> list[
 def panel_and_best(
     cells: Cells, modes: Modes, panel: RaterReport, judges: Mapping[str, RaterReport], resampling: Resampling
 ) -> PanelAndBest | None:
-    """Compare the panel with the best of two or more judges; None where there is no figure or no cell."""
+    """Compare the panel with the best of two or more judges; None if there is no metric or no cell."""
     figure = headline_name(panel)
     ranked = best_alone(judges, figure) if figure else []
     labelled = cells.truth.status > 0

@@ -1,4 +1,4 @@
-"""What is known of one rater, and of people against people."""
+"""Report on one rater, and on people compared with each other."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ HEADLINES: tuple[str, ...] = (
     "macro_f1",
     "pearson",
 )
-"""The figures that are said of all criteria together."""
+"""Metrics that are reported for all criteria together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadlineFigures:
-    """What is said of several criteria together, or of several people; intervals resample items.
+    """Metrics of several criteria together, or of several people; intervals resample items.
 
     Attributes:
-        accuracy: Exact agreement, of every categorical criterion.
-        balanced_accuracy: Mean recall over the true categories, of every categorical criterion.
-        kappa: Cohen's kappa of binary and nominal criteria and of comparisons, with quadratic weights of
-            ordinal criteria.
-        precision: Of MET, of binary criteria.
-        recall: Sensitivity (TPR): of what is MET, the share judged so; of binary criteria.
-        specificity: TNR: of what is UNMET, the share judged so; of binary criteria.
-        f1: Of MET, of binary criteria.
-        macro_precision: Mean over the categories that were judged of their precision, of nominal criteria and
+        accuracy: Exact agreement on categorical criteria.
+        balanced_accuracy: Mean recall over the true categories, on categorical criteria.
+        kappa: Cohen's kappa on binary and nominal criteria and comparisons, with quadratic weights on ordinal
+            criteria.
+        precision: Precision of MET, on binary criteria.
+        recall: Sensitivity (TPR): share of the cells that are MET that were judged MET; on binary criteria.
+        specificity: TNR: share of the cells that are UNMET that were judged UNMET; on binary criteria.
+        f1: F1 of MET, on binary criteria.
+        macro_precision: Mean precision over the categories that were judged, on nominal criteria and
             comparisons.
-        macro_recall: Mean over the true categories of their recall, of nominal criteria and comparisons.
-        macro_f1: Mean over the categories on either side of their F1, of nominal criteria and comparisons.
+        macro_recall: Mean recall over the true categories, on nominal criteria and comparisons.
+        macro_f1: Mean F1 over the categories on either side, on nominal criteria and comparisons.
         pearson: Pearson's r of the values of ordinal criteria and of numbers.
     """
 
@@ -62,20 +62,20 @@ class HeadlineFigures:
 
     @property
     def sensitivity(self) -> Estimate:
-        """The recall of MET under its other name."""
+        """Alias of `recall`."""
         return self.recall
 
     def figures(self) -> dict[str, Estimate]:
-        """The figures by name."""
+        """Return the metrics by name."""
         return {name: getattr(self, name) for name in HEADLINES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MacroFigures(HeadlineFigures):
-    """Means over criteria, each criterion counting alike.
+    """Means over criteria, with equal weight for each criterion.
 
     Attributes:
-        defined: (criteria on which the figure is defined, criteria that could have it), by name.
+        defined: (criteria on which the metric is defined, criteria that could have it), by name.
     """
 
     defined: Mapping[str, tuple[int, int]]
@@ -83,13 +83,13 @@ class MacroFigures(HeadlineFigures):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonFigures:
-    """What is known of a rater's decisions on a comparison, with or without labels; an item is the unit.
+    """Metrics of a rater's decisions on a comparison, with or without labels; an item is the unit.
 
     Attributes:
         position_consistency: Share of the samples asked in both orders of the candidates that have the same
-            outcome in both, `n` being these samples; those of the panel are the samples of all judges.
-            Undefined (`no_pairs`) where nothing was asked in both orders, and of people.
-        tie_rate: Share of the decisions in which candidates share the first place.
+            outcome in both; `n` is the number of these samples. For the panel these are the samples of all
+            judges. Undefined (`no_pairs`) for people, and if nothing was asked in both orders.
+        tie_rate: Share of the decisions in which candidates share first place.
     """
 
     position_consistency: Estimate
@@ -98,20 +98,20 @@ class ComparisonFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterFailures:
-    """Cells on which a rater gave no answer, in kinds that are never mixed.
+    """Cells on which a rater gave no answer, counted separately by kind.
 
-    The cells are those with a label or, where nothing is labelled, all that the rater has a row for.
+    The cells are those with a label or, if nothing is labelled, all cells that the rater has a row for.
 
     Attributes:
-        n_cells: Cells.
+        n_cells: Number of cells.
         n_answered: Cells that the rater answered.
-        abstention_rate: Share on which the rater abstained.
-        failure_rate: Share on which it failed, or gave unreadable replies alone.
+        abstention_rate: Share of cells on which the rater abstained.
+        failure_rate: Share on which it failed, or gave only unreadable replies.
         not_asked_rate: Share on which it was not asked, or has no vote.
-        undecided_rate: Share on which it came to no decision: judges, or samples, that are tied.
-        not_applicable: Cells that a condition left out.
+        undecided_rate: Share on which it reached no decision because judges, or samples, are tied.
+        not_applicable: Cells excluded by a condition.
         truth_abstention_rate: Share whose label abstains.
-        abstention_kappa: Cohen's kappa of abstaining at all, over cells with a vote.
+        abstention_kappa: Cohen's kappa of abstaining or not, over cells with a vote.
     """
 
     n_cells: int
@@ -127,23 +127,25 @@ class RaterFailures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterReport:
-    """What is known of one rater against the truth.
+    """Report on one rater against the truth.
 
     Attributes:
-        rater: Its name.
-        kind: What it is; a person is set against the rest of the people.
+        rater: Name of the rater.
+        kind: Kind of rater; a person is compared with the rest of the people.
         macro: Means over criteria: the headline.
-        micro: All cells pooled, which mixes base rates: a rater that knows nothing but them does well. The
-            chance of kappa is therefore taken within each criterion.
-        by_scale: The cells of all criteria of one scale pooled, by its labels; for rubrics of an item's own.
-            The chance of kappa is that within each criterion; where criteria have few pairs (a median below
-            10), of each pair that of the criterion's others; with one pair each, that of all these cells, as
-            in `compute_metrics`, which mixes base rates. The method says which.
-        per_criterion: Each criterion by name; those of one name and other scales are numbered.
+        micro: Metrics over all cells pooled. Pooling mixes base rates, so a rater that only knows the base
+            rates scores well; for this reason kappa takes chance agreement within each criterion.
+        by_scale: Metrics over the pooled cells of all criteria with the same scale, by its labels; useful if
+            each item has its own rubric. Kappa takes chance agreement within each criterion. If criteria have
+            few pairs (a median below 10), the chance agreement of each pair comes from the criterion's other
+            pairs; with one pair each, from all these cells, as in `compute_metrics`, which mixes base rates.
+            The method says which.
+        per_criterion: Agreement on each criterion, by name; criteria with the same name and different scales
+            are numbered.
         comparisons: Position consistency and ties on each comparison (`ComparativeCriterion`), by name.
-        scores: Item scores without length penalty; None where there are none.
+        scores: Agreement on item scores without length penalty; None if there are none.
         failures: Cells without an answer.
-        coverage: Pairs used over labelled cells; None without labels.
+        coverage: Pairs used divided by labelled cells; None without labels.
     """
 
     rater: str
@@ -159,39 +161,39 @@ class RaterReport:
 
 
 def few_items_each(rater: RaterReport) -> float | None:
-    """The median number of pairs on a criterion where it is low enough to bias kappas; None elsewhere."""
+    """Return the median number of pairs per criterion if it is low enough to bias kappas; otherwise None."""
     sizes = [agreed.n for agreed in rater.per_criterion.values() if agreed.n]
     median = float(np.median(sizes)) if sizes else 0.0
     return median if len(sizes) > 1 and median < FEW_OF_A_CLASS else None
 
 
 def names_of(raters: Sequence[RaterReport]) -> list[str]:
-    """A name for each of the panel and its judges; a judge called `panel` is `judge panel`."""
+    """Return a name for the panel and each judge; a judge called `panel` becomes `judge panel`."""
     return ["judge panel" if one.kind == "judge" and one.rater == "panel" else one.rater for one in raters]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HumanCeilings:
-    """Each person against the majority of the others (of numbers, their mean), and the mean over people.
+    """Agreement of each person with the majority (mean of numbers) of the others, and means over people.
 
-    Cells on which the others are tied are left out for a person, which flatters people a little. The figures
-    of a judge against the truth are therefore not those of a person against the rest; `gap` sets both against
-    the same.
+    For each person, cells on which the others are tied are left out, which favours people slightly. A judge's
+    metrics against the truth therefore cannot be compared directly with a person's against the rest; `gap`
+    compares both with the same reference.
 
     Attributes:
         humans: The people.
         macro: Mean over people of the means over criteria.
-        micro: Mean over people of the pooled figures.
-        pooled: Means over criteria of the figures of all people's pairs with the rest together: steadier
-            where people labelled few items each.
+        micro: Mean over people of the pooled metrics.
+        pooled: Means over criteria of metrics on all people's pairs with the rest together: more stable if
+            people labelled few items each.
         per_criterion: Mean over people on each criterion.
-        per_human: What is known of each person.
-        gap: By `"panel"` and by judge, how much better the rater does than a person in that person's place:
-            the macro figures of both against the rest without the person, on the cells that the person
-            answered, their difference averaged over people. A judge that is as people are comes to 0; below
-            it falls short of them, and an interval that holds 0 cannot tell them apart.
-        made_the_truth: Whether the labels of the report are what most of these people say. If not, the gap
-            says nothing of those labels.
+        per_human: Report on each person.
+        gap: For `"panel"` and each judge, how much better the rater does than a person in that person's
+            place. Both are compared with the rest of the people, on the cells that the person answered, and
+            the difference of their macro metrics is averaged over people. 0 means as good as a person, and
+            below 0 worse; if the interval contains 0, the data cannot tell them apart.
+        made_the_truth: Whether the labels of the report are the majority of these people's labels. If not,
+            the gap says nothing about those labels.
     """
 
     humans: tuple[str, ...]

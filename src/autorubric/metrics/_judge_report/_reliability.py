@@ -1,4 +1,4 @@
-"""How far any number of raters agree, by the figures that their scale permits."""
+"""Reliability: agreement of any number of raters, by the metrics that their scale supports."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ USUAL: Mapping[Level, tuple[ReliabilityStat, ...]] = {
     "ordinal": (*_CATEGORIES, "ac2", *_NUMBERS),
     "interval": ("alpha", *_NUMBERS),
 }
-"""The figures of each level, unless others are asked for."""
+"""Default metrics of each level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaterShares:
-    """What one rater gave.
+    """Summary of one rater's ratings.
 
     Attributes:
-        rater: The rater; its place among the columns where they have no names.
-        n: Ratings.
-        n_missing: Units without a rating, abstentions included.
-        n_abstained: Abstentions among them.
-        shares: Share of each category; empty on an interval.
-        mean: Mean of the numbers, or of the scale's values; None where there are none.
+        rater: Name of the rater; its column position if the columns have no names.
+        n: Number of ratings.
+        n_missing: Units without a rating, including abstentions.
+        n_abstained: Number of abstentions among them.
+        shares: Share of each category; empty for an interval scale.
+        mean: Mean of the numbers, or of the scale's values; None if there are none.
     """
 
     rater: str
@@ -63,27 +63,27 @@ class RaterShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reliability(Findings):
-    """How far several raters agree.
+    """Agreement of several raters.
 
-    A figure that the scale does not have is undefined (`not_on_scale`), as is one that was not asked for
-    (`not_requested`).
+    A metric that the scale does not support is undefined (`not_on_scale`), and so is one that was not
+    requested (`not_requested`).
 
     Attributes:
         level: Level of the scale.
-        n_units: Units.
-        n_pairable: Units with two ratings or more.
-        n_raters: Raters.
-        n_missing: Ratings that are not there, abstentions included.
-        alpha: Krippendorff's alpha at the scale's level: nominal for binary and nominal ones.
+        n_units: Number of units.
+        n_pairable: Units with two or more ratings.
+        n_raters: Number of raters.
+        n_missing: Missing ratings, including abstentions.
+        alpha: Krippendorff's alpha at the scale's level; nominal for binary and nominal scales.
         fleiss: Fleiss' kappa.
         conger: Conger's kappa.
         ac1: Gwet's AC1.
         ac2: Gwet's AC2 with quadratic weights on the scale's values.
         percent_agreement: Mean share of agreeing pairs.
-        icc: Intraclass correlation of one rating, in the form asked for.
-        cronbach: Cronbach's alpha, of the mean of all raters.
+        icc: Intraclass correlation of one rating, in the requested form.
+        cronbach: Cronbach's alpha of the mean of all raters.
         kendall_w: Kendall's W.
-        raters: What each rater gave.
+        raters: Summary of each rater's ratings.
     """
 
     level: Level
@@ -103,13 +103,13 @@ class Reliability(Findings):
     raters: tuple[RaterShares, ...]
 
     def figures(self) -> dict[str, Estimate]:
-        """The figures that were asked for and that the scale has, by name."""
+        """Return the requested metrics that the scale supports, by name."""
         every = {name: getattr(self, name) for name in get_args(ReliabilityStat)}
         left_out = ("not_on_scale", "not_requested")
         return {name: found for name, found in every.items() if found.reason not in left_out}
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the metrics as blocks for any renderer."""
         counts: tuple[tuple[str, Cell], ...] = (
             ("units", self.n_units),
             ("with two ratings or more", self.n_pairable),
@@ -136,24 +136,25 @@ def reliability(
     icc_form: str = "ICC(2,1)",
     **interval: Unpack[IntervalArguments],
 ) -> Reliability:
-    """All figures of several raters that their scale has, and what each rater gave.
+    """Compute all reliability metrics that the scale supports, and a summary of each rater's ratings.
 
-    Each figure is that of the function of its name with the same ratings: `krippendorff_alpha` at the scale's
-    level, `fleiss_kappa`, `conger_kappa`, `gwet_ac`, `percent_agreement`, `icc`, `cronbach_alpha`,
-    `kendall_w`. Figures of numbers take the values of an ordinal scale; of a binary one (0 and 1) they are
-    given where asked for. Reliability says nothing about being right.
+    Each metric equals that of the function with its name on the same ratings: `krippendorff_alpha` at the
+    scale's level, `fleiss_kappa`, `conger_kappa`, `gwet_ac`, `percent_agreement`, `icc`, `cronbach_alpha`,
+    `kendall_w`. On an ordinal scale, numeric metrics use its values; on a binary scale (0 and 1) they are
+    computed only on request. Reliability does not imply that the ratings are right.
 
     Args:
-        ratings: Labels, `(n_units, n_raters)`; a frame's columns name the raters. None and NaN are missing,
-            as are NA, CANNOT_ASSESS and INVALID that are not on the scale.
-        scale: The scale, all categories declared.
-        stats: Which figures; None takes those that are usual on the scale.
+        ratings: Labels, `(n_units, n_raters)`; the columns of a frame name the raters. None and NaN are
+            missing, as are NA, CANNOT_ASSESS and INVALID unless they are on the scale.
+        scale: The scale, with all categories declared.
+        stats: Metrics to compute; None uses the defaults for the scale.
         icc_form: Form of the intraclass correlation, as in `icc`.
-        **interval: See `IntervalArguments`; `cluster` is an id per unit. A figure without the method that
-            `ci` names takes its own.
+        **interval: See `IntervalArguments`; `cluster` is an id per unit. A metric that does not support the
+            method in `ci` uses its default.
 
     Raises:
-        ArgumentError: There is no such scale or figure, rows differ in length, or a label is outside.
+        ArgumentError: If the scale or a metric is unknown, rows differ in length, or a label is outside the
+            scale.
     """
     options = IntervalOptions(**interval)
     names, columns = _columns(ratings)
@@ -188,7 +189,7 @@ def reliability_of(
     options: IntervalOptions,
     icc_form: str = "ICC(2,1)",
 ) -> Reliability:
-    """`reliability` of columns that are read already."""
+    """Compute `reliability` for columns that have already been read."""
     level = level_of(scale)
     wanted = USUAL[level] if stats is None else _known(stats)
     n_units = len(columns[0].code) if columns else 0
@@ -227,7 +228,7 @@ def _undefined(name: str, reason: Literal["not_requested", "not_on_scale"], n: i
 def _figures(
     columns: Sequence[Column], scale: Scale, options: IntervalOptions, icc_form: str
 ) -> dict[str, Callable[[], Estimate]]:
-    """The figures that the scale has, each to be called for."""
+    """Return the metrics that the scale supports, as functions that compute them."""
     interval: IntervalArguments = {
         "cluster": options.cluster,
         "ci": None if options.ci is None else options.ci if options.ci in ("percentile", "bca") else "auto",

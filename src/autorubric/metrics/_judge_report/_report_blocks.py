@@ -1,4 +1,4 @@
-"""A judge report as blocks, which every renderer reads; what to look at first comes first."""
+"""Blocks of a judge report, shared by all renderers, most important first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def report_blocks(
     reliability: Mapping[str, Reliability],
     told: Sequence[str],
 ) -> list[Block]:
-    """The blocks of a report after those of its headline; `told` are the warnings, then the settings."""
+    """Return all blocks of a report, headline first; `told` holds the warnings, then the settings."""
     panel = raters["panel"]
     thin = any(few_items_each(one) is not None for one in raters.values())
     blocks = [
@@ -62,7 +62,7 @@ def headline_blocks(
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[Block]:
-    """What holds of all criteria together; `size` counts the labelled items and cells."""
+    """Return the blocks that summarize all criteria; `size` is the number of labelled items and cells."""
     looks = first_looks(raters, ceiling, compared, size, abstain)
     blocks: list[Block] = [TextBlock(title="What to look at first", text="\n".join(looks))]
     if len(raters) > 1:
@@ -184,7 +184,7 @@ def _failures_table(raters: Mapping[str, RaterReport]) -> TableBlock:
 
 
 def kappa_on(found: Agreement) -> Estimate:
-    """Kappa of a criterion, on an order the weighted one."""
+    """Return the kappa of a criterion, weighted if it is ordinal."""
     return found.weighted_kappa if found.level == "ordinal" else found.kappa
 
 

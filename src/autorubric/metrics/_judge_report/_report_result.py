@@ -1,4 +1,4 @@
-"""What `judge_report` gives."""
+"""Result of `judge_report`."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReport(Findings):
-    """How far the judges of a run, or of a table of labels, can be trusted.
+    """A report on how far the judges of a run, or of a table of labels, can be trusted.
 
     Attributes:
-        panel: What the judges decide together.
-        per_judge: Each judge, by id.
+        panel: Report on the judges' joint decision.
+        per_judge: Report on each judge, by id.
         panel_and_best: The panel and the best judge on the cells that both answered; None with fewer than two
-            judges, or where neither figure nor cell is there to compare.
-        human_ceiling: People against people; None without two of them.
-        reliability: Agreement among the judges on each criterion, whatever the truth, without Kendall's W;
-            empty with one judge.
-        n_items: Items with a label.
-        n_cells: Cells with a label.
-        n_tied_labels: Cells that two people or more labelled and that have no label, because no one of theirs
-            leads; None with fewer than two people.
-        truth: The rule by which people's labels became one; None for that of each level.
-        abstain: How abstentions counted.
-        confidence_level: Level of the intervals.
-        n_resamples: Resamples of items.
+            judges, or if there is no metric or no cell to compare.
+        human_ceiling: Agreement of people with each other; None with fewer than two people.
+        reliability: Agreement among the judges on each criterion, regardless of the truth, without Kendall's
+            W; empty with one judge.
+        n_items: Number of items with a label.
+        n_cells: Number of cells with a label.
+        n_tied_labels: Number of cells that two or more people labelled but that have no label because no
+            answer leads; None with fewer than two people.
+        truth: Rule that combines people's labels; None for the default rule of each level.
+        abstain: How abstentions are counted.
+        confidence_level: Confidence level of the intervals.
+        n_resamples: Number of resamples of items.
         seed: Seed of the resampling.
-        warnings: What the reader should know: figures that are None and why, thin data, odd settings.
+        warnings: Warnings for the reader: metrics that are None and why, too little data, unusual settings.
     """
 
     panel: RaterReport
@@ -74,32 +74,32 @@ class JudgeReport(Findings):
 
     @property
     def micro(self) -> HeadlineFigures:
-        """All cells of the panel pooled, which mixes base rates."""
+        """Metrics of the panel over all cells pooled, which mixes base rates."""
         return self.panel.micro
 
     @property
     def per_criterion(self) -> Mapping[str, Agreement]:
-        """The panel on each criterion."""
+        """Agreement of the panel with the truth on each criterion."""
         return self.panel.per_criterion
 
     @property
     def failures(self) -> Mapping[str, RaterFailures]:
-        """Cells without an answer, by judge, and of the panel by `"panel"`."""
+        """Cells without an answer, by judge, and for the panel under `"panel"`."""
         return {name: one.failures for name, one in self.raters().items()}
 
     def raters(self) -> dict[str, RaterReport]:
-        """The panel by `"panel"`, and each judge by id (a judge called `panel` as `"judge panel"`)."""
+        """Return the panel as `"panel"` and each judge by id (a judge called `panel` as `"judge panel"`)."""
         everyone = [self.panel, *self.per_judge.values()]
         return dict(zip(names_of(everyone), everyone, strict=True))
 
     def blocks(self) -> list[Block]:
-        """The figures, what to look at first coming first."""
+        """Return the report as blocks, most important first."""
         return report_blocks(
             self.headline_blocks(), self.raters(), self.human_ceiling, self.reliability, self._told()
         )
 
     def headline_blocks(self) -> list[Block]:
-        """The first of the blocks: what holds of all criteria together."""
+        """Return the leading blocks, which summarize all criteria together."""
         size = (self.n_items, self.n_cells)
         blocks = headline_blocks(self.raters(), self.human_ceiling, self.panel_and_best, size, self.abstain)
         if self.n_tied_labels is None:
@@ -107,7 +107,7 @@ class JudgeReport(Findings):
         return [blocks[0], TextBlock(text=tied_labels_text(self.truth, self.n_tied_labels)), *blocks[1:]]
 
     def _told(self) -> list[str]:
-        """Warnings, and how the figures were made."""
+        """Return the warnings, followed by the settings."""
         made = (
             f"abstain={self.abstain!r}; intervals: {self.confidence_level:.0%}, "
             f"{self.n_resamples} resamples, seed {self.seed}"
@@ -115,7 +115,7 @@ class JudgeReport(Findings):
         return [*self.warnings, made]
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a rater, criterion and figure; the `criterion` of the means is `macro` and `micro`."""
+        """Return one row per rater, criterion and metric; means have the `criterion` `macro` or `micro`."""
         import pandas as pd  # only for those who ask for a frame
 
         rows = []

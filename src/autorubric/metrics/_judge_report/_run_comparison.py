@@ -1,4 +1,4 @@
-"""Every two judges of a run compared on the same cells, and the panel with the best of them."""
+"""Comparison of every two judges of a run on the same cells, and of the panel with the best judge."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Adjustment: TypeAlias = Literal["holm", "bh", "by"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePair:
-    """Two raters of a run compared.
+    """Comparison of two raters of a run.
 
     Attributes:
-        a: One of them.
-        b: The other.
-        comparison: What `compare_judges` gives, items being clusters of cells.
+        a: One rater.
+        b: The other rater.
+        comparison: Result of `compare_judges`, with items as clusters of cells.
         adjusted_p: Its p-value, adjusted for all comparisons of the run.
-        coverage: Share of the labelled cells of the compared kind that both answered, on [0, 1].
+        coverage: Share of the labelled cells of the compared kind that both answered, in [0, 1].
     """
 
     a: str
@@ -49,19 +49,20 @@ class JudgePair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison(Findings):
-    """Every two judges of a run, and the panel with the best judge.
+    """Comparison of every two judges of a run, and of the panel with the best judge.
 
     Attributes:
-        stat: What is compared.
+        stat: The metric that is compared.
         adjustment: How p-values are adjusted.
-        n_items: Items with a label.
-        n_tied_labels: Cells without a label because people's are tied; None with fewer than two people.
+        n_items: Number of items with a label.
+        n_tied_labels: Cells without a label because people's labels are tied; None with fewer than two
+            people.
         judges: Each pair of judges.
-        panel: The panel (a) and the judge that is best alone (b), which was chosen on the same items and so
-            looks better than it is; None with fewer than two judges, or where no judge has the figure. Cells
-            on which the judges' votes tie are left out, also where the panel of a run answers them.
+        panel: The panel (a) and the best single judge (b), which was chosen on the same items and therefore
+            looks better than it is; None with fewer than two judges, or if no judge has the metric. Cells on
+            which the judges' votes tie are left out, even if the panel of a run answers them.
         n_ties: Labelled cells of the compared kind on which the judges' votes tie.
-        n_ties_answered: How many of these the panel answers all the same.
+        n_ties_answered: Number of these that the panel answers anyway.
     """
 
     stat: RunStat
@@ -74,7 +75,7 @@ class RunComparison(Findings):
     n_ties_answered: int
 
     def blocks(self) -> list[Block]:
-        """The comparisons, for any renderer."""
+        """Return the comparisons as blocks for any renderer."""
         words = {"accuracy": "share of right answers", "mae": "mean absolute error of values, less is better"}
         title = words[self.stat]
         columns = (
@@ -102,7 +103,7 @@ class RunComparison(Findings):
         return [TableBlock(title=f"Every two judges: {title}", columns=columns, rows=rows), *blocks]
 
     def _ties(self) -> str:
-        """What became of the cells on which votes tie."""
+        """Describe how cells with tied votes are handled."""
         if not self.n_ties:
             return ""
         answered = f", of which the panel answers {self.n_ties_answered}" if self.n_ties_answered else ""
@@ -140,26 +141,26 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
     n_resamples: int = 1000,
     rng: int | np.random.Generator = 0,
 ) -> RunComparison:
-    """Every two judges of a run on the cells that both answered, and the panel with the best judge.
+    """Compare every two judges of a run on the cells both answered, and the panel with the best judge.
 
-    Each is a `compare_judges` whose clusters are items. Abstentions and failures are left out; the panel is
-    that of the run, without the cells on which votes tie.
+    Each comparison is a `compare_judges` with items as clusters. Abstentions and failures are left out. The
+    panel is that of the run, without the cells on which votes tie.
 
     Args:
         result: An `EvalResult`, or a long table of labels.
-        dataset: Where the labels stand; the run's own by default.
-        stat: `"accuracy"`, the share of right answers over the cells of categorical criteria; `"mae"`, the
-            mean absolute error of values on [0, 1], of which less is better. None takes accuracy or, without
+        dataset: Dataset with the labels; the run's own by default.
+        stat: `"accuracy"`, the share of right answers over the cells of categorical criteria, or `"mae"`, the
+            mean absolute error of values on [0, 1], where lower is better. None uses accuracy or, without
             categorical criteria, the error.
         adjustment: How p-values are adjusted, as in `adjust_pvalues`.
         scales: Scales of a label table, as in `judge_report`.
-        truth: How several people's labels become the label, as in `judge_report`.
-        confidence_level: Level of the intervals.
-        n_resamples: Resamples of items.
-        rng: Seed or generator of the resampling.
+        truth: How the labels of several people are combined, as in `judge_report`.
+        confidence_level: Confidence level of the intervals.
+        n_resamples: Number of resamples of items.
+        rng: Seed or generator for resampling.
 
     Raises:
-        ArgumentError: There is no such figure or adjustment, or the table cannot be read.
+        ArgumentError: If the metric or adjustment is unknown, or the table cannot be read.
     """
     if stat is not None and stat not in get_args(RunStat):
         raise ArgumentError(f"stat={stat!r}; give one of {list(get_args(RunStat))} or None")
@@ -196,7 +197,7 @@ def compare_run(  # noqa: PLR0913 - a public entry point; it makes options at on
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A table, and what of it is compared."""
+    """A table and the settings of its comparisons."""
 
     cells: Cells
     categorical: Array
@@ -205,16 +206,16 @@ class _Compared:
 
     @property
     def labelled(self) -> Array:
-        """Cells with a label that is compared, shape `(n_cells,)`."""
+        """Cells with a label that can be compared, shape `(n_cells,)`."""
         truth = self.cells.truth
         return ~np.isnan(truth.value) if self.stat == "mae" else (truth.code >= 0) & self.categorical
 
     def coverage(self, n: int) -> float:
-        """The share that `n` cells are of the labelled ones; 0 without any."""
+        """Return `n` as a share of the labelled cells; 0 if there are none."""
         return n / max(int(np.count_nonzero(self.labelled)), 1)
 
     def of(self, a: Rater, b: Rater) -> JudgeComparison:
-        """Two raters on the cells that both answered, the panel without ties."""
+        """Compare two raters on the cells that both answered, the panel without ties."""
         truth, first, second = self.cells.truth, self.cells.raters[a], self.cells.raters[b]
         if PANEL in (a, b):
             first, second = (one.only(~self.cells.tied) for one in (first, second))
@@ -231,7 +232,7 @@ class _Compared:
         return compare_judges(there, right[0], right[1], stat="accuracy", scale=Binary(), **interval)
 
     def best(self, judges: list[Rater]) -> Rater | None:
-        """The judge with the best figure of its own, on the cells that it answered."""
+        """Return the judge with the best metric on the cells it answered; None if none has the metric."""
         alone = {one: value for one in judges if (value := self.of(one, one).a.value) is not None}
         if not alone:
             return None

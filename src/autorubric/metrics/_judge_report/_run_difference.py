@@ -1,4 +1,4 @@
-"""Two runs on the same items: how far the scores of one lie above those of the other."""
+"""Difference between two runs on the same items: how much higher one scores than the other."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _Values: TypeAlias = dict[str, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
-    """A figure of items in two runs, pair by pair.
+    """A metric of items in two runs, compared pair by pair.
 
     Attributes:
-        name: The figure: `score`, `share right`, or a criterion's name.
-        baseline: Mean in the baseline over the pairs; None without a pair.
+        name: Name of the metric: `score`, `share right`, or a criterion's name.
+        baseline: Mean in the baseline over the pairs; None without pairs.
         run: Mean in the other run over the same pairs.
         difference: Mean of run - baseline with its paired t interval and tests; a unit is an item.
-        adjusted_p: The p-value of random signs, adjusted for the number of criteria (Holm); None for a
-            figure that stands alone, and where there is no such p-value.
+        adjusted_p: P-value of the sign-flip test, adjusted for the number of criteria (Holm); None for a
+            metric that is not one of several criteria, and if there is no such p-value.
     """
 
     name: str
@@ -42,19 +42,19 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifference(Findings):
-    """Two runs on the same items.
+    """Comparison of two runs on the same items.
 
     Attributes:
-        n_items: Items in both, matched by id.
-        n_only_baseline: Items in the baseline alone.
-        n_only_run: Items in the other run alone.
-        score: The items' scores, which count assumed answers.
-        score_answered: The scores of the items on which neither run has an assumed answer; None where no
-            answer is assumed.
-        right: Of each item the share of labelled criteria on which the run's decision equals the label, of
-            those that both decided; None without labels.
-        criteria: The values with which each criterion enters the score, on [0, 1]; pairs with an answer that
-            is assumed for want of a readable reply are left out.
+        n_items: Number of items in both runs, matched by id.
+        n_only_baseline: Items only in the baseline.
+        n_only_run: Items only in the other run.
+        score: Item scores, including assumed answers.
+        score_answered: Scores of the items on which neither run has an assumed answer; None if no answer is
+            assumed.
+        right: For each item, the share of labelled criteria on which the run's decision equals the label,
+            among those that both runs decided; None without labels.
+        criteria: The values with which each criterion enters the score, in [0, 1]; pairs with an answer that
+            was assumed for lack of a readable reply are left out.
         baseline_verdicts: Counts of the baseline's verdicts.
         run_verdicts: Counts of the other run's verdicts.
     """
@@ -71,10 +71,10 @@ class RunDifference(Findings):
 
     @property
     def regressed(self) -> bool | None:
-        """Whether scores fell: the whole interval of the mean difference lies below 0.
+        """Whether scores fell: the whole interval of the mean difference is below 0.
 
-        Where every item fell by the same amount there is no interval, and it is True. None where it cannot
-        be told: below two pairs.
+        If every item fell by the same amount there is no interval, and the value is True. None with fewer
+        than two pairs.
         """
         found = self.score.difference
         if found.ci is not None:
@@ -82,7 +82,7 @@ class RunDifference(Findings):
         return None if found.mean_bias is None or found.n_samples < 2 else found.mean_bias < 0
 
     def blocks(self) -> list[Block]:
-        """The differences, for any renderer."""
+        """Return the differences as blocks for any renderer."""
         items: tuple[tuple[str, Cell], ...] = (
             ("items in both", self.n_items),
             ("in the baseline alone", self.n_only_baseline),
@@ -105,18 +105,18 @@ def run_difference(
     dataset: LabelledDataset | None = None,
     **resampling: Unpack[ResamplingArguments],
 ) -> RunDifference:
-    """How far the scores of a run lie above those of a baseline, item by item.
+    """Compute how much higher a run scores than a baseline, item by item.
 
-    Items are matched by id; their texts may differ, as where two systems answered the same questions.
+    Items are matched by id; their texts may differ, for example if two systems answered the same questions.
 
     Args:
         baseline: The run to compare with.
         run: The run.
-        dataset: Where labels stand, by item id; that of `run` by default.
-        **resampling: `confidence_level`, and `n_resamples` and `rng` of the test with random signs.
+        dataset: Dataset with labels, matched by item id; that of `run` by default.
+        **resampling: `confidence_level`, and `n_resamples` and `rng` for the sign-flip test.
 
     Raises:
-        ArgumentError: No item is in both.
+        ArgumentError: If no item is in both runs.
     """
     before, after = _by_id(baseline), _by_id(run)
     both = [item for item in before if item in after]
@@ -177,7 +177,7 @@ def _assumes(report: EnsembleEvaluationReport | None) -> bool:
 
 
 def _values(report: EnsembleEvaluationReport | None) -> _Values:
-    """The values with which criteria enter the score; none where unreadable replies decided it."""
+    """Return the values with which criteria enter the score; None if unreadable replies decided one."""
     if report is None:
         return {}
     return {
@@ -193,7 +193,7 @@ def _truths(dataset: LabelledDataset) -> dict[str, Mapping[str, Json]]:
 def _shares_right(
     a: EnsembleEvaluationReport | None, b: EnsembleEvaluationReport | None, truth: Mapping[str, Json]
 ) -> tuple[float | None, float | None]:
-    """Shares of the criteria with a label that both decided, on which each has the label."""
+    """Return each run's share of right answers on the labelled criteria that both decided."""
     if a is None or b is None:
         return None, None
     others = {one.name: one for one in b.report}

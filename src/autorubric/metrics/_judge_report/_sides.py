@@ -1,4 +1,4 @@
-"""Two columns of labels on a declared scale, with what is missing, abstained and failed kept apart."""
+"""Two columns of labels on a declared scale, distinguishing missing, abstained and failed answers."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from autorubric.metrics._scales import (
 from autorubric.metrics._votes_table import ABSENT, ABSTAINED, ANSWERED, FAILED
 
 AbstainMode: TypeAlias = Literal["exclude", "as_category", "as_negative"]
-"""How abstentions count: left out, as a category of their own, or as the lowest answer."""
+"""How abstentions count: left out, as a separate category, or as the lowest answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sides:
-    """Two raters on one scale.
+    """Labels of two raters on one scale.
 
     Attributes:
         scale: The scale.
-        has_category: Whether an abstention is a category, one past those of the scale.
-        truth: The labels.
-        pred: What is set against them.
-        cluster: Cluster of each unit; None where each stands alone.
+        has_category: Whether abstention is a category, one past those of the scale.
+        truth: The true labels.
+        pred: The labels compared with them.
+        cluster: Cluster of each unit; None if each unit is its own cluster.
     """
 
     scale: Scale
@@ -50,18 +50,18 @@ class Sides:
 
     @property
     def size(self) -> int:
-        """Categories of the table; 0 on an interval."""
+        """Number of categories of the table; 0 for an interval scale."""
         return 0 if isinstance(self.scale, Interval) else self.scale.size + self.has_category
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Categories in words."""
+        """Labels of the categories."""
         if isinstance(self.scale, Interval):
             return ()
         return (*map(str, self.scale.labels), *((ABSTENTION,) if self.has_category else ()))
 
     def numbers(self, column: Column) -> Array:
-        """Where a side's answers lie; NaN where there is none, or no distance between answers."""
+        """Return a side's answers as numbers; NaN if there is no answer, or answers have no distance."""
         if isinstance(self.scale, Interval):
             return column.number
         places = self.scale.positions
@@ -71,10 +71,10 @@ class Sides:
 
 
 def modes_of(abstain: AbstainMode) -> Modes:
-    """The modes of cells that an abstention mode comes to.
+    """Return the cell modes for an abstention mode.
 
     Raises:
-        ArgumentError: There is no such mode.
+        ArgumentError: If the mode is unknown.
     """
     match abstain:
         case "exclude":
@@ -90,10 +90,10 @@ def modes_of(abstain: AbstainMode) -> Modes:
 def read_sides(
     truth: Iterable[Any], pred: Iterable[Any], scale: Scale, abstain: AbstainMode, cluster: Any
 ) -> Sides:
-    """The two sides of labels as they are given.
+    """Read the two sides from labels.
 
     Raises:
-        ArgumentError: There is no such scale or mode, a label is outside the scale, or lengths differ.
+        ArgumentError: If the scale or mode is unknown, a label is outside the scale, or lengths differ.
     """
     modes = modes_of(abstain)
     left, right = (read_column(labels, scale, name) for labels, name in ((truth, "truth"), (pred, "pred")))
@@ -111,12 +111,12 @@ def read_sides(
 
 
 def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
-    """One side, abstentions left without an answer.
+    """Read one side; abstentions have no answer.
 
-    NA and CANNOT_ASSESS that are not on the scale are abstentions, INVALID a failure.
+    NA and CANNOT_ASSESS are abstentions unless they are on the scale; INVALID is a failure.
 
     Raises:
-        ArgumentError: The scale is none, or a label is outside it.
+        ArgumentError: If the scale is not a scale, or a label is outside it.
     """
     if not isinstance(scale, Binary | Nominal | Ordinal | Interval):
         raise ArgumentError(
@@ -141,7 +141,7 @@ def read_column(labels: Iterable[Any], scale: Scale, what: str) -> Column:
 
 
 def _no_answer(label: Any, known: set[str]) -> int:
-    """What a label that is no answer stands for, as a status; 0 for any other."""
+    """Return the status of a label that is not an answer; 0 for any other label."""
     if not isinstance(label, str) or label.casefold() in known:
         return ABSENT
     became = NO_ANSWER.get(label.strip().upper())
@@ -149,7 +149,7 @@ def _no_answer(label: Any, known: set[str]) -> int:
 
 
 def _counted(column: Column, scale: Scale, abstain: AbstainMode) -> Column:
-    """The column with its abstentions as what they count as."""
+    """Return the column with its abstentions counted according to the mode."""
     if abstain == "exclude":
         return column
     abstained = column.status == ABSTAINED
