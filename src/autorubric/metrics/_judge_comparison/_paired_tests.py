@@ -86,7 +86,7 @@ def _scale(contest: Contest) -> float:
 
 
 def _far(values: Array, observed: float, scale: float) -> Array:
-    """Return which differences are at least as far from 0 as the observed one, up to rounding."""
+    """Return whether each difference is at least as far from 0 as the observed one, up to rounding."""
     return np.asarray(np.isnan(values) | (np.abs(values) >= abs(observed) - _TIE * scale))
 
 

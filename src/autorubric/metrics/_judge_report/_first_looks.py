@@ -17,7 +17,7 @@ from autorubric.metrics._judge_report._sides import AbstainMode
 from autorubric.metrics._rounding import is_rounding
 
 _MANY = 0.05
-"""Share of cells without an answer from which a sentence is added."""
+"""Minimum share of cells without an answer that is worth a sentence."""
 
 
 def first_looks(

@@ -83,7 +83,7 @@ def macro(each: Mapping[str, Array], on: Mapping[str, Array]) -> Array:
 
 
 def defined(each: Mapping[str, Array]) -> dict[str, Array]:
-    """Return where metrics of `by_criterion` are defined."""
+    """Return whether each metric of `by_criterion` is defined."""
     return {name: ~np.isnan(found) for name, found in each.items()}
 
 
@@ -185,9 +185,10 @@ def _stratified(tables: Array, weights: Array, *, without_itself: bool) -> Array
 def item_parts(
     layout: Layout, figure: str, sums: Array, *, pooled: Sequence[ScaleGroup] | None = None
 ) -> Array:
-    """Return the part of each item in each mean of shares, `(n_items, n_criteria)`, as in `by_criterion`.
+    """Return each item's weight in each criterion's mean of shares, `(n_items, n_criteria)`.
 
-    `pooled` lists the scales whose cells form one table, which then replaces all criteria.
+    Columns are in the order of `by_criterion`. `pooled` lists the scales whose cells form one table, which
+    then replaces all criteria.
     """
     groups = layout.groups if pooled is None else pooled
     found = [_denominators(layout.tables(sums, group), figure) for group in groups_with(groups, figure)]
@@ -197,7 +198,7 @@ def item_parts(
 
 
 def weights_of(parts: Array) -> Array:
-    """Return the part of each item in the mean of the columns of `item_parts`, shape `(n_items,)`."""
+    """Return each item's weight in the mean over the columns of `item_parts`, shape `(n_items,)`."""
     return np.asarray(parts.sum(1) / max(np.count_nonzero(parts.sum(0)), 1))
 
 
@@ -231,7 +232,7 @@ def hits_and_pairs(tables: Array, figure: str) -> tuple[Array, Array]:
 
 
 def _parts_in(held: Array) -> Array:
-    """Return the part of each item in the mean of a criterion's shares, `(n_items, n_criteria)`."""
+    """Return each item's weight in the mean of each criterion's shares, `(n_items, n_criteria)`."""
     total = held.sum(0)
     parts = np.where(total > 0, held / np.where(total > 0, total, 1.0), 0.0)
     return np.asarray(parts.sum(-1) / np.maximum((total > 0).sum(-1), 1))

@@ -174,7 +174,7 @@ def _drawn(
 
 
 def _with_pairs(layout: Layout, total: Array) -> Array:
-    """Return which table cells belong to a criterion with a pair, shape `(n_everyone, start)`."""
+    """Return whether each table cell belongs to a criterion with a pair, shape `(n_everyone, start)`."""
     found = [np.zeros((len(total), 0))]
     for group in layout.groups:
         n = layout.tables(total, group).sum((-1, -2)) > 0

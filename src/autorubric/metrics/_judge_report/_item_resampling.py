@@ -42,7 +42,7 @@ class Resampled:
     Attributes:
         draws: Metrics and their values over resampled items.
         resampling: Settings of the resampling.
-        known: Cache of item parts in people's metrics, by metric.
+        known: Cache of item weights in people's metrics, by metric.
     """
 
     draws: Draws
@@ -130,7 +130,7 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
-        """Return people's metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`), or raters minus them (`gap`)."""
+        """Return people's metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or raters minus people (`gap`)."""
         words = {
             "gap": "rater minus person against the same rest, mean over people",
             "ceiling": "mean over people of means over criteria",
@@ -241,7 +241,7 @@ class Resampled:
 
 @dataclass(frozen=True, slots=True)
 class _What:
-    """A metric: part and place among the draws, words, number of pairs, undefined reason and item parts."""
+    """A metric: part and place among the draws, words, pairs, reason if undefined, and item weights."""
 
     part: str
     at: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Builds a report on the judges of a run with labels, or of a table of labels."""
+"""Report on the judges of a run with labels, or of a table of labels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from autorubric.metrics._weights import Weights
 from autorubric.values import NamedDict
 
 _FEW_CELLS = 64
-"""Agreements are cached only for criteria with at most this many cells, whose columns often repeat."""
+"""Maximum number of cells of a criterion whose agreement is cached; small columns often repeat."""
 
 
 def judge_report(  # noqa: PLR0913 - a public entry point; it makes options at once

@@ -86,7 +86,7 @@ def _weights(weights: Iterable[float] | None, n_raters: int) -> Array:
 
 
 def _tied(codes: Codes, weight: Array, size: int) -> Array:
-    """Return which categories have the largest weight in each row, `(n, K)`; none if nobody voted."""
+    """Return whether each category has the largest weight in its row, `(n, K)`; False if nobody voted."""
     row, rater = np.nonzero(codes >= 0)
     cells = row * size + codes[row, rater]
     total = np.bincount(cells, weights=weight[rater], minlength=len(codes) * size)
