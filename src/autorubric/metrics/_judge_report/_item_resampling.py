@@ -130,7 +130,10 @@ class Resampled:
         return HeadlineFigures(**figures)
 
     def of_people(self, part: str, at: tuple[int, ...] = ()) -> HeadlineFigures:
-        """Return people's metrics (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or raters minus people (`gap`)."""
+        """Return the metrics of people (`ceiling`, `ceiling_micro`, `ceiling_pooled`) or the raters' `gap`.
+
+        The gap is the rater's metric minus the person's against the same rest, averaged over people.
+        """
         words = {
             "gap": "rater minus person against the same rest, mean over people",
             "ceiling": "mean over people of means over criteria",

@@ -16,7 +16,7 @@ from autorubric.metrics._votes_table import MeasuredCriterion
 def mean_kappa(
     criterion: Array, left: Array, right: Array, values: Sequence[tuple[float, ...] | None]
 ) -> Estimate:
-    """Return the mean over criteria of Cohen's kappa of two raters, as in a `JudgeReport`, without an interval.
+    """Return the mean over criteria of Cohen's kappa of two raters, as in a `JudgeReport`; no interval.
 
     Undefined without cells (`no_pairs`), or if no criterion has a kappa (`single_class`).
 
