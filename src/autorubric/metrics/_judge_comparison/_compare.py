@@ -107,9 +107,9 @@ def compare_judges(
     - `"permutation"`: swaps a and b item by item, or cluster by cluster. Exact if there are few possible
       outcomes, otherwise with 10,000 random swaps (or `n_resamples`, if larger) and p at least 1 / 10,001.
       The null hypothesis is that the judges are interchangeable;
-    - `"mcnemar"`: exact, for accuracy; p = 1 if no item is right for only one judge;
+    - `"mcnemar"`: exact, for accuracy; p = 1 if there is no item that only one judge has right;
     - `"mcnemar-asymptotic"`: the same hypothesis by chi-squared without continuity correction; less
-      conservative, for about ten or more such items;
+      conservative, for about ten or more items that only one judge has right;
     - `"williams"`: t test for two correlations that share the truth, for Pearson's r on roughly normal
       numbers; not available below four items (`too_few_units`).
 

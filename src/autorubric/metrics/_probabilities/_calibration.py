@@ -78,13 +78,13 @@ def ece(
 ) -> Estimate:
     """Compute the expected calibration error `Σ_b n_b / n · |rate_b - mean forecast_b|` over bins [1, 2].
 
-    It is in [0, 1]. With one column, P(positive) is compared with the rate of positives. With K columns, the
-    confidence of the top label is compared with how often that label is right [2]. The two forms give
-    different values for the same two-class forecast. Bins include their upper edge, and the first also its
-    lower edge. Edges of equal-mass bins are sample quantiles, and equal forecasts stay in one bin. The ECE is
-    biased upwards, more so with fewer forecasts per bin: with 10 bins a perfectly calibrated judge shows
-    about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts the bias by the normal approximation of
-    [3], which removes about a third of it. Undefined (`no_pairs`) if no observation is complete.
+    The result is in [0, 1]. With one column, P(positive) is compared with the rate of positives. With K
+    columns, the confidence of the top label is compared with how often that label is right [2]. The two forms
+    give different values for the same two-class forecast. Bins include their upper edge, and the first also
+    its lower edge. Edges of equal-mass bins are sample quantiles, and equal forecasts stay in one bin. The
+    ECE is biased upwards, more so with fewer forecasts per bin: with 10 bins a perfectly calibrated judge
+    shows about 0.1 at n = 100 and 0.06 at n = 300. `debiased` subtracts the bias by the normal approximation
+    of [3], which removes about a third of it. Undefined (`no_pairs`) if no observation is complete.
 
     Args:
         truth: As in `brier`.

@@ -30,13 +30,13 @@ class CopyingPair(NamedTuple):
 def copying_pairs(patterns: Patterns) -> list[CopyingPair]:
     """Find pairs that agree more than their agreement with the other raters explains, the clearest first.
 
-    If raters err independently given the truth, the kappa of two raters is the product of their agreement
-    with the truth, so κ_rs κ_uv = κ_ru κ_sv for any two other raters u and v (Spearman's tetrads [1]; exact
-    for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by four standard
-    errors for every u and v. A tetrad does not show which of its pairs is dependent: if every κ_uv exceeds
-    κ_rs, the pair with the largest κ_uv is listed instead. Pairs whose labels are all equal are checked
-    first, and listed if every other rater clearly differs from them; two raters without errors look the same.
-    The second rater of a listed pair is excluded from the search for the next pair.
+    If raters err independently given the truth, the kappa of two raters is the product of each one's
+    agreement with the truth, so κ_rs κ_uv = κ_ru κ_sv for any two other raters u and v (Spearman's tetrads
+    [1]; exact for symmetric errors). A pair is listed if κ_rs exceeds κ_ru κ_sv / κ_uv by 0.1 and by four
+    standard errors for every u and v. A tetrad does not show which of its pairs is dependent: if every κ_uv
+    exceeds κ_rs, the pair with the largest κ_uv is listed instead. Pairs whose labels are all equal are
+    checked first, and listed if every other rater clearly differs from them; two raters without errors look
+    the same. The second rater of a listed pair is excluded from the search for the next pair.
 
     References:
         [1] C. Spearman (1904), "General intelligence," objectively determined and measured, American Journal
