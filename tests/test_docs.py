@@ -24,7 +24,7 @@ from tests.tool.replies import scored
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _WITH_EXAMPLES = [page for page in PAGES if program(page)]
-_NOT_RUN = 10
+_NOT_RUN = 11
 """Shell examples that say why they are not run: most install, two simulate for minutes, two need a server."""
 _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
 """What the server says to the critiques of `critique-tool.md`, one after the other."""

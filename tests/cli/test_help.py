@@ -32,6 +32,7 @@ COMMANDS = [
     "judges compare",
     "judges audit",
     "report",
+    "view",
     "redteam",
     "critique",
     "refine",

@@ -32,6 +32,7 @@ from autorubric.cli.score import score
 from autorubric.cli.show import show
 from autorubric.cli.tools import tools
 from autorubric.cli.validate import validate
+from autorubric.cli.view import view
 
 # Without markup, Typer leaves rich aside, which takes longer to load than all the rest of `--help`.
 app = typer.Typer(
@@ -96,6 +97,7 @@ app.add_typer(
     ),
 )
 app.command("report")(report)
+app.command("view")(view)
 app.command("redteam")(redteam)
 app.command("critique")(critique)
 app.command("refine")(refine)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from autorubric.dataset._item import DataItem
     from autorubric.dataset._labels import DISPUTED, MergedLabels, merge_labels
     from autorubric.dataset._ratings import LongRow, label_of, read_long_table
+    from autorubric.dataset._save_truth import check_savable, save_truth
     from autorubric.dataset._split import DatasetSplit
     from autorubric.dataset._stream import can_stream, line_of
     from autorubric.dataset._truth import TruthRule, truth_answer, truth_number
@@ -29,6 +30,7 @@ __all__ = [
     "RubricDataset",
     "TruthRule",
     "can_stream",
+    "check_savable",
     "from_healthbench",
     "from_paperbench",
     "from_promptfoo",
@@ -36,6 +38,7 @@ __all__ = [
     "line_of",
     "merge_labels",
     "read_long_table",
+    "save_truth",
     "truth_answer",
     "truth_number",
 ]
@@ -52,6 +55,7 @@ _HOMES = {
     "RubricDataset": "_dataset",
     "TruthRule": "_truth",
     "can_stream": "_stream",
+    "check_savable": "_save_truth",
     "from_healthbench": "_importers",
     "from_paperbench": "_importers",
     "from_promptfoo": "_importers",
@@ -59,6 +63,7 @@ _HOMES = {
     "line_of": "_stream",
     "merge_labels": "_labels",
     "read_long_table": "_ratings",
+    "save_truth": "_save_truth",
     "truth_answer": "_truth",
     "truth_number": "_truth",
 }

@@ -62,7 +62,7 @@ def read_csv(path: str | Path) -> CsvTable:
 
 
 def _table(text: str, faults: Faults) -> CsvTable:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=_delimiter(text))
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter_of(text))
     columns: list[str] = []
     rows: list[CsvRow] = []
     line = 1
@@ -85,7 +85,7 @@ def _table(text: str, faults: Faults) -> CsvTable:
     return CsvTable(columns, rows)
 
 
-def _delimiter(text: str) -> str:
+def delimiter_of(text: str) -> str:
     """Return the character that separates the columns, as `read_csv` says."""
     head = _QUOTED.sub("", text[:_LONGEST_HEAD]).split("\n", 1)[0]
     found = [one for one in _DELIMITERS if one in head]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from markupsafe import Markup
 from autorubric._files import write_text_atomic
 from autorubric.errors import ArgumentError
 from autorubric.report import _figures
+from autorubric.report._annotate._forms import form_of
 from autorubric.report._compare import comparison
 from autorubric.report._critique import critique_section
 from autorubric.report._critique_groups import CritiqueView
@@ -21,6 +22,7 @@ from autorubric.report._items import Cells, cell_columns, item_columns
 from autorubric.report._setup import setup
 from autorubric.report._templates import page
 from autorubric.report._view import ReadRun, RunView
+from autorubric.values import Json
 
 FORMAT: Final = 1
 """Version of the data format in the page."""
@@ -68,6 +70,7 @@ def report_html(
     baseline: RunView | None = None,
     critique: CritiqueView | None = None,
     max_chars: int = DEFAULT_MAX_CHARS,
+    live: Mapping[str, Any] | None = None,
 ) -> str:
     """Render a run as one self-contained HTML page with its styles, program and data.
 
@@ -78,6 +81,8 @@ def report_html(
         max_chars: Characters kept of a submission, prompt or reference; truncated texts are marked. 0 leaves
             the texts out. If all texts together exceed 48 million characters, each is truncated further.
             Votes and their reasons are always included, reasons up to 8,000 characters.
+        live: For a page that a server shows, its `version` and how many labels were `saved`; the page then
+            asks the server for changes and sends it labels.
 
     Raises:
         ArgumentError: If the baseline has other items, or `max_chars` is negative.
@@ -101,6 +106,7 @@ def report_html(
         "items": items,
         "setup": setup(read, items["rubric"]),
         "chunk": CHUNK,
+        "live": None if live is None else {**live, "forms": _forms(read)},
     }
     cutter = cutter_for(read, max_chars)
     names = [
@@ -112,11 +118,24 @@ def report_html(
     told["strings"] = strings.texts
     return page(
         title=f"{run.experiment_name} · autorubric report",
-        scripts=_SCRIPTS,
+        scripts=_SCRIPTS if live is None else (*_SCRIPTS[:-1], "live.js", _SCRIPTS[-1]),
+        connects=live is not None,
         data={"data": told} | {f"details-{at}": chunk for at, chunk in enumerate(details)},
         section=Markup("") if critique is None else critique_section(critique),
         template="page.html",
     )
+
+
+def _forms(run: ReadRun) -> list[Json]:
+    """What a person fills in for each criterion; None for what is labelled on annotation pages alone."""
+    forms: dict[str, Json] = {}
+    for one in run.item_results:
+        rubric = run.dataset.get_item_rubric(one.item_idx)
+        for name, criterion in zip(rubric.names, rubric, strict=True):
+            if name not in forms:
+                form = form_of(criterion, {})
+                forms[name] = form if form["kind"] in ("choice", "number") else None
+    return [forms.get(criterion.name) for criterion in run.table.criteria]
 
 
 def _names_of(run: ReadRun, rubric: Iterable[int]) -> Iterable[tuple[int, str]]:

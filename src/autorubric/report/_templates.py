@@ -14,8 +14,19 @@ from markupsafe import Markup
 from autorubric.report._encode import script_json
 
 
-def page(*, title: str, scripts: Iterable[str], data: dict[str, Any], section: Markup, template: str) -> str:
-    """Render a page from a template; its policy allows only its own styles and scripts, by digest."""
+def page(
+    *,
+    title: str,
+    scripts: Iterable[str],
+    data: dict[str, Any],
+    section: Markup,
+    template: str,
+    connects: bool = False,
+) -> str:
+    """Return a page of a template; its policy allows its styles and scripts by digest, and nothing else.
+
+    With `connects` the page may also send requests to the server that it comes from.
+    """
     style = _asset("report.css")
     script = "\n".join(_asset(name) for name in scripts)
     script = f'"use strict";\n(() => {{\n{script}\n}})();\n' if script else ""
@@ -26,6 +37,7 @@ def page(*, title: str, scripts: Iterable[str], data: dict[str, Any], section: M
         "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
+        *(["connect-src 'self'"] if connects else []),
     ]
     return (
         environment()

@@ -107,7 +107,8 @@ function verdict(item, one, text) {
     one.error !== undefined ? said(text(one.error), "p", "fault") : null,
     one.ratings ? h("p", { class: "soft small" }, "People: ", one.ratings.map(([rater, label], at) => [at ? ", " : null, said(text(rater)), " ", said(text(label))])) : null,
     (one.judges || []).length ? h("p", { class: "soft small" }, "Judges over their samples: ", one.judges.map(([judge, status, answer], at) => [at ? ", " : null, said(run.judges[judge]), " ", said(answer < 0 ? status.replace("_", " ") : text(answer))])) : null,
-    votes(one, text));
+    votes(one, text),
+    live ? labelForm(item, one, truth) : null);
 }
 function votes(one, text) {
   const cast = one.votes || [];

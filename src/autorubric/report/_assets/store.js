@@ -1,6 +1,6 @@
 // The data of the page. Details stand in pieces that are read when an item of theirs is opened or searched.
 const data = JSON.parse(byId("data").textContent);
-const { run, items, cells, criteria, strings, compare } = data;
+const { run, items, cells, criteria, strings, compare, live } = data;
 const WRONG = 1, SPLIT = 2, ABSTAINED = 4, FAILED = 8;
 const STATUS = { a: "answered", o: "abstained", f: "failed", n: "not asked", x: "not applicable", u: "undecided", "-": "no decision" };
 const KINDS = [

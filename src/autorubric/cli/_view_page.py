@@ -1,0 +1,205 @@
+"""The page of a run that `autorubric view` shows, and the labels that are given on it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from autorubric.dataset import DISPUTED, FieldMap, RubricDataset, check_savable, merge_labels, save_truth
+from autorubric.errors import ArgumentError, Fault, FileError
+from autorubric.eval import EvalResult
+from autorubric.report import report_html
+from autorubric.values import Submission
+
+LABELS: Final = "labels.jsonl"
+_RUN_FILES: Final = "*.jsonl"
+_BUSY: Final = 4.0
+"""A run that grows is read again at most this many times as rarely as reading it takes."""
+
+
+class RunPage:
+    """The page of a run, with the labels that were given on it.
+
+    Args:
+        run: The run's folder.
+        file: The dataset's file, into which labels are saved; None for none.
+        fields: The columns that a CSV file is read by.
+        rater: Who labels.
+
+    Raises:
+        ArgumentError: The file is not of this run, or labels cannot be saved into it.
+        RunFormatError: The folder holds no run, or it is damaged.
+    """
+
+    def __init__(self, run: Path, file: Path | None, fields: FieldMap, rater: str) -> None:
+        if not rater.strip():
+            raise ArgumentError("--rater is empty; give a name")
+        self._run, self._file, self._rater = run, file, rater
+        self._lock = threading.Lock()
+        self._version = 0
+        self._seen: Mapping[str, int] = {}
+        self._read_at = self._took = 0.0
+        self.n_saved = 0
+        self._result = self._read()
+        self._given = self._result.dataset
+        self._fields: FieldMap = {}
+        if file is not None:
+            self._open(file, fields)
+        elif fields:
+            raise ArgumentError("columns were given without --dataset FILE, whose columns they are")
+        self._page: str | None = None
+
+    @property
+    def saved_to(self) -> str:
+        """Where labels are saved, in words."""
+        own = str(self._run / LABELS)
+        return own if self._file is None else f"{self._file} and {own}"
+
+    def html(self) -> str:
+        """Return the page; it is made again if the run has grown or labels were given."""
+        with self._lock:
+            self._refresh()
+            if self._page is None:
+                started = time.monotonic()
+                result = replace(self._result, dataset=self._labelled())
+                self._page = report_html(result, live={"version": self._version, "saved": self.n_saved})
+                self._took += time.monotonic() - started
+            return self._page
+
+    def state(self) -> dict[str, Any]:
+        """Return the run's progress."""
+        with self._lock:
+            self._refresh()
+            result = self._result
+            return {
+                "version": self._version,
+                "done": sum(one.report is not None or one.error is not None for one in result.item_results),
+                "total": len(result.dataset),
+                "cost": result.total_completion_cost,
+                "failed": result.failed_items,
+                "saved": self.n_saved,
+            }
+
+    def label(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Save the label in `body`: `item`, the item's id, `criterion` and `value`.
+
+        Raises:
+            ArgumentError: There is no such item or criterion.
+            ReplyError: The value is not one of the criterion's labels.
+            FileError: A file cannot be written.
+        """
+        with self._lock:
+            item_id, name, value = body.get("item"), body.get("criterion"), body.get("value")
+            data = self._given
+            place = next((at for at, known in enumerate(data.item_ids()) if known == item_id), None)
+            if place is None:
+                raise ArgumentError(f"the dataset has no item {item_id!r}")
+            rubric = data.get_item_rubric(place)
+            if name not in rubric.names:
+                raise ArgumentError(f"criterion {name!r}; the item has {', '.join(rubric.names)}")
+            criterion = rubric.by_name(name).facing(Submission.parse(data[place].submission))
+            criterion.parse_truth(value)
+            self._append(
+                {
+                    "item_id": item_id,
+                    "criterion": name,
+                    "rater": self._rater,
+                    "value": value,
+                    "time": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "sha256": data.item_fingerprint(place),
+                }
+            )
+            self._page = None
+            if self._file is not None:
+                save_truth(self._labelled(), self._file, {place: {name: value}}, self._fields)
+            self.n_saved += 1
+            return {"saved": self.n_saved, "label": value}
+
+    def _append(self, label: dict[str, Any]) -> None:
+        path = self._run / LABELS
+        try:
+            with path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(json.dumps(label, ensure_ascii=False) + "\n")
+        except OSError as error:
+            message = f"{error.strerror}; the label was not saved"
+            raise FileError(str(path), [Fault(path="", message=message)]) from None
+
+    def _refresh(self) -> None:
+        """Read the run again if its files have grown."""
+        grown = self._sizes() != self._seen
+        if grown and time.monotonic() - self._read_at >= _BUSY * self._took:
+            self._result = self._read()
+            if self._file is None:
+                self._given = self._result.dataset
+            self._version += 1
+            self._page = None
+
+    def _read(self) -> EvalResult:
+        started = time.monotonic()
+        self._seen = self._sizes()
+        result = EvalResult.from_experiment(self._run)
+        self._read_at = time.monotonic()
+        self._took = self._read_at - started
+        return result
+
+    def _sizes(self) -> Mapping[str, int]:
+        return {path.name: path.stat().st_size for path in self._run.glob(_RUN_FILES) if path.name != LABELS}
+
+    def _open(self, file: Path, fields: FieldMap) -> None:
+        graded = self._result.dataset
+        own_rubric = file.suffix.lower() in (".json", ".yaml", ".yml")
+        found = RubricDataset.from_file(file, rubric=None if own_rubric else graded.rubric, **fields)
+        check_savable(found, file)
+        same = len(found) == len(graded) and all(
+            found.item_fingerprint(at) == graded.item_fingerprint(at) for at in range(len(graded))
+        )
+        if not same:
+            raise ArgumentError(f"{file} has other items than {self._run}; give the dataset that was graded")
+        self._fields = {**(found.field_map or {}), **fields}
+        if file.suffix.lower() == ".csv":
+            # The ids of a table depend on the columns that are named; those of the run are known.
+            labels = ({"ground_truth": one.ground_truth} if one.ground_truth else {} for one in found)
+            items = [item.model_copy(update=own) for item, own in zip(graded, labels, strict=True)]
+            found = graded.with_items(items)
+        self._given = found
+
+    def _labelled(self) -> RubricDataset:
+        """The dataset with the labels that were given on the page as its truth."""
+        path = self._run / LABELS
+        named: dict[str, set[str]] = {}
+        for label in _lines(path) if path.is_file() else ():
+            named.setdefault(label["item_id"], set()).add(label["criterion"])
+        places = [at for at, item_id in enumerate(self._given.item_ids()) if item_id in named]
+        if not places:
+            return self._given
+        part = self._given.subset(places)
+        decided = [
+            item.model_copy(update={"metadata": {DISPUTED: self._answers(place, named[part.item_id(at)])}})
+            for at, (place, item) in enumerate(zip(places, part, strict=True))
+        ]
+        return merge_labels(self._given, [path], disputed=part.with_items(decided)).dataset
+
+    def _answers(self, place: int, names: set[str]) -> dict[str, Any]:
+        """The panel's answers on some criteria of an item."""
+        reports = (one.report for one in self._result.item_results if one.item_idx == place)
+        found = {
+            one.name: one.final_answer for report in reports if report is not None for one in report.report
+        }
+        return {name: {"panel": found.get(name)} for name in sorted(names)}
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The labels in a file; `merge_labels` reports what is wrong with it."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and {"item_id", "criterion"} <= found.keys():
+            yield found

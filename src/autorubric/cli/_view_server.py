@@ -1,0 +1,147 @@
+"""A small HTTP server for one page: on loopback, behind a token, for this browser alone."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, Protocol
+
+from autorubric.errors import AutorubricError
+
+HOST: Final = "127.0.0.1"
+_MOST_BYTES: Final = 1 << 20
+"""Bytes of a request body that are read; a label is far shorter."""
+
+
+class Viewed(Protocol):
+    """What the server shows."""
+
+    def html(self) -> str:
+        """Return the page."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return the progress of the run, and a version that changes with the page."""
+        ...
+
+    def label(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Save a label, and return what was saved.
+
+        Raises:
+            AutorubricError: It cannot be saved.
+        """
+        ...
+
+
+class ViewServer(ThreadingHTTPServer):
+    """A server of one page.
+
+    Requests need the token in their path. A `Host` other than this server's is refused, so that a foreign
+    name that resolves to loopback cannot read the page; a POST needs this server's `Origin`, so that no other
+    page can save labels.
+
+    Args:
+        viewed: What is shown.
+        port: The port; 0 for any free one.
+
+    Raises:
+        OSError: The port is taken.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, viewed: Viewed, port: int) -> None:
+        self.viewed = viewed
+        self.token = secrets.token_urlsafe(24)
+        super().__init__((HOST, port), _Handler)
+        names = (HOST, "localhost")
+        self.hosts = frozenset(f"{name}:{self.server_port}" for name in names)
+        self.origins = frozenset(f"http://{host}" for host in self.hosts)
+
+    @property
+    def url(self) -> str:
+        """The page's address, with the token."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ViewServer
+    # A connection that sends nothing would keep its thread for ever.
+    timeout = 30
+
+    def do_GET(self) -> None:
+        match self._asked():
+            case "":
+                self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.viewed.html())
+            case "state":
+                self._answer(self.server.viewed.state)
+            case str():
+                self._refuse(HTTPStatus.NOT_FOUND)
+
+    def do_POST(self) -> None:
+        asked = self._asked()
+        if asked is None:
+            return
+        if self.headers.get("Origin") not in self.server.origins:
+            self._refuse(HTTPStatus.FORBIDDEN)
+        elif asked != "labels":
+            self._refuse(HTTPStatus.NOT_FOUND)
+        elif (body := self._body()) is not None:
+            self._answer(lambda: self.server.viewed.label(body))
+
+    def _asked(self) -> str | None:
+        """The path behind the token; None if the request was refused."""
+        if self.headers.get("Host") not in self.server.hosts:
+            self._refuse(HTTPStatus.FORBIDDEN)
+            return None
+        token, slash, rest = self.path.removeprefix("/").partition("/")
+        if not slash or not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return None
+        return rest
+
+    def _body(self) -> dict[str, Any] | None:
+        """The JSON object in the request; None if the request was refused."""
+        length = self.headers.get("Content-Length", "")
+        if self.headers.get_content_type() != "application/json" or not length.isdecimal():
+            self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+            return None
+        if int(length) > _MOST_BYTES:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            return None
+        try:
+            found = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            self._refuse(HTTPStatus.BAD_REQUEST)
+            return None
+        return found
+
+    def _answer(self, ask: Any) -> None:
+        try:
+            status, found = HTTPStatus.OK, ask()
+        except AutorubricError as error:
+            status, found = HTTPStatus.BAD_REQUEST, {"error": str(error)}
+        self._send(status, "application/json", json.dumps(found))
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        self._send(status, "text/plain; charset=utf-8", status.phrase)
+
+    def _send(self, status: HTTPStatus, content_type: str, text: str) -> None:
+        content = text.encode("utf-8")
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write no log: the path has the token."""

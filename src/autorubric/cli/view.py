@@ -1,0 +1,104 @@
+"""`autorubric view`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from autorubric.cli._datasets import (
+    IdColumn,
+    MetaColumns,
+    PromptColumn,
+    ReferenceColumn,
+    SubmissionColumn,
+    TruthColumns,
+    field_map,
+)
+from autorubric.cli._output import Exit, guarded, notice, open_in_browser
+from autorubric.cli._view_server import ViewServer
+from autorubric.cli.metrics import RunFolder
+from autorubric.errors import ArgumentError
+
+SavedDataset = Annotated[
+    Path | None,
+    typer.Option(
+        "--dataset",
+        metavar="FILE",
+        help="The dataset that was graded, a .csv, .json, .jsonl or .yaml file; labels are saved into it.",
+        show_default=False,
+    ),
+]
+Rater = Annotated[
+    str,
+    typer.Option("--rater", metavar="NAME", help="Name of the person who labels, stored with the labels."),
+]
+Port = Annotated[
+    int,
+    typer.Option(
+        "--port",
+        metavar="N",
+        min=0,
+        max=65535,
+        help="Port on 127.0.0.1.  [default: any free one]",
+        show_default=False,
+    ),
+]
+NoBrowser = Annotated[
+    bool, typer.Option("--no-browser", help="Print the address, and open no browser.", show_default=False)
+]
+
+
+@guarded
+def view(  # noqa: PLR0913 - one parameter an option
+    run: RunFolder,
+    dataset: SavedDataset = None,
+    submission: SubmissionColumn = None,
+    prompt: PromptColumn = None,
+    reference: ReferenceColumn = None,
+    item_id: IdColumn = None,
+    truth: TruthColumns = None,
+    meta: MetaColumns = None,
+    rater: Rater = "viewer",
+    port: Port = 0,
+    no_browser: NoBrowser = False,
+) -> Exit:
+    """Open a run's report in a browser, follow a run in progress, and label its items.
+
+    The page is served on 127.0.0.1 to whoever has its address, which holds a random token. New items, the
+    progress, the cost and the failures appear while the run is in progress.
+
+    In the view of an item, each criterion takes a label. Labels are saved to labels.jsonl in the run's folder
+    at once and, with --dataset, into the dataset's file. In a CSV file only the label's cell changes.
+
+    \b
+    Examples:
+      autorubric view experiments/essays-1
+      autorubric view experiments/essays-1 --dataset essays.csv \\
+          --truth polite=human_polite --rater ada
+
+    Exit codes: 0 stopped with Ctrl-C, 2 invalid command line, file or run folder.
+    """
+    # Late, since it loads numpy, and `--help` need not wait for it.
+    from autorubric.cli._view_page import RunPage
+
+    fields = field_map(submission, prompt, reference, item_id, truth, meta)
+    viewed = RunPage(run, dataset, fields, rater)
+    try:
+        server = ViewServer(viewed, port)
+    except OSError as error:
+        raise ArgumentError(f"--port {port}: {error.strerror}; leave it out for a free port") from None
+    typer.echo(server.url)
+    notice("Press Ctrl-C to stop.")
+    if not no_browser:
+        open_in_browser(server.url)
+    try:
+        server.serve_forever(poll_interval=0.2)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()
+    if viewed.n_saved:
+        notice(f"Saved {viewed.n_saved} labels to {viewed.saved_to}.")
+    return Exit.DONE

@@ -1,0 +1,269 @@
+"""`autorubric view`: a real process, asked over a socket and looked at in Chromium."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from autorubric import (
+    Criterion,
+    CriterionGrader,
+    DataItem,
+    EvalResult,
+    NumericalRatingCriterion,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+)
+from autorubric.judges import JudgeReply, JudgeRequest
+from tests.report.conftest import Browser
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the process is ended by SIGINT")
+
+RUBRIC = Rubric(
+    [
+        Criterion(name="polite", requirement="It is polite.", weight=1.0),
+        NumericalRatingCriterion(name="share", requirement="What share is right.", weight=1.0, max_value=100),
+    ]
+)
+TEXTS = ("Good morning.", "No.", "Of course, gladly.", "What?")
+
+
+May = Callable[[str], None]
+
+
+def graded(folder: Path, dataset: RubricDataset, may: May = lambda text: None) -> EvalResult:
+    """A run in `folder/run` by a judge that finds every text polite and half right, once it may."""
+
+    def kind(request: JudgeRequest) -> JudgeReply:
+        may(request.submission.text or "")
+        return JudgeReply(
+            answer=request.criterion.parse_truth(50 if request.criterion.name == "share" else "MET")
+        )
+
+    return evaluate_sync(
+        dataset,
+        CriterionGrader(judges=[kind]),
+        experiment_name="run",
+        experiments_dir=folder,
+        show_progress=False,
+        max_concurrent_items=1,
+    )
+
+
+def texts() -> RubricDataset:
+    """Four texts without labels."""
+    items = [DataItem(id=f"t{at}", submission=text) for at, text in enumerate(TEXTS)]
+    return RubricDataset(rubric=RUBRIC, items=items)
+
+
+@contextmanager
+def viewing(*arguments: str | Path) -> Iterator[str]:
+    """The address of a process of `autorubric view`; it is stopped as by Ctrl-C, and ends with 0."""
+    main = "from autorubric.cli import main; main()"
+    command = [sys.executable, "-c", main, "view", *map(str, arguments), "--no-browser"]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline().strip()
+            assert line.startswith("http://127.0.0.1:"), process.stderr and process.stderr.read()
+            yield line
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+
+
+def ask(url: str, path: str = "", body: Any = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+    """What the server answers: status, content and headers."""
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.netloc, timeout=30)
+    try:
+        content = None if body is None else json.dumps(body)
+        given = {"Origin": f"http://{parts.netloc}", "Content-Type": "application/json", **headers}
+        connection.request("GET" if body is None else "POST", parts.path + path, content, given)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), dict(answer.getheaders())
+    finally:
+        connection.close()
+
+
+def state(url: str) -> dict[str, Any]:
+    """The run's progress as the page reads it."""
+    found: dict[str, Any] = json.loads(ask(url, "state")[1])
+    return found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits until it holds, for a minute at most."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_only_this_page_reads_and_labels(tmp_path: Path) -> None:
+    """Without the token, under another host name or from another page there is nothing."""
+    graded(tmp_path, texts())
+    label = {"item": "t0", "criterion": "polite", "value": "MET"}
+    with viewing(tmp_path / "run") as url, viewing(tmp_path / "run") as other:
+        assert urlsplit(url).path != urlsplit(other).path
+        status, page, headers = ask(url)
+        assert (status, b"polite" in page) == (200, True)
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["X-Frame-Options"] == "DENY"
+        root = url[: url.index("/", 8) + 1]
+        for path in ("", "state", "x" * 32 + "/", "x" * 32 + "/state"):
+            assert ask(root + path)[:2] == (404, b"Not Found")
+        assert ask(url, Host="evil.example")[0] == 403
+        assert ask(url, "state", Host="evil.example:80")[0] == 403
+        assert ask(url, "labels", label, Origin="http://evil.example")[0] == 403
+        assert ask(url, "labels", label, Origin="null")[0] == 403
+        assert ask(url, "labels", label, **{"Content-Type": "text/plain"})[0] == 415
+        assert ask(url, "labels", [label])[0] == 400
+        assert ask(url, "labels", label, **{"Content-Length": str(1 << 21)})[0] == 413
+        assert ask(url, "other", label)[0] == 404
+        assert state(url)["saved"] == 0
+    assert not (tmp_path / "run" / "labels.jsonl").exists()
+
+
+def test_labels_are_saved_with_who_and_when(tmp_path: Path) -> None:
+    """Each label is a line of the run's folder, the last one counts, and figures follow."""
+    graded(tmp_path, texts())
+    with viewing(tmp_path / "run", "--rater", "ada") as url:
+        for value in ("MET", "UNMET"):
+            assert ask(url, "labels", {"item": "t1", "criterion": "polite", "value": value})[0] == 200
+        status, content, _ = ask(url, "labels", {"item": "t1", "criterion": "polite", "value": "perhaps"})
+        assert (status, "perhaps" in json.loads(content)["error"]) == (400, True)
+        status, content, _ = ask(url, "labels", {"item": "t1", "criterion": "rude", "value": "MET"})
+        assert (status, "polite, share" in json.loads(content)["error"]) == (400, True)
+        assert ask(url, "labels", {"item": "t9", "criterion": "polite", "value": "MET"})[0] == 400
+        assert state(url)["saved"] == 2
+    rows = [json.loads(line) for line in (tmp_path / "run" / "labels.jsonl").read_text("utf-8").splitlines()]
+    assert [row["value"] for row in rows] == ["MET", "UNMET"]
+    assert {row["rater"] for row in rows} == {"ada"} and all(row["time"] and row["sha256"] for row in rows)
+    # A later view shows what was labelled.
+    with viewing(tmp_path / "run") as url:
+        assert b"UNMET" in ask(url)[1]
+
+
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".yaml"])
+def test_labels_go_into_the_dataset(suffix: str, tmp_path: Path) -> None:
+    """A dataset file has them as its truth, and who decided."""
+    texts().to_file(tmp_path / f"texts{suffix}")
+    graded(tmp_path, texts())
+    file = tmp_path / f"texts{suffix}"
+    with viewing(tmp_path / "run", "--dataset", file, "--rater", "ada") as url:
+        assert ask(url, "labels", {"item": "t1", "criterion": "polite", "value": "UNMET"})[0] == 200
+        assert ask(url, "labels", {"item": "t2", "criterion": "share", "value": 90})[0] == 200
+    found = RubricDataset.from_file(file)
+    assert found[1].ground_truth == {"polite": "UNMET"}
+    assert found[2].ground_truth == {"share": 90}
+    assert found[1].metadata["adjudicated"]["polite"]["by"] == "ada"
+    assert found[1].metadata["adjudicated"]["polite"]["votes"] == {"panel": "MET"}
+    assert found[0] == texts()[0]
+
+
+def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
+    """Of a file with its own columns only the label's cell changes; the other columns stay as they are."""
+    file = tmp_path / "replies.csv"
+    rows = [["ticket", "reply", "ok", "by"], *([f"t{at}", text, "", "x"] for at, text in enumerate(TEXTS))]
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened, delimiter=";").writerows(rows)
+    data = RubricDataset.from_file(file, rubric=RUBRIC, id="ticket", submission="reply")
+    graded(tmp_path, data)
+    columns = ("--submission", "reply", "--truth", "polite=ok")
+    with viewing(tmp_path / "run", "--dataset", file, *columns) as url:
+        for place, name, value in ((1, "polite", "UNMET"), (2, "polite", "MET"), (3, "share", 70)):
+            label = {"item": data.item_id(place), "criterion": name, "value": value}
+            assert ask(url, "labels", label)[0] == 200
+    with file.open(encoding="utf-8", newline="") as opened:
+        found = list(csv.reader(opened, delimiter=";"))
+    assert found[0] == [*rows[0], "truth.share"]
+    assert [row[2] for row in found[1:]] == ["", "UNMET", "MET", ""]
+    assert [row[4] for row in found[1:]] == ["", "", "", "70"]
+    assert [(row[0], row[1], row[3]) for row in found] == [(row[0], row[1], row[3]) for row in rows]
+
+
+def test_another_dataset_is_refused(tmp_path: Path) -> None:
+    """Labels are not saved into a file of other items."""
+    graded(tmp_path, texts())
+    texts().subset(range(3)).to_file(tmp_path / "other.json")
+    main = "from autorubric.cli import main; main()"
+    command = [sys.executable, "-c", main, "view", "run", "--dataset", "other.json", "--no-browser"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=60)
+    assert done.returncode == 2
+    assert "other.json has other items than run; give the dataset that was graded" in done.stderr
+
+
+def test_a_run_in_progress_is_followed(tmp_path: Path, browser: Browser) -> None:
+    """New items appear, in the state and on the page, without anything being pressed."""
+    go_on = threading.Event()
+
+    def may(text: str) -> None:
+        if text == TEXTS[2]:
+            go_on.wait(60)
+
+    running = threading.Thread(target=graded, args=(tmp_path, texts(), may))
+    running.start()
+    try:
+        votes = tmp_path / "run" / "items.jsonl"
+        until(lambda: votes.exists() and len(votes.read_bytes().splitlines()) >= 2)
+        with viewing(tmp_path / "run") as url:
+            before = state(url)
+            assert (before["done"], before["total"]) == (2, 4)
+
+            def look(page: Any) -> None:
+                page.wait_for_selector(".live.going")
+                assert "2 of 4 items" in page.inner_text(".live")
+                go_on.set()
+                page.wait_for_selector(".live:not(.going)[data-done='4']")
+                page.evaluate("location.hash = '#items'")
+                page.wait_for_selector("text=t3")
+
+            browser.look(url, look, served=True)
+            assert state(url)["version"] > before["version"]
+    finally:
+        go_on.set()
+        running.join()
+
+
+def test_a_person_labels_in_the_page(tmp_path: Path, browser: Browser) -> None:
+    """A click saves a label, a number too; the figures follow when asked for."""
+    graded(tmp_path, texts())
+
+    def look(page: Any) -> None:
+        page.click("#criterion-0 .labelling button:has-text('UNMET')")
+        page.wait_for_selector("#criterion-0 .labelling >> text=Saved.")
+        assert page.get_attribute("#criterion-0 button:has-text('UNMET')", "aria-pressed") == "true"
+        page.fill("#criterion-1 .labelling input", "90")
+        page.click("#criterion-1 .labelling button")
+        page.wait_for_selector("#criterion-1 .labelling >> text=Saved.")
+        page.screenshot(path=str(browser.screenshots / "view-label.png"))
+        page.click("text=Update figures")
+        page.wait_for_selector("text=label UNMET")
+        assert "2 labels saved" in page.inner_text(".live")
+
+    with viewing(tmp_path / "run") as url:
+        browser.look(f"{url}#item/1", look, served=True)
