@@ -372,7 +372,7 @@ if TYPE_CHECKING:
         VerdictCounts as VerdictCounts,
     )
 
-_NAMES = {
+_HOMES = {
     "criteria": (
         "AnalyticRubricCriterion", "BaseCriterion", "BoolField", "BoundFloat", "BoundInt",
         "ChecklistCriterion", "ChoiceField", "ComparativeCriterion", "Criterion", "CriterionOption",
@@ -474,9 +474,7 @@ _NAMES = {
     ),
 }  # fmt: skip
 
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
-
-__all__ = sorted(_HOMES)
+__all__ = sorted(name for names in _HOMES.values() for name in names)
 
 __version__ = VERSION
 
@@ -485,4 +483,4 @@ __getattr__ = loading(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *__all__})

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TypeAlias, assert_never
 
 Cell: TypeAlias = str | int | float | bool | None
@@ -140,6 +141,53 @@ def _render_block(block: Block) -> str:
             return "\n".join([*head, *_aligned((block.x_label, block.y_label), block.points)])
         case _:
             assert_never(block)
+
+
+_CARD_BLOCKS, _CARD_ROWS, _CARD_CHARS = 4, 20, 300
+"""Blocks of a card, rows of each of its tables, and characters of a cell."""
+
+
+def card(blocks: Sequence[Block]) -> str:
+    """Return blocks as a short card of HTML for notebooks: escaped, without scripts or styles of its own."""
+    parts = [_card_block(block) for block in blocks[:_CARD_BLOCKS]]
+    if len(blocks) > _CARD_BLOCKS:
+        parts.append("<p><em>summary() shows everything.</em></p>")
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _card_block(block: Block) -> str:
+    head = f"<h4>{_escaped(block.title)}</h4>" if block.title else ""
+    match block:
+        case TextBlock():
+            return f"{head}<p>{_escaped(block.text).replace(chr(10), '<br>')}</p>"
+        case ScalarBlock():
+            return head + _card_table((), block.figures)
+        case TableBlock():
+            return head + _card_table(block.columns, block.rows)
+        case ConfusionBlock():
+            rows: list[tuple[Cell, ...]] = [
+                (label, *row) for label, row in zip(block.labels, block.counts, strict=True)
+            ]
+            return head + _card_table(("truth \\ judge", *block.labels), rows)
+        case CurveBlock():
+            return head + _card_table((block.x_label, block.y_label), block.points)
+        case _:
+            assert_never(block)
+
+
+def _card_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    names = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
+    lines = [
+        "<tr>" + "".join(f"<td>{_escaped(as_text(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows[:_CARD_ROWS]
+    ]
+    more = f"<p><em>and {len(rows) - _CARD_ROWS} more rows</em></p>" if len(rows) > _CARD_ROWS else ""
+    return f"<table>{f'<tr>{names}</tr>' if names else ''}{''.join(lines)}</table>{more}"
+
+
+def _escaped(text: str) -> str:
+    kept = text if len(text) <= _CARD_CHARS else f"{text[:_CARD_CHARS]}…"
+    return escape(printable(kept))
 
 
 def _aligned(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:

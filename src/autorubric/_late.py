@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 
-def loading(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+def loading(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """Return a package's `__getattr__`, which loads a name from its module on first use.
 
     Args:
         package: Name of the package.
-        homes: Module of each name, relative to the package; with a leading dot, relative to its parent.
+        names: Names by the module they are in, relative to the package; with a leading dot, relative to its
+            parent.
     """
+    homes = {name: home for home, held in names.items() for name in held}
 
     def find(name: str) -> Any:
         if name not in homes:

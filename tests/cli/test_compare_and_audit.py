@@ -45,7 +45,7 @@ def test_every_two_judges_are_compared(cli: Cli, graded: str) -> None:
 
 def test_the_audit_says_what_to_look_at_first(cli: Cli, graded: str) -> None:
     """Tables: the report's headline, the panel's audit and the leanings."""
-    shown = cli("judges", "audit", graded)
+    shown = cli("judges", "audit", graded, "--full")
     assert shown.code == 0
     assert shown.out.startswith("What to look at first")
     for title in ("Judges, mean over criteria", "Labelled cells without an answer", "Leave one judge out"):
@@ -94,9 +94,21 @@ def test_the_audit_as_json(cli: Cli, graded: str) -> None:
     assert "asked twice" in lacking["self_consistency"] and "two people" in lacking["alt_test"]
 
 
+def test_the_audit_is_one_screen(cli: Cli, graded: str) -> None:
+    """By default there are the sentences and the table of the judges; every table is in --full."""
+    short, full = (cli("judges", "audit", graded, *more).out for more in ((), ("--full",)))
+    assert short.startswith("What to look at first")
+    assert "Judges, mean over criteria" in short and "Use --full" in short
+    assert "Not computed" in short
+    assert len(short.splitlines()) < 60 < len(full.splitlines())
+    assert [line for line in short.splitlines() if line.startswith("- ")] == [
+        line for line in full.splitlines() if line.startswith("- ")
+    ]
+
+
 def test_parts_that_cannot_be_computed_say_why(cli: Cli, graded: str) -> None:
     """The last lines name each part that is not there, with its reason."""
-    shown = cli("judges", "audit", graded).out
+    shown = cli("judges", "audit", graded, "--full").out
     after = shown.split("Not computed\n")[1]
     assert [line.split(":")[0] for line in after.splitlines()] == [
         "- self_consistency",
@@ -274,7 +286,7 @@ def test_without_labels_the_audit_says_what_can_be_said(cli: Cli, unlabelled: st
     # `wrong` turns capital round on every item and agrees on the rest.
     agreement = {name: one["percent_agreement"]["value"] for name, one in done.json["reliability"].items()}
     assert agreement == {"capital": 0.0, "rude": 1.0, "form": 1.0}
-    shown = cli("judges", "audit", unlabelled)
+    shown = cli("judges", "audit", unlabelled, "--full")
     assert shown.code == 0 and "Judges among themselves" in shown.out and "Shares of variance" in shown.out
     report = cli("judges", "audit", unlabelled, "--dataset", "labelled.json", "--json").json["report"]
     assert report["n_items"] == 4

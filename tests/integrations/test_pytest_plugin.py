@@ -339,6 +339,27 @@ def test_default():
 """
 
 
+def test_comparing_words_is_warned_about_once(pytester: pytest.Pytester) -> None:
+    """Without a named judge, the first assertion warns; a judge that is named is taken as wanted."""
+    pytester.makepyfile(
+        """
+from autorubric import assert_rubric
+
+def test_one():
+    assert_rubric("Sorry.", [{"name": "apology", "requirement": "It says sorry."}], 0.0)
+
+def test_two():
+    assert_rubric("Sorry.", [{"name": "apology", "requirement": "It says sorry."}], 0.0)
+"""
+    )
+    # The warning comes once a process.
+    ended = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    ended.assert_outcomes(passed=2, warnings=1)
+    ended.stdout.fnmatch_lines(["*test_*.py:4: UserWarning: assert_rubric got no grader and compares words*"])
+    named = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--rubric-judge", "lexical")
+    named.assert_outcomes(passed=2, warnings=0)
+
+
 def test_models_are_not_asked_without_leave(run: Run, pytester: pytest.Pytester) -> None:
     """A model in the test or in the ini file is skipped with a reason; offline judges are not."""
     run(_MODELS).assert_outcomes(skipped=1, passed=2)
@@ -439,7 +460,7 @@ def test_paid():
     plugins = ("-p", "autorubric.integrations._pytest", "-p", "xdist.plugin", "--strict-markers")
     options = ("-n", "2", "--junit-xml=junit.xml", "-p", "no:cacheprovider")
     ended = _subprocess(pytester.path, "-m", "pytest", *plugins, *options, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
-    assert "1 failed, 1 passed, 1 skipped, 1 error" in ended.stdout, ended.stdout + ended.stderr
+    assert "1 failed, 1 passed, 1 skipped, 1 warning, 1 error" in ended.stdout, ended.stdout + ended.stderr
     assert ended.stdout.count("passed 3 of 3 (pass rate 1.00") == 1
     cases = _cases(pytester)
     assert _figures(cases["test_good"])["rubric_pass_rate"] == "1.0"

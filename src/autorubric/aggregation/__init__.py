@@ -47,24 +47,15 @@ __all__ = [
 
 # A policy is read with every run that is opened; votes are counted in few of them.
 _HOMES = {
-    "AGGREGATORS": "_methods",
-    "AggregationPolicy": "_policy",
-    "Ballot": "_ballots",
-    "BinaryAggregation": "_policy",
-    "Contest": "_bradley_terry",
-    "NominalAggregation": "_policy",
-    "OnFailure": "_policy",
-    "OrdinalAggregation": "_policy",
-    "RankingAggregation": "_policy",
-    "TieModel": "_bradley_terry",
-    "ballot_of": "_decide",
-    "counts_weights": "_settled",
-    "decide": "_decide",
-    "decide_by_judge": "_decide",
-    "decide_panel": "_decide",
-    "fit_strengths": "_bradley_terry",
-    "is_settled": "_settled",
-    "votes_wanted": "_settled",
-}
+    "_methods": ("AGGREGATORS",),
+    "_policy": (
+        "AggregationPolicy", "BinaryAggregation", "NominalAggregation", "OnFailure",
+        "OrdinalAggregation", "RankingAggregation",
+    ),
+    "_ballots": ("Ballot",),
+    "_bradley_terry": ("Contest", "TieModel", "fit_strengths"),
+    "_decide": ("ballot_of", "decide", "decide_by_judge", "decide_panel"),
+    "_settled": ("counts_weights", "is_settled", "votes_wanted"),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -43,6 +43,10 @@ Only = Annotated[
         "--only", metavar="PART", help="Give this part alone; repeat it for several.", show_default=False
     ),
 ]
+Full = Annotated[
+    bool,
+    typer.Option("--full", help="Print every table, not one screen.", show_default=False),
+]
 ItemId = Annotated[
     str | None,
     typer.Option(
@@ -123,6 +127,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     truth: Truth = None,
     abstain: Abstain = "exclude",
     seed: Seed = 0,
+    full: Full = False,
     as_json: JsonFlag = False,
 ) -> Exit:
     """Audit the judges of a run: how far to trust them, what each adds, where they lean.
@@ -175,7 +180,8 @@ def audit(  # noqa: PLR0913 - one parameter an option
     if as_json:
         print_json({"run": str(run), **_counts_json(verdicts), **_content(told)})
     else:
-        print_blocks(_blocks(told, verdicts))
+        shown = _blocks(told, verdicts)
+        print_blocks(shown if full or only is not None else _one_screen(shown, verdicts))
     return Exit.DONE
 
 
@@ -201,6 +207,17 @@ def _blocks(told: dict[Part, Told], verdicts: Mapping[str, VerdictCounts]) -> li
         blocks.append(_verdicts_block(verdicts))
     reasons = [f"- {name}: {one.reason}" for name, one in told.items() if one.reason]
     return [*blocks, TextBlock(title="Not computed", text="\n".join(reasons))] if reasons else blocks
+
+
+def _one_screen(blocks: list[Block], verdicts: Mapping[str, VerdictCounts]) -> list[Block]:
+    """Return the sentences and the table of the judges, and the verdicts if some were lost or assumed."""
+    texts = [block for block in blocks if isinstance(block, TextBlock) and block.title != "Settings"]
+    tables = [block for block in blocks if isinstance(block, TableBlock)]
+    judges = next((one for one in tables if one.title.startswith("Judges, mean")), None)
+    more = TextBlock(text="Use --full for all tables, or --only PART for one part.")
+    lossy = any(one.lost or one.assumed for one in verdicts.values())
+    counts = [_verdicts_block(verdicts)] if lossy else []
+    return [*texts, *([judges] if judges is not None else tables[:1]), *counts, more]
 
 
 def _families(given: list[str]) -> dict[str, str]:

@@ -93,18 +93,14 @@ __all__ = [
 
 # Most rubrics use a kind or two; a file that names another loads it by its tag.
 _HOMES = {
-    "AnalyticRubricCriterion": "_analytic_rubric",
-    "ChecklistCriterion": "_checklist",
-    "ComparativeCriterion": "_comparative",
-    "ComparisonMode": "_comparative",
-    "HolisticRubricCriterion": "_holistic_rubric",
-    "LikertCriterion": "_likert",
-    "LikertItem": "_likert",
-    "NarrativeCriterion": "_narrative",
-    "NumericalRatingCriterion": "_numerical_rating",
-    "PassFailCriterion": "_pass_fail",
-    "RubricDimension": "_analytic_rubric",
-    "RubricLevel": "_holistic_rubric",
-}
+    "_analytic_rubric": ("AnalyticRubricCriterion", "RubricDimension"),
+    "_checklist": ("ChecklistCriterion",),
+    "_comparative": ("ComparativeCriterion", "ComparisonMode"),
+    "_holistic_rubric": ("HolisticRubricCriterion", "RubricLevel"),
+    "_likert": ("LikertCriterion", "LikertItem"),
+    "_narrative": ("NarrativeCriterion",),
+    "_numerical_rating": ("NumericalRatingCriterion",),
+    "_pass_fail": ("PassFailCriterion",),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -39,16 +39,11 @@ __all__ = [
 
 # A panel casts votes with the least of it; templates and evaluators are for critics of one's own.
 _HOMES = {
-    "Called": "_evaluators",
-    "Cast": "_cast",
-    "Critic": "_critic",
-    "DEFAULT_TEMPLATE": "_prompt",
-    "Prompt": "_prompt",
-    "Template": "_template",
-    "called_of": "_evaluators",
-    "cast_vote": "_cast",
-    "cast_votes": "_cast",
-    "read_answer": "_cast",
-}
+    "_evaluators": ("Called", "called_of"),
+    "_cast": ("Cast", "cast_vote", "cast_votes", "read_answer"),
+    "_critic": ("Critic",),
+    "_prompt": ("DEFAULT_TEMPLATE", "Prompt"),
+    "_template": ("Template",),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

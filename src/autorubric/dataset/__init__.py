@@ -44,28 +44,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DISPUTED": "_labels",
-    "DataItem": "_item",
-    "DatasetSplit": "_split",
-    "EarlierCopy": "_earlier",
-    "FieldMap": "_fields",
-    "IdIndex": "_ids",
-    "LongRow": "_ratings",
-    "MergedLabels": "_labels",
-    "RubricDataset": "_dataset",
-    "TruthRule": "_truth",
-    "can_stream": "_stream",
-    "check_savable": "_save_truth",
-    "from_healthbench": "_importers",
-    "from_paperbench": "_importers",
-    "from_promptfoo": "_importers",
-    "label_of": "_ratings",
-    "line_of": "_stream",
-    "merge_labels": "_labels",
-    "read_long_table": "_ratings",
-    "save_truth": "_save_truth",
-    "truth_answer": "_truth",
-    "truth_number": "_truth",
-}
+    "_labels": ("DISPUTED", "MergedLabels", "merge_labels"),
+    "_item": ("DataItem",),
+    "_split": ("DatasetSplit",),
+    "_earlier": ("EarlierCopy",),
+    "_fields": ("FieldMap",),
+    "_ids": ("IdIndex",),
+    "_ratings": ("LongRow", "label_of", "read_long_table"),
+    "_dataset": ("RubricDataset",),
+    "_truth": ("TruthRule", "truth_answer", "truth_number"),
+    "_stream": ("can_stream", "line_of"),
+    "_save_truth": ("check_savable", "save_truth"),
+    "_importers": ("from_healthbench", "from_paperbench", "from_promptfoo"),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -263,3 +263,13 @@ class SharingItems:
 
     def __repr__(self) -> str:
         return f"RubricDataset({self.name!r}, {len(self)} items, {self.num_criteria} criteria)"
+
+    def _repr_html_(self) -> str:
+        from autorubric._blocks import TableBlock, card
+
+        first = range(min(len(self), 5))
+        rows = tuple(
+            (self.item_id(at), str(self._items[at].submission), len(self.item_truth(at) or {}))
+            for at in first
+        )
+        return card([TableBlock(title=repr(self), columns=("item", "submission", "labels"), rows=rows)])

@@ -282,6 +282,11 @@ class EvalResult:
 
         return render_text(self.blocks())
 
+    def _repr_html_(self) -> str:
+        from autorubric._blocks import card
+
+        return card(self.blocks())
+
     def blocks(self) -> list[Block]:
         """The run's figures, for any renderer."""
         # Late, since most who open a run read its scores and print nothing.

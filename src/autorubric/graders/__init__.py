@@ -50,26 +50,18 @@ __all__ = [
 
 # Whoever goes on with a run that is finished has a grader and asks nobody.
 _HOMES = {
-    "CriterionGrader": "criterion_grader",
-    "EscalationConfig": "_escalation",
-    "EscalationRule": ".reporting",
-    "FewShotConfig": "_few_shot",
-    "Grader": "_base",
-    "GraderDescription": ".reporting",
-    "GradingPolicy": ".reporting",
-    "GradingTask": ".reporting",
-    "JudgeCall": "_planning",
-    "JudgeSpec": ".judges",
-    "LLMCalls": "criterion_grader",
-    "Votes": ".reporting",
-    "build_report": ".reporting",
-    "cast_all": "_casting",
-    "check_per_criterion": "_escalation",
-    "confidence_of": ".reporting",
-    "criterion_report": ".reporting",
-    "derive_seed": "_seeds",
-    "spend": ".reporting",
-    "warn_of_equal_samples": "criterion_grader",
-}
+    "criterion_grader": ("CriterionGrader", "LLMCalls", "warn_of_equal_samples"),
+    "_escalation": ("EscalationConfig", "check_per_criterion"),
+    ".reporting": (
+        "EscalationRule", "GraderDescription", "GradingPolicy", "GradingTask", "Votes",
+        "build_report", "confidence_of", "criterion_report", "spend",
+    ),
+    "_few_shot": ("FewShotConfig",),
+    "_base": ("Grader",),
+    "_planning": ("JudgeCall",),
+    ".judges": ("JudgeSpec",),
+    "_casting": ("cast_all",),
+    "_seeds": ("derive_seed",),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

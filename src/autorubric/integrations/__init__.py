@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from autorubric._late import loading
+
 if TYPE_CHECKING:
     from autorubric.graders import Grader
     from autorubric.integrations._assertions import (
@@ -21,13 +23,10 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "as_async_reward": "_rewards",
-    "as_reward": "_rewards",
-    "as_verifiers_reward": "_rewards",
-    "assert_rubric": "_assertions",
-    "assert_rubric_async": "_assertions",
-    "call_tool": "_mcp_tools",
-}
+    "_rewards": ("as_async_reward", "as_reward", "as_verifiers_reward"),
+    "_assertions": ("assert_rubric", "assert_rubric_async"),
+    "_mcp_tools": ("call_tool",),
+}  # fmt: skip
 
 __all__ = [
     "as_async_reward",
@@ -43,11 +42,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    # Every pytest run in the environment imports this package for the plugin in it.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'autorubric.integrations' has no attribute {name!r}")
-    return getattr(import_module(f"autorubric.integrations.{_HOMES[name]}"), name)
+# Every pytest run in the environment imports this package for the plugin in it.
+__getattr__ = loading("autorubric.integrations", _HOMES)
 
 
 def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None) -> Grader:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -156,12 +158,25 @@ def _most(max_lost: float | None) -> float:
 
 def _grader(given: Grader | None) -> Grader:
     test = current_test()
+    if given is None and (test is None or test.panel().is_default):
+        _warn_of_word_matching()
     if test is None:
         return given or CriterionGrader(judges=[LexicalJudge()])
     if given is None:
         return test.panel().grader()
     test.panel().demand_leave(given)
     return given
+
+
+@cache
+def _warn_of_word_matching() -> None:
+    """Warn, once a process, that texts are compared by their words."""
+    warnings.warn(
+        "assert_rubric got no grader and compares words (LexicalJudge), a floor rather than a judge; give "
+        "grader=CriterionGrader(…), or pytest --rubric-judge MODEL",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _samples(grader: Grader) -> int:

@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         option = f"rubric_{name}"
         group.addoption(f"--{option.replace('_', '-')}", metavar=metavar, help=f"{text} (ini: {option})")
         parser.addini(option, text, default="")
-    parser.addini("rubric_judge", "judges to grade with, one per line", type="linelist", default=["lexical"])
+    parser.addini("rubric_judge", "judges to grade with, one per line", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:

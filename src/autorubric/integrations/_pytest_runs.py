@@ -18,6 +18,7 @@ from autorubric.integrations._test_in_progress import TestInProgress, pass_line
 from autorubric.judges import named_judges
 
 _ARGUMENTS: Final = ("min_score", "max_lost", "repeats", "min_pass_rate")
+_DEFAULT: Final = "lexical"
 _PREFIX: Final = "rubric_"
 _SHOWN_FAILURES: Final = 3
 
@@ -30,11 +31,13 @@ class Panel:
         own: The grader.
         named: The judges in it, as they were given.
         has_leave: Whether models may be asked: the command line names one.
+        is_default: Whether no judge was named.
     """
 
     own: CriterionGrader
     named: tuple[str, ...]
     has_leave: bool
+    is_default: bool
 
     def grader(self) -> CriterionGrader:
         """The grader; skips the test where it may not be asked."""
@@ -59,7 +62,7 @@ def panel_of(config: pytest.Config) -> Panel:
         UsageError: What is named is no judge.
     """
     given: list[str] | None = config.getoption("--rubric-judge")
-    named = config.getini("rubric_judge") if given is None else given
+    named = (config.getini("rubric_judge") if given is None else given) or [_DEFAULT]
     settings = {
         name: config.getoption(f"--rubric-{name.replace('_', '-')}")
         or config.getini(f"rubric_{name}")
@@ -78,7 +81,12 @@ def panel_of(config: pytest.Config) -> Panel:
         own = CriterionGrader(judges=judges)
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    return Panel(own=own, named=tuple(named), has_leave=given is not None and bool(own.models))
+    return Panel(
+        own=own,
+        named=tuple(named),
+        has_leave=given is not None and bool(own.models),
+        is_default=not given and not config.getini("rubric_judge"),
+    )
 
 
 def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:

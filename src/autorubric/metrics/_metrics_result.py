@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric._blocks import Block, render_text
+from autorubric._blocks import Block, card, render_text
 from autorubric._files import write_text_atomic
 from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import CannotAssessMode, NaMode
@@ -61,6 +61,9 @@ class MetricsResult(RaterMetrics):
     def blocks(self) -> list[Block]:
         """Return the metrics as blocks for renderers."""
         return metric_blocks(self, self.per_judge, self.n_items, self.warnings)
+
+    def _repr_html_(self) -> str:
+        return card(self.blocks())
 
     def summary(self) -> str:
         """Return the metrics as plain text."""

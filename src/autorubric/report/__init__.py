@@ -29,17 +29,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DEFAULT_MAX_CHARS": "_page",
-    "CritiqueView": "_critique_groups",
-    "Marks": "_marks",
-    "RunView": "_view",
-    "annotation_page": "_annotate",
-    "critique_page": "_critique",
-    "critique_section": "_critique",
-    "marks_of": "_marks",
-    "report_html": "_page",
-    "write_annotation_page": "_annotate",
-    "write_report": "_page",
-}
+    "_page": ("DEFAULT_MAX_CHARS", "report_html", "write_report"),
+    "_critique_groups": ("CritiqueView",),
+    "_marks": ("Marks", "marks_of"),
+    "_view": ("RunView",),
+    "_annotate": ("annotation_page", "write_annotation_page"),
+    "_critique": ("critique_page", "critique_section"),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

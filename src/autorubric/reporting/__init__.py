@@ -24,15 +24,10 @@ __all__ = [
 
 # A run is opened without a report being made.
 _HOMES = {
-    "EscalationRule": "_escalation",
-    "GraderDescription": "_task",
-    "GradingPolicy": "_policy",
-    "GradingTask": "_task",
-    "Votes": "_task",
-    "build_report": "_report",
-    "confidence_of": "_escalation",
-    "criterion_report": "_report",
-    "spend": "_report",
-}
+    "_escalation": ("EscalationRule", "confidence_of"),
+    "_task": ("GraderDescription", "GradingTask", "Votes"),
+    "_policy": ("GradingPolicy",),
+    "_report": ("build_report", "criterion_report", "spend"),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -370,6 +370,13 @@ class Rubric(Sequence[BaseCriterion]):
     def __repr__(self) -> str:
         return f"Rubric({len(self)} criteria: {', '.join(self.names)})"
 
+    def _repr_html_(self) -> str:
+        from autorubric._blocks import TableBlock, card
+
+        rows = tuple((one.name, one.level, one.weight, one.requirement) for one in self)
+        columns = ("criterion", "level", "weight", "requirement")
+        return card([TableBlock(title=repr(self), columns=columns, rows=rows)])
+
 
 def _read(given: Json, faults: Faults, *, demand_checks: bool = True) -> Parts:
     parts = read_rubric(given, faults, demand_checks=demand_checks)

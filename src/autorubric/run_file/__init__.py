@@ -25,17 +25,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Budget": "_content",
-    "DataSource": "_content",
-    "FewShotSource": "_content",
-    "JudgeEntry": "_content",
-    "RunFile": "_content",
-    "RunSetup": "_setup",
-    "is_run_file": "_read",
-    "load_run": "_setup",
-    "read_run_file": "_read",
-    "run_file_schema": "_schema",
-    "set_up": "_setup",
-}
+    "_content": ("Budget", "DataSource", "FewShotSource", "JudgeEntry", "RunFile"),
+    "_setup": ("RunSetup", "load_run", "set_up"),
+    "_read": ("is_run_file", "read_run_file"),
+    "_schema": ("run_file_schema",),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -86,36 +86,20 @@ __all__ = [
 
 # A run is opened without a report being made, and most rubrics use a kind or two.
 _HOMES = {
-    "AnalyticRubricCriterion": ".criteria",
-    "CannotAssessConfig": "_policies",
-    "CannotAssessStrategy": "_policies",
-    "ChecklistCriterion": ".criteria",
-    "ComparativeCriterion": ".criteria",
-    "CriterionReport": "_reports",
-    "Decision": "_decision",
-    "DecisionStatus": "_decision",
-    "EnsembleCriterionReport": "_reports",
-    "EnsembleEvaluationReport": "_reports",
-    "EvaluationReport": "_reports",
-    "HolisticRubricCriterion": ".criteria",
-    "JudgeVote": "_votes",
-    "LengthPenalty": "_policies",
-    "LikertCriterion": ".criteria",
-    "LikertItem": ".criteria",
-    "MultiChoiceJudgeVote": "_votes",
-    "MultiChoiceVerdict": "_reports",
-    "NarrativeCriterion": ".criteria",
-    "NumericalRatingCriterion": ".criteria",
-    "PassFailCriterion": ".criteria",
-    "PenaltyType": "_policies",
-    "RubricDimension": ".criteria",
-    "RubricGroup": "_groups",
-    "RubricLevel": ".criteria",
-    "answer_text": "_report_blocks",
-    "count_verdicts": "_votes",
-    "is_group": "_groups",
-    "prefers_alike": "_votes",
-    "verdicts_by_judge": "_reports",
-}
+    ".criteria": (
+        "AnalyticRubricCriterion", "ChecklistCriterion", "ComparativeCriterion",
+        "HolisticRubricCriterion", "LikertCriterion", "LikertItem", "NarrativeCriterion",
+        "NumericalRatingCriterion", "PassFailCriterion", "RubricDimension", "RubricLevel",
+    ),
+    "_policies": ("CannotAssessConfig", "CannotAssessStrategy", "LengthPenalty", "PenaltyType"),
+    "_reports": (
+        "CriterionReport", "EnsembleCriterionReport", "EnsembleEvaluationReport",
+        "EvaluationReport", "MultiChoiceVerdict", "verdicts_by_judge",
+    ),
+    "_decision": ("Decision", "DecisionStatus"),
+    "_votes": ("JudgeVote", "MultiChoiceJudgeVote", "count_verdicts", "prefers_alike"),
+    "_groups": ("RubricGroup", "is_group"),
+    "_report_blocks": ("answer_text",),
+}  # fmt: skip
 
 __getattr__ = loading(__name__, _HOMES)

@@ -292,6 +292,11 @@ class EnsembleEvaluationReport(EvaluationReport):
 
         return report_blocks(self)
 
+    def _repr_html_(self) -> str:
+        from autorubric._blocks import card
+
+        return card(self.blocks())
+
     def summary(self) -> str:
         """Return the answer and reason for each criterion, and the score, as plain text."""
         from autorubric._blocks import TextBlock, render_text

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autorubric._blocks import Block, Cell, render_text
+from autorubric._blocks import Block, Cell, card, render_text
 from autorubric.metrics._estimate import Estimate
 
 
@@ -25,6 +25,9 @@ class Findings(ABC):
     def summary(self) -> str:
         """Return the figures as plain text."""
         return render_text(self.blocks())
+
+    def _repr_html_(self) -> str:
+        return card(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as JSON-serialisable data; never NaN."""
