@@ -1,8 +1,8 @@
-"""Language models: specs, the transport seam, and the client that asks them.
+"""Language models: configs, the transport interface, and the client that sends questions to them.
 
-A request goes through `Cache(Retry(Spend(Limit(Provider))))`: a hit costs nothing and takes no slot, and a
-sleeping retry holds none. Nothing heavy is imported, and no connection opened, before the first request is
-sent.
+A request passes through `Cache(Retry(Spend(Limit(Provider))))`: a cache hit costs nothing and takes no slot,
+and a retry holds no slot while it waits. No heavy module is imported and no connection is opened before the
+first request is sent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One question to one model: from the cache, or asked until its reply can be read."""
+"""Ask one model one question: answer from the cache, or send it until a reply can be read."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from autorubric.llm._transport import Message, ModelReply
 T = TypeVar("T")
 
 _MOST_ASKED: Final = 3
-"""Once, and twice again where the reply cannot be read."""
+"""The first request and two more if the reply cannot be read."""
 
 
 async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchange[T]:
-    """What the question to this model came to.
+    """Return the exchange for a question to this model.
 
     Args:
-        route: The way to the model.
-        question: What is asked.
-        tally: Counts every reply that comes.
+        route: The route to the model.
+        question: The question.
+        tally: Counts every reply received.
 
     Raises:
-        ReplyError: No reply could be read.
-        ProviderError: The model sent none.
+        ReplyError: If no reply could be read.
+        ProviderError: If the model sent no reply.
     """
     request = route.request(question)
     key, cache = "", route.cache
@@ -59,7 +59,7 @@ async def ask_route(route: Route, question: Question[T], tally: Tally) -> Exchan
 
 
 def _answer(question: Question[T], reply: ModelReply) -> T | None:
-    """The answer in a reply; None where it is a refusal."""
+    """Return the answer in a reply; None if the reply is a refusal."""
     if reply.refusal is not None:
         return None
     if reply.finish_reason == "length" and question.schema is not None and "{" not in reply.text:
@@ -69,7 +69,7 @@ def _answer(question: Question[T], reply: ModelReply) -> T | None:
 
 
 def _kept(reply: ModelReply | None, question: Question[T], tally: Tally) -> Exchange[T] | None:
-    """The exchange that a kept reply makes; None where there is none, or it can no longer be read."""
+    """Return the exchange for a cached reply; None if there is no such reply or it can no longer be read."""
     if reply is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The transport that keeps to the budget in force: every request is set aside before it is sent."""
+"""The transport that enforces the current budget: every request is reserved before it is sent."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 
 
 class Spend:
-    """The transport that keeps to the budget of whoever asks; without one it only passes on.
+    """A transport that enforces the caller's budget; without a budget it only forwards requests.
 
     Args:
-        inner: What sends.
-        pricing: What the model costs; asked for only where a budget counts cost.
+        inner: The transport that sends requests.
+        pricing: Returns the model's price; called only if a budget counts cost.
     """
 
     def __init__(self, inner: Transport, pricing: Callable[[], Pricing]) -> None:
@@ -25,11 +25,11 @@ class Spend:
         self._known: Pricing | None = None
 
     def send(self, request: ModelRequest) -> Coroutine[Any, Any, ModelReply]:
-        """The inner transport's reply to a request that the budget has room for.
+        """Return the inner transport's reply if the budget has room for the request.
 
         Raises:
-            BudgetError: It has none, or counts cost and the model's price is not known.
-            ProviderError: The inner transport got no reply.
+            BudgetError: If the budget has no room, or counts cost and the model's price is unknown.
+            ProviderError: If the inner transport got no reply.
         """
         budget = whole_budget()
         return self._inner.send(request) if budget is None else self._within(budget, request)
@@ -55,7 +55,7 @@ class Spend:
         return reply
 
     async def aclose(self) -> None:
-        """Releases the connections of the inner transport."""
+        """Release the connections of the inner transport."""
         await self._inner.aclose()
 
     def _estimate(self, request: ModelRequest) -> float:

@@ -1,7 +1,7 @@
-"""Replies kept on disk: SQLite, values as JSON, keyed on the whole request.
+"""Reply cache on disk: SQLite, values as JSON, keyed on the whole request.
 
-The cache is a help and never a reason to fail: where the folder cannot be written, the file is damaged or
-the disk is full, it warns and the run goes on without it.
+The cache never makes a run fail: if the folder cannot be written, the file is damaged or the disk is full,
+it issues a warning and the run continues without it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from autorubric.llm._transport import ModelReply, ModelRequest
 from autorubric.values import Json, TokenUsage
 
 CACHE_FORMAT: Final = 1
-"""Number of the cache's format; part of the file's name and of every key."""
+"""Version of the cache format; part of the file name and of every key."""
 
 _DEFAULT_BOUND: Final = 1 << 30
 _TOUCH_SECONDS: Final = 60.0
-"""A hit is noted at most this often, so that reading seldom writes."""
+"""Minimum seconds between updates of an entry's last use, so that reads rarely write."""
 _EVICTED_AT_ONCE: Final = 256
 _OPENINGS: Final = 3
-"""Other processes that mend the file at the same time may be in the way of the first."""
+"""Attempts to open the file: other processes that repair it at the same time may make the first ones fail."""
 _ROW_BYTES: Final = 150
-"""What a row takes beside its body, about."""
+"""Approximate bytes of a row in addition to its body."""
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS replies (
@@ -50,15 +50,15 @@ CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON replies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStats:
-    """What a cache holds, and how it served.
+    """Contents and hit counts of a cache.
 
     Attributes:
-        path: The cache's file; empty where there is no cache.
-        entries: Replies kept.
-        size_bytes: Bytes that they take, about.
-        max_bytes: Bytes from which the longest unused are dropped.
-        hits: Lookups that this client found.
-        misses: Lookups that this client did not find.
+        path: Path of the cache file; empty if there is no cache.
+        entries: Number of cached replies.
+        size_bytes: Their approximate size in bytes.
+        max_bytes: Size in bytes above which the least recently used replies are removed.
+        hits: Lookups by this client that found a reply.
+        misses: Lookups by this client that found none.
     """
 
     path: str = ""
@@ -69,16 +69,16 @@ class CacheStats:
     misses: int = 0
 
     def to_dict(self) -> dict[str, Json]:
-        """The figures as a dict."""
+        """Return the statistics as a dict."""
         return asdict(self)
 
 
 def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
-    """The SHA-256 of everything that a reply depends on, as canonical JSON.
+    """Return the SHA-256 of everything that a reply depends on, as canonical JSON.
 
     Args:
         request: The whole request.
-        endpoint: Where it goes, and what goes with it beside the request; no secrets.
+        endpoint: The endpoint and what is sent to it in addition to the request; no secrets.
     """
     schema = request.schema
     whole = {
@@ -95,14 +95,14 @@ def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
 
 
 class ReplyCache:
-    """Replies on disk, shared by threads and processes; opens its file at first use.
+    """A reply cache on disk, shared by threads and processes; the file is opened at first use.
 
     Args:
-        folder: Folder of the cache; made where it is missing.
-        ttl: Seconds for which a reply serves; None: for ever.
-        max_bytes: Bytes from which the longest unused replies are dropped.
-        busy_seconds: Seconds to wait while another process writes; then a reply is not kept.
-        clock: Seconds since the epoch.
+        folder: Folder of the cache; created if missing.
+        ttl: Seconds for which a reply is valid; None for no expiry.
+        max_bytes: Size in bytes above which the least recently used replies are removed.
+        busy_seconds: Seconds to wait while another process writes; after that the reply is not cached.
+        clock: Returns the seconds since the epoch.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class ReplyCache:
         self._hits = self._misses = 0
 
     def get(self, key: str) -> ModelReply | None:
-        """The reply kept under the key, at no cost; None where there is none, or it is too old."""
+        """Return the reply cached under the key, with a cost of 0; None if it is missing or expired."""
         row: tuple[str, float, float] | None = None
         with self._database() as database:
             if database is not None:
@@ -145,7 +145,7 @@ class ReplyCache:
         return reply
 
     def put(self, key: str, reply: ModelReply) -> None:
-        """Keeps a reply that was read successfully."""
+        """Store a reply that was read successfully."""
         body = _to_json(reply)
         size = len(body.encode("utf-8")) + _ROW_BYTES
         if size > self._max_bytes or self._stopped_writing:
@@ -160,7 +160,7 @@ class ReplyCache:
                 database.execute("COMMIT")
 
     def clear(self) -> int:
-        """Removes every reply; returns how many there were."""
+        """Remove all replies and return how many there were."""
         removed = 0
         with self._database() as database:
             if database is not None:
@@ -169,7 +169,7 @@ class ReplyCache:
         return removed
 
     def stats(self) -> CacheStats:
-        """What the cache holds, and how it served this object."""
+        """Return the size of the cache and the hits and misses of this object."""
         entries = size = 0
         with self._database() as database:
             if database is not None:
@@ -184,7 +184,7 @@ class ReplyCache:
         )
 
     def close(self) -> None:
-        """Closes the file; another use opens it again."""
+        """Close the file; the next use opens it again."""
         with self._lock:
             self._disconnect()
 
@@ -209,7 +209,7 @@ class ReplyCache:
 
     @contextmanager
     def _database(self) -> Iterator[sqlite3.Connection | None]:
-        """The open database, or None where there is none to be had; its failures end here."""
+        """Yield the open database, or None if it is unavailable; database errors are handled here."""
         with self._lock:
             database = self._open()
             try:
@@ -218,7 +218,7 @@ class ReplyCache:
                 self._recover(error)
 
     def _open(self) -> sqlite3.Connection | None:
-        """The open database; damage is mended on the way, and what stays wrong ends the cache's use."""
+        """Open the database and repair damage; if an error remains, disable the cache."""
         why = ""
         for _ in range(_OPENINGS):
             try:
@@ -316,17 +316,17 @@ def _identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def _total_of(database: sqlite3.Connection) -> tuple[int, int]:
-    """How many replies are kept, and the bytes that they take."""
+    """Return the number of cached replies and their size in bytes."""
     found: Any = database.execute("SELECT entries, size FROM total").fetchone() or (None, None)
     _demand_numbers(*found)
     return found[0], found[1]
 
 
 def _demand_numbers(*values: object) -> None:
-    """SQLite checks no types: what was damaged may hold anything.
+    """Check that values are numbers: SQLite checks no types, so a damaged file may contain anything.
 
     Raises:
-        sqlite3.DatabaseError: A value is no number.
+        sqlite3.DatabaseError: If a value is not a number.
     """
     if not all(isinstance(value, int | float) for value in values):
         raise sqlite3.DatabaseError("a number in it is none")

@@ -1,4 +1,4 @@
-"""The client: asks a model, reads its reply, asks again where it cannot be read, and keeps count."""
+"""The client: sends a question to a model, asks again if the reply is unreadable, and counts usage."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _NO_NAME_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class LLMClient:
-    """Asks the model of a config. Connections open at first use, in whichever event loop that is.
+    """A client for the model of a config; connections open at first use, in the event loop that is running.
 
     Args:
-        config: The config, or a model's name.
-        transport: What sends, in the place of the provider's own transport; retries, limits, fallbacks and
-            the cache work on top of it as ever.
+        config: The config, or a model name.
+        transport: Transport to use instead of the provider's own; retries, limits, fallbacks and the cache
+            still apply on top of it.
     """
 
     def __init__(self, config: LLMConfig | str, *, transport: Transport | None = None) -> None:
@@ -43,7 +43,7 @@ class LLMClient:
         self._routes = tuple(Route(one, transport) for one in configs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The client as a spec: unpickled, it opens connections of its own."""
+        """Pickle the client as its config; an unpickled client opens its own connections."""
         return partial(type(self), transport=self._given_transport), (self.config,)
 
     async def ask(
@@ -54,20 +54,20 @@ class LLMClient:
         schema: ReplySchema | None = None,
         sample: int = 0,
     ) -> Exchange[T]:
-        """What the question came to: the answer that `read` makes of the reply's JSON, or a refusal.
+        """Send a question and return the exchange, with the answer that `read` makes or a refusal.
 
-        A reply that is no JSON object, or that `read` refuses with a `ReplyError`, is asked for again with
-        the error, at most twice. Fallbacks are tried in order where a provider fails for good.
+        If the reply is not a JSON object, or `read` rejects it with a `ReplyError`, the model is asked again
+        with the error message, at most twice. If a provider fails permanently, fallbacks are tried in order.
 
         Args:
             messages: The conversation.
-            read: Makes the answer of the JSON object; raises `ReplyError` where it cannot.
-            schema: JSON schema of the reply; in the prompt where the provider does not take it.
-            sample: Index of the sample, from 0; equal requests of different samples have their own replies.
+            read: Converts the JSON object to the answer; raises `ReplyError` if it cannot.
+            schema: JSON schema of the reply; added to the prompt if the provider does not support schemas.
+            sample: Index of the sample, from 0; equal requests with different indices get separate replies.
 
         Raises:
-            ReplyError: No reply could be read; `usage`, `cost` and `replies` say what was spent.
-            ProviderError: No model sent a reply; likewise.
+            ReplyError: If no reply could be read; `usage`, `cost` and `replies` contain what was spent.
+            ProviderError: If no model sent a reply; it has the same attributes.
         """
         return await self._converse(
             Question(
@@ -86,9 +86,9 @@ class LLMClient:
         schema: ReplySchema | None = None,
         sample: int = 0,
     ) -> Coroutine[Any, Any, Exchange[T]]:
-        """What the question came to, where `read` makes the answer of the reply's text as it came.
+        """Send a question and return the exchange; `read` makes the answer from the reply's raw text.
 
-        Args and raises as in `ask`.
+        Arguments and errors are the same as in `ask`.
         """
         return self._converse(Question(tuple(messages), read, schema, sample))
 
@@ -110,17 +110,17 @@ class LLMClient:
         *,
         sample: int = 0,
     ) -> str | M:
-        """The model's text, or an instance of `response_format` where it is given.
+        """Return the model's text, or an instance of `response_format` if it is set.
 
         Args:
-            system_prompt: The system message; an empty one is left out.
+            system_prompt: The system message; omitted if empty.
             user_prompt: The user message.
             response_format: Pydantic class that the reply must follow.
             sample: Index of the sample, from 0.
 
         Raises:
-            ReplyError: The reply cannot be read after asking again, or the model refused.
-            ProviderError: No model sent a reply.
+            ReplyError: If the reply is still unreadable after asking again, or the model refused.
+            ProviderError: If no model sent a reply.
         """
         messages = [Message(role="system", content=system_prompt)] if system_prompt else []
         messages.append(Message(role="user", content=user_prompt))
@@ -137,27 +137,27 @@ class LLMClient:
         return exchange.answer
 
     def clear_cache(self) -> int:
-        """Removes every reply from the config's cache; returns how many there were."""
+        """Remove all replies from the config's cache and return how many there were."""
         return sum(route.cache.clear() for route in self._routes if route.cache is not None)
 
     def cache_stats(self) -> CacheStats:
-        """What the config's cache holds and how it served this client; zeros where it is off."""
+        """Return the statistics of the config's cache for this client; all zeros if the cache is off."""
         cache = self._routes[0].cache
         return cache.stats() if cache is not None else CacheStats()
 
     async def aclose(self) -> None:
-        """Releases connections and files; the client may be used again, and opens new ones."""
+        """Release connections and files; the client can be used again and then opens new ones."""
         for route in self._routes:
             await route.aclose()
 
     async def __aenter__(self) -> Self:
-        """The client itself."""
+        """Return the client itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the client."""
+        """Close the client."""
         await self.aclose()
 
     async def _converse(self, question: Question[T]) -> Exchange[T]:
@@ -233,17 +233,17 @@ async def generate(
     model: LLMConfig | str,
     response_format: type[M] | None = None,
 ) -> str | M:
-    """One model's text, or an instance of `response_format` where it is given; opens and closes a client.
+    """Return a model's text, or an instance of `response_format` if it is set; opens and closes a client.
 
     Args:
-        system_prompt: The system message; an empty one is left out.
+        system_prompt: The system message; omitted if empty.
         user_prompt: The user message.
-        model: The model's name, or its config.
+        model: The model's name or its config.
         response_format: Pydantic class that the reply must follow.
 
     Raises:
-        ReplyError: The reply cannot be read after asking again, or the model refused.
-        ProviderError: No model sent a reply.
+        ReplyError: If the reply is still unreadable after asking again, or the model refused.
+        ProviderError: If no model sent a reply.
     """
     async with LLMClient(model) as client:
         if response_format is None:
@@ -269,17 +269,17 @@ def generate_sync(
     model: LLMConfig | str,
     response_format: type[M] | None = None,
 ) -> str | M:
-    """What `generate` gives, from synchronous code; safe inside a running event loop.
+    """Call `generate` from synchronous code; safe inside a running event loop.
 
     Args:
-        system_prompt: The system message; an empty one is left out.
+        system_prompt: The system message; omitted if empty.
         user_prompt: The user message.
-        model: The model's name, or its config.
+        model: The model's name or its config.
         response_format: Pydantic class that the reply must follow.
 
     Raises:
-        ReplyError: The reply cannot be read after asking again, or the model refused.
-        ProviderError: No model sent a reply.
+        ReplyError: If the reply is still unreadable after asking again, or the model refused.
+        ProviderError: If no model sent a reply.
     """
     if response_format is None:
         return run_sync(generate(system_prompt, user_prompt, model))

@@ -1,4 +1,4 @@
-"""Specs of models: frozen data that says which model is asked, how, and within which limits."""
+"""Model configs: frozen data that specify which model is asked, how, and within which limits."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from autorubric.llm._spec import UNION_TAG, Spec, read_spec, write_spec
 from autorubric.values import Json
 
 TransportName = Literal["auto", "litellm", "openai_compatible"]
-"""How a model is reached; `auto` decides by its name and `api_base`."""
+"""Transport that reaches a model; `auto` chooses by the model's name and `api_base`."""
 
 TruncatePolicy = Literal["end", "middle"]
-"""Which part of a text that is too long for the model is left out."""
+"""Part of a text that is removed if it is too long for the model."""
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -62,18 +62,18 @@ class ThinkingLevel(StrEnum):
 
 
 class ThinkingConfig(Spec):
-    """How much a model reasons before it answers.
+    """Options for a model's reasoning before it answers.
 
     Attributes:
         level: Effort; `none` asks the model not to reason.
-        budget_tokens: Most tokens to reason with; where given it is sent instead of the level.
+        budget_tokens: Maximum number of reasoning tokens; if set, it is sent instead of the level.
     """
 
     level: ThinkingLevel = ThinkingLevel.MEDIUM
     budget_tokens: int | None = Field(default=None, ge=1)
 
     def to_params(self) -> dict[str, Json]:
-        """The request parameters that ask for it, in the provider's (OpenAI) terms."""
+        """Return the request parameters for this setting, in the provider's (OpenAI) format."""
         if self.budget_tokens is not None and self.level is not ThinkingLevel.NONE:
             return {"thinking": {"type": "enabled", "budget_tokens": self.budget_tokens}}
         return {"reasoning_effort": self.level.value}
@@ -89,57 +89,58 @@ _LENGTH_PARAMS = frozenset(
         *("thinking", "reasoning", "reasoning_effort", "chat_template_kwargs", "extra_body"),
     }
 )
-"""Request parameters that bound a reply's length, or by which a model may reason before it replies."""
+"""Request parameters that limit the reply's length or turn on reasoning before the reply."""
 
 
 class LLMConfig(Spec):
-    """Which model is asked, how, and within which limits. Data only: connections open at first use.
+    """Config of a model: its name, request parameters and limits; data only, connections open at first use.
 
     Attributes:
-        model: Model name, with the provider's prefix where it needs one: `gpt-6-luna`,
+        model: Model name, with a provider prefix if it needs one: `gpt-6-luna`,
             `anthropic/claude-sonnet-5-5`, `hosted_vllm/Qwen/Qwen3-8B`.
-        temperature: Sampling temperature, 0 to 2; None leaves it to the provider, as for all None here.
-        max_tokens: Most tokens in a reply, reasoning included. None: where the reply's schema bounds its
-            length and the model is not known to reason, a limit is derived from the schema; a reply that is
-            cut off all the same is asked for again without it.
-        max_reason_chars: Most characters of a judge's reason, as `maxLength` in the reply's schema; None for
-            no bound. Left out for providers whose schemas cannot have it, such as OpenAI and Anthropic.
-        top_p: Nucleus sampling mass, above 0 up to 1.
-        timeout: Seconds that one request may take, from connecting to the last byte.
-        max_retries: Further tries after a failure that another try may mend, for each class of failure: a
-            `ServerError`, a `ProviderConnectionError`, a `ProviderTimeoutError`. Where the provider asks to
-            wait (429, or 503 with `Retry-After`), that uses up no tries for `max_retries * retry_max_wait`
-            seconds, after which it does; 0: no further try at all. A `Retry-After` that ends later than that
-            fails the call at once, and so does an address that was never reached.
-        retry_min_wait: Shortest wait before a retry, in seconds; a 429 alone calls for none.
+        temperature: Sampling temperature, 0 to 2; None uses the provider's default, as for every None here.
+        max_tokens: Maximum number of tokens in a reply, including reasoning. None: if the reply's schema
+            bounds its length and the model is not known to reason, a limit is derived from the schema; a
+            reply that is still cut off is requested again without a limit.
+        max_reason_chars: Maximum number of characters in a judge's reason, as `maxLength` in the reply's
+            schema; None for no bound. Omitted for providers whose schemas do not support it, such as OpenAI
+            and Anthropic.
+        top_p: Nucleus sampling mass, above 0 and at most 1.
+        timeout: Maximum number of seconds for one request, from connecting to the last byte.
+        max_retries: Retries after a failure that a retry may resolve, counted separately for each class of
+            failure (`ServerError`, `ProviderConnectionError`, `ProviderTimeoutError`). If the provider asks
+            to wait (429, or 503 with `Retry-After`), this uses up no retries during the first
+            `max_retries * retry_max_wait` seconds, and uses them up afterwards; 0 disables retries. A
+            `Retry-After` that ends later than that fails the call at once, and so does an address that has
+            never been reached.
+        retry_min_wait: Shortest wait before a retry, in seconds; a 429 alone does not require a wait.
         retry_max_wait: Longest wait before a retry, in seconds, unless the provider asks for more.
-        max_parallel_requests: Most requests in flight to the provider at a time; None: 512.
-        requests_per_minute: Most requests to the provider in any 60 seconds.
-        tokens_per_minute: Most tokens, sent and received, in any 60 seconds.
-        cache_enabled: Keep replies that were read, and answer equal requests from them.
+        max_parallel_requests: Maximum number of concurrent requests to the provider; None means 512.
+        requests_per_minute: Maximum number of requests to the provider in any 60 seconds.
+        tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
+        cache_enabled: Whether to cache readable replies and answer equal requests from the cache.
         cache_dir: Folder of the reply cache.
-        cache_ttl: Seconds for which a kept reply serves; None: for ever.
+        cache_ttl: Seconds for which a cached reply is valid; None for no expiry.
         api_key: The provider's key. Never shown, written or cached. None: the key in `api_key_env`; without
             it, `litellm` uses the provider's environment variable, and the direct transport uses
             `OPENAI_API_KEY` for OpenAI's own address and `AUTORUBRIC_API_KEY` for every other one.
-        api_key_env: Name of the environment variable that holds the key; read when the model is first used.
-        api_base: Address of the API, as `http://localhost:8000/v1`.
-        transport: `litellm`, `openai_compatible` (direct; needs `api_base`), or `auto`: the direct one when
+        api_key_env: Name of the environment variable with the key; read when the model is first used.
+        api_base: Address of the API, such as `http://localhost:8000/v1`.
+        transport: `litellm`, `openai_compatible` (direct; needs `api_base`), or `auto`: the direct one if
             `api_base` is set and the model's prefix is an OpenAI-compatible one or absent.
-        fallbacks: Models to ask, in order, when this one fails for good. A plain name takes the settings of
-            this config but for its prices; address, key and headers only if it has the same provider's
-            prefix.
-        thinking: How much the model reasons; a level by its name will do.
-        prompt_caching: Mark the shared start of prompts for the providers that want it marked.
-        seed: Sampling seed for the providers that take one.
-        extra_headers: Further HTTP headers. Their values are never shown; manifests have digests of them.
-        extra_params: Further request parameters in the provider's terms. Those whose names say that they
-            hold a secret (`accessToken`, `x_key`, `password`) are treated like headers, and never cached.
-        truncate: What is left out of a submission that is too long for the model: its `end` or its
-            `middle`; None: such a request is a `ContextLengthError`. Applied by the judge, and marked.
-        input_cost_per_token: What a token sent costs, in US dollars from 0 up, as 0.15e-6 for 15 cents a
-            million; in the place of litellm's list, and given together with the next.
-        output_cost_per_token: What a token received costs, likewise, reasoning included.
+        fallbacks: Models to ask, in order, if this one fails permanently. A plain name takes the settings of
+            this config except its prices; address, key and headers only if it has the same provider prefix.
+        thinking: How much the model reasons; the name of a level is also accepted.
+        prompt_caching: Whether to mark the shared start of prompts for providers that require such a mark.
+        seed: Sampling seed, for providers that support one.
+        extra_headers: Additional HTTP headers. Their values are never shown; manifests contain their digests.
+        extra_params: Additional request parameters in the provider's format. Those whose names indicate a
+            secret (`accessToken`, `x_key`, `password`) are treated like headers and never cached.
+        truncate: Part to remove from a submission that is too long for the model: its `end` or its
+            `middle`; None raises a `ContextLengthError` for such a request. Applied and marked by the judge.
+        input_cost_per_token: Cost of a token sent, in US dollars, at least 0, such as 0.15e-6 for 15 cents
+            per million; overrides litellm's price list and must be set together with `output_cost_per_token`.
+        output_cost_per_token: Cost of a token received, including reasoning, in US dollars, at least 0.
     """
 
     model: str
@@ -280,7 +281,7 @@ class LLMConfig(Spec):
         return params
 
     def check_together(self) -> None:
-        """Refuses parameters that contradict each other."""
+        """Reject parameters that contradict each other."""
         if self.retry_max_wait < self.retry_min_wait:
             raise ValueError(
                 f"retry_max_wait is {self.retry_max_wait} and retry_min_wait {self.retry_min_wait}; "
@@ -306,7 +307,7 @@ class LLMConfig(Spec):
         return {name: value for name, value in params.items() if not holds_secret(name, value)}
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """The parameters that a repr shows: those set to something else than their default, no secrets."""
+        """Yield the parameters shown in the repr: those that differ from their defaults, without secrets."""
         for name, value in super().__repr_args__():
             if name == "extra_params":
                 value = self._public_params(self.extra_params)
@@ -319,26 +320,26 @@ class LLMConfig(Spec):
 
     @classmethod
     def from_yaml(cls, path: str | Path) -> LLMConfig:
-        """The config in a YAML file: a mapping of these parameters.
+        """Read a config from a YAML file with a mapping of these parameters.
 
         Raises:
-            FileError: The file cannot be read or has faults; all of them at once.
+            FileError: If the file cannot be read or has errors; all errors are reported at once.
         """
         return read_spec(cls, path)
 
     def to_yaml(self, path: str | Path) -> None:
-        """Writes the config to a YAML file, without keys, header values and other secrets.
+        """Write the config to a YAML file, without keys, header values and other secrets.
 
         Raises:
-            FileError: The file cannot be written.
+            FileError: If the file cannot be written.
         """
         write_spec(self.model_dump(mode="json"), path)
 
     def to_dict(self) -> dict[str, Json]:
-        """Every parameter as JSON: what a run's manifest says of the model.
+        """Return every parameter as JSON, as stored in a run's manifest.
 
-        The key and the name of its variable are left out. The values of headers, and of parameters that hold
-        a secret, are replaced by digests (`sha256:1a2b3c4d`), so that changes are noticed.
+        The key and the name of its variable are omitted. The values of headers, and of parameters that hold a
+        secret, are replaced by digests (`sha256:1a2b3c4d`), so that changes are detected.
         """
         said = self.model_dump(mode="json")
         del said["api_key_env"]
@@ -349,7 +350,7 @@ class LLMConfig(Spec):
         return said
 
     def request_params(self) -> dict[str, Json]:
-        """Sampling and further request parameters in the provider's (OpenAI) terms, without secrets."""
+        """Return sampling and extra request parameters in the provider's (OpenAI) format, without secrets."""
         given = {name: getattr(self, name) for name in ("temperature", "top_p", "max_tokens", "seed")}
         params = {name: value for name, value in given.items() if value is not None}
         thinking = self.thinking.to_params() if self.thinking else {}
@@ -357,27 +358,27 @@ class LLMConfig(Spec):
 
     @property
     def bounds_replies(self) -> bool:
-        """Whether the caller says how long a reply may be, or that the model reasons before it."""
+        """Whether the parameters limit the reply's length or make the model reason before it replies."""
         reasons = self.thinking is not None and self.thinking.level is not ThinkingLevel.NONE
         return reasons or not _LENGTH_PARAMS.isdisjoint(self.request_params())
 
     def secret_params(self) -> dict[str, Json]:
-        """The extra parameters that hold secrets; sent, never shown or kept."""
+        """Return the extra parameters that hold secrets; they are sent but never shown or stored."""
         return {name: value for name, value in self.extra_params.items() if holds_secret(name, value)}
 
     def headers(self) -> dict[str, str]:
-        """The extra headers as they are sent."""
+        """Return the extra headers with their real values."""
         return {name: value.get_secret_value() for name, value in self.extra_headers.items()}
 
     def public_headers(self) -> dict[str, str]:
-        """The extra headers, with the values of those that hold a secret left empty."""
+        """Return the extra headers, with empty values for those that hold a secret."""
         return {name: "" if is_secret_name(name) else value for name, value in self.headers().items()}
 
     def key(self) -> str | None:
-        """Return the key in `api_key` or in the environment variable `api_key_env`; None without either.
+        """Return the key in `api_key` or in the environment variable `api_key_env`; None if neither is set.
 
         Raises:
-            AuthenticationError: The environment variable is not set, or holds no key.
+            AuthenticationError: If the environment variable is not set or is empty.
         """
         if self.api_key is not None:
             return self.api_key.get_secret_value()
@@ -397,7 +398,7 @@ class LLMConfig(Spec):
         return key
 
     def secrets(self) -> tuple[str, ...]:
-        """Every secret in the config, for masking it in texts."""
+        """Return every secret in the config, so that they can be masked in texts."""
         held = self.api_key.get_secret_value() if self.api_key else None
         if held is None and self.api_key_env is not None:
             held = os.environ.get(self.api_key_env, "").strip()
@@ -405,7 +406,7 @@ class LLMConfig(Spec):
         return (*key, *self.headers().values(), *texts_in(self.secret_params()))
 
     def fallback_configs(self) -> tuple[LLMConfig, ...]:
-        """The fallbacks as configs, in order; keys never go to a provider that they were not given for."""
+        """Return the fallbacks as configs, in order; a key is never sent to a provider it was not set for."""
         return tuple(self._fallback(one) if isinstance(one, str) else one for one in self.fallbacks)
 
     def _fallback(self, model: str) -> LLMConfig:

@@ -1,4 +1,4 @@
-"""One timer for all requests that wait: one for each would be set and cancelled for each."""
+"""One shared timer for all pending requests, instead of setting and cancelling a timer for each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 class Deadlines:
-    """Ends what takes longer than so many seconds; of one event loop.
+    """Deadlines of blocks in one event loop, all with the same timeout.
 
-    All have the same time, so that the oldest is the first to be over.
+    Because all timeouts are equal, the oldest deadline always expires first.
 
     Args:
-        seconds: How long each may take.
+        seconds: Timeout of each block.
     """
 
     __slots__ = ("_loop", "_seconds", "_timer", "_waiting")
@@ -25,7 +25,7 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, deadline: Deadline) -> float:
-        """Has it ended when its time is over; the loop's time at which that is."""
+        """Schedule the deadline and return the loop time at which it expires."""
         at = self._loop.time() + self._seconds
         self._waiting[deadline] = None
         if self._timer is None:
@@ -33,18 +33,18 @@ class Deadlines:
         return at
 
     def running_task(self) -> asyncio.Task[Any]:
-        """The task that is running."""
+        """Return the running task."""
         task = asyncio.current_task(self._loop)
         if task is None:
             raise RuntimeError("a deadline is kept by cancelling its task, and this runs in none")
         return task
 
     def stop(self, deadline: Deadline) -> None:
-        """Forgets it."""
+        """Remove a deadline."""
         self._waiting.pop(deadline, None)
 
     def close(self) -> None:
-        """Forgets the timer."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -61,16 +61,16 @@ class Deadlines:
 
 
 class Deadline:
-    """A block that may take so long: at its end its task is cancelled, and the block raises.
+    """A block with a timeout: when it expires, the task is cancelled and the block raises.
 
     Args:
-        deadlines: Those that it is one of.
+        deadlines: The collection that this deadline belongs to.
 
     Attributes:
-        at: The loop's time at which it is over.
+        at: Loop time at which the block expires.
 
     Raises:
-        TimeoutError: It took longer.
+        TimeoutError: If the block took too long.
     """
 
     __slots__ = ("_cancelling", "_deadlines", "_expired", "_task", "at")
@@ -80,13 +80,13 @@ class Deadline:
         self._expired = False
 
     def __enter__(self) -> None:
-        """Begins the time."""
+        """Start the timeout."""
         self._task = task = self._deadlines.running_task()
         self._cancelling = task.cancelling()
         self.at = self._deadlines.start(self)
 
     def expire(self) -> None:
-        """Ends the block."""
+        """Cancel the block."""
         self._expired = True
         self._task.cancel()
 

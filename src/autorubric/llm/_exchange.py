@@ -1,4 +1,4 @@
-"""What one question to a model came to: the answer, or the refusal, and what it took."""
+"""The result of one question to a model: the answer or refusal, and its cost and usage."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _LONGEST_CUT_QUOTE: Final = 400
 
 
 class Exchange(NamedTuple, Generic[T]):
-    """What one question to a model came to.
+    """The result of one question to a model.
 
     Attributes:
-        answer: The answer as read; None where the model refused.
-        refusal: The refusal in words; None where it answered.
-        model: The model that answered, as the provider names it.
-        usage: Tokens of all tries together; None where none were counted.
-        cost: US dollars of all tries together; None where a price is unknown, 0 for a cached reply.
-        reasoning: The model's reasoning for the last reply, where the provider shows it.
-        replies: Raw replies, oldest first; all but the last could not be read.
+        answer: The parsed answer; None if the model refused.
+        refusal: The refusal text; None if the model answered.
+        model: The model that answered, as named by the provider.
+        usage: Tokens of all attempts together; None if none were counted.
+        cost: US dollars of all attempts together; None if a price is unknown, 0 for a cached reply.
+        reasoning: The model's reasoning for the last reply, if the provider returns it.
+        replies: Raw replies, oldest first; all but the last were unreadable.
         messages: The conversation as first sent.
-        cached: Served from the reply cache.
-        dropped_params: Parameters that the provider does not take and that were left out.
-        asked: Requests that were answered; 0 for a cached reply.
-        request_id: The provider's id of the last reply, where it gives one.
-        attempted: Models asked, in order; the last of them answered.
-        tokens: Tokens of the last reply with their log-probabilities, where they were asked for and given.
+        cached: Whether the reply came from the reply cache.
+        dropped_params: Parameters that were omitted because the provider does not support them.
+        asked: Number of requests that were answered; 0 for a cached reply.
+        request_id: The provider's id of the last reply, if any.
+        attempted: Models asked, in order; the last one answered.
+        tokens: Tokens of the last reply with their log-probabilities, if they were requested and returned.
     """
 
     answer: T | None
@@ -54,11 +54,11 @@ class Exchange(NamedTuple, Generic[T]):
 
 
 class Question(NamedTuple, Generic[T]):
-    """What is asked, and how its reply becomes an answer.
+    """A question, and how to convert its reply to an answer.
 
     Attributes:
         messages: The conversation.
-        decode: Reads a reply's text; raises `ReplyError` where it cannot.
+        decode: Reads the text of a reply; raises `ReplyError` if it cannot.
         schema: JSON schema of the reply.
         sample: Index of the sample.
     """
@@ -71,7 +71,7 @@ class Question(NamedTuple, Generic[T]):
 
 @dataclass(slots=True)
 class Tally:
-    """What all tries of one question took together."""
+    """Total usage and cost of all attempts at one question."""
 
     replies: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
@@ -81,7 +81,7 @@ class Tally:
     request_id: str | None = None
 
     def add(self, reply: ModelReply) -> None:
-        """Counts one reply."""
+        """Count one reply."""
         self.replies.append(reply.text)
         self.model, self.request_id = reply.model, reply.request_id
         if reply.usage is not None:
@@ -89,7 +89,7 @@ class Tally:
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
     def fill(self, error: JudgeError, question: Question[T]) -> None:
-        """Tells the error what was asked and what was spent before it."""
+        """Add the question and the usage and cost so far to the error."""
         error.messages = tuple((message.role, message.content) for message in question.messages)
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None
@@ -97,7 +97,7 @@ class Tally:
 
 
 def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> tuple[Message, ...]:
-    """The conversation with an unreadable reply and what was wrong with it."""
+    """Return the conversation extended by an unreadable reply and an explanation of its error."""
     longest = _LONGEST_QUOTE
     if is_cut_off(reply):
         why = f"it was too long and was cut off. Keep every text to one or two short sentences. {why}"
@@ -110,7 +110,7 @@ def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> t
 
 
 def is_cut_off(reply: ModelReply) -> bool:
-    """Whether a reply ends too early: at a limit, or, where the server does not say so, inside an object."""
+    """Whether a reply is truncated: at a limit, or, if the server does not report it, inside an object."""
     if reply.finish_reason == "length":
         return True
     text = reply.text.rstrip()
@@ -124,6 +124,6 @@ def _shortened(text: str, longest: int) -> str:
 
 
 def with_text_at_end(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """The conversation with a text at its very end, so that shared beginnings stay as they are."""
+    """Return the conversation with a text appended at the end, so that shared prefixes stay unchanged."""
     last = messages[-1]
     return (*messages[:-1], last._replace(content=f"{last.content}\n\n{text}"))

@@ -1,4 +1,4 @@
-"""One mapping from what providers answer when they fail to the library's errors; both transports use it."""
+"""Maps providers' error responses to the library's errors; used by both transports."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ _CHECK_KEY: Final = "the key is missing or refused; check api_key or the provide
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What came back instead of a reply.
+    """A failed response from a provider.
 
     Attributes:
         model: The model that was asked.
         status: HTTP status.
-        text: What the provider says, whole and as it says it.
-        retry_after: Seconds to wait, where the provider says so.
-        had_schema: Whether the request asked for a JSON schema.
-        key: Which key was sent, for errors about keys; empty if it is not known.
+        text: The provider's message, complete and unchanged.
+        retry_after: Seconds to wait, if the provider specifies them.
+        had_schema: Whether the request included a JSON schema.
+        key: Description of the key that was sent, for errors about keys; empty if unknown.
     """
 
     model: str
@@ -72,7 +72,7 @@ class Failure:
 
 
 def failed(kind: type[ProviderError], model: str, message: str, mask: Mask) -> ProviderError:
-    """The error with this message, cleared of secrets and then shortened."""
+    """Return the error with this message, first masked and then shortened."""
     return kind(f"{model}: {brief(mask.error(message))}", model=model)
 
 
@@ -84,7 +84,7 @@ def unreachable(model: str, message: str, mask: Mask) -> ProviderConnectionError
 
 
 def error_of(failure: Failure, mask: Mask) -> ProviderError:
-    """The error that a failed request stands for."""
+    """Return the error for a failed request."""
     kind, advice = _kind_and_advice(failure)
     said = brief(mask.error(failure.text))
     message = f"{failure.model}: {advice} (HTTP {failure.status}{': ' + said if said else ''})"
@@ -92,23 +92,23 @@ def error_of(failure: Failure, mask: Mask) -> ProviderError:
 
 
 def refusal_of(failure: Failure, mask: Mask) -> ModelReply:
-    """The refusal that a request stands for which a content filter stopped."""
+    """Return the refusal for a request that was stopped by a content filter."""
     refusal = brief(mask.error(failure.text))
     return ModelReply(text="", model=failure.model, finish_reason="content_filter", refusal=refusal)
 
 
 def is_filtered(failure: Failure) -> bool:
-    """Whether the provider's content filter stopped the request: a refusal rather than a failure."""
+    """Whether the provider's content filter stopped the request, which counts as a refusal, not a failure."""
     return failure.status in (400, 403, 422) and _FILTER.search(failure.text) is not None
 
 
 def asks_to_wait(error: TransientError) -> bool:
-    """Whether the provider is asked too much for now: it says so (429), or when to come again (503)."""
+    """Whether the provider is overloaded: it answered 429, or 503 with the time of the next attempt."""
     return isinstance(error, RateLimitError) or (error.status == 503 and error.retry_after is not None)
 
 
 def says_key_is_wrong(text: str) -> bool:
-    """Whether a provider's words are about a missing or wrong key."""
+    """Whether a provider's message is about a missing or wrong key."""
     return _KEY.search(text) is not None
 
 
@@ -161,16 +161,16 @@ def _refused(failure: Failure) -> tuple[type[ProviderError], str]:
 
 
 def brief(text: str) -> str:
-    """The text on one line, without control characters, cut to 400 characters."""
+    """Return the text on one line, without control characters, cut to 400 characters."""
     line = _BLANKS.sub(" ", text[: 4 * _LONGEST]).strip()
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
 
 
 def retry_after_of(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds, 0 or more, that the headers ask to wait; None where they do not say.
+    """Return the seconds, 0 or more, that the headers ask to wait; None if they do not say.
 
     `Retry-After` is read as a number of seconds or as a date, `Retry-After-Ms` as milliseconds. Negative
-    numbers and dates in the past are 0; what is neither number nor date, NaN too, is passed over.
+    numbers and past dates become 0; a value that is neither a number nor a date, including NaN, is ignored.
     """
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:

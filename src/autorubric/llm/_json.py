@@ -1,4 +1,4 @@
-"""Reads the JSON object, or list, in a model's reply, whatever stands around it, in linear time."""
+"""Extracts the JSON object or list from a model's reply, ignoring surrounding text, in linear time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THINK_END: Final = re.compile(r"</think(?:ing)?>")
 
 
 class _Wanted(NamedTuple):
-    """What is looked for in a reply: its type, its name, where it may begin, whether drafts may differ."""
+    """What to look for in a reply: type, name, possible first characters, and whether drafts may differ."""
 
     kind: type
     name: str
@@ -46,36 +46,36 @@ def parse_json(text: str, *, may_differ: bool = False) -> Json:
     """Return the JSON object in a reply.
 
     Code fences, prose around the object, trailing commas, raw line breaks in strings and a `<think>` block
-    before it are tolerated. Of several complete objects side by side the last that is not empty counts:
-    models quote and draft before they answer. Two of them that give one key different values are an error,
-    as are `NaN`, infinities and repeated keys, because their meaning is ambiguous. An incomplete object is
-    an error, and nothing inside it is read as the answer.
+    before it are tolerated. If there are several complete objects, the last non-empty one is used, because
+    models quote and draft before they answer. Two objects with different values for the same key are an
+    error, as are `NaN`, infinities and repeated keys, because their meaning is ambiguous. An incomplete
+    object is an error, and nothing inside it is read as the answer.
 
     Args:
         text: The reply.
-        may_differ: Whether an object before the last may contradict it, as where a reply quotes what it
-            rewrites.
+        may_differ: Whether an object before the last may contradict it, for example because a reply quotes
+            the text that it rewrites.
 
     Raises:
-        ReplyError: There is no such object; the message can be sent back to the model.
+        ReplyError: If there is no such object; the message can be sent back to the model.
     """
     return _parse(text, _QUOTED_OBJECT if may_differ else _OBJECT)
 
 
 def parse_json_list(text: str) -> Json:
-    """The JSON list in a reply; as in `parse_json` otherwise.
+    """Return the JSON list in a reply, with the same rules as `parse_json`.
 
     Raises:
-        ReplyError: There is no such list; the message can be sent back to the model.
+        ReplyError: If there is no such list; the message can be sent back to the model.
     """
     return _parse(text, _LIST)
 
 
 def without_thinking(text: str, wanted: str = "answer") -> str:
-    """A reply without the `<think>` block that it begins with.
+    """Return a reply without its leading `<think>` block.
 
     Raises:
-        ReplyError: There is nothing after the block; the message can be sent back to the model.
+        ReplyError: If nothing follows the block; the message can be sent back to the model.
     """
     body = text.strip()
     if not body.startswith("<think"):
@@ -102,12 +102,12 @@ def _parse(text: str, wanted: _Wanted) -> Json:
 
 
 def parse_reply(text: str) -> Json:
-    """The JSON object in a reply, or the reply itself where it is one word or number alone.
+    """Return the JSON object in a reply, or the reply itself if it is a single word or number.
 
-    Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are left out.
+    Quotes, emphasis, fences and a full stop around the word, and a `<think>` block before it, are removed.
 
     Raises:
-        ReplyError: It is neither.
+        ReplyError: If it is neither.
     """
     try:
         return parse_json(text)
@@ -120,7 +120,7 @@ def parse_reply(text: str) -> Json:
 
 
 class _Unreadable(Exception):
-    """Why a text has no readable object."""
+    """Raised with the reason if a text contains no readable object."""
 
 
 def _parse_body(text: str, wanted: _Wanted) -> Any:
@@ -172,7 +172,7 @@ def _find(text: str, wanted: _Wanted) -> Any:
 
 
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
-    """Whether two objects give one key different values; explanations may differ."""
+    """Whether two objects have different values for the same key; explanations may differ."""
     shared = one.keys() & other.keys() - _PROSE_KEYS
     return any(not _agree(one[key], other[key]) for key in shared)
 
@@ -192,7 +192,7 @@ def _without_trailing_commas(text: str) -> str:
 
 
 def _clean(payload: Any, text: str, wanted: _Wanted) -> Any:
-    """The payload without lone surrogates, which no file could hold, and of a depth that code can walk."""
+    """Return the payload without lone surrogates, which cannot be written to a file, and check its depth."""
     if text.count("{") + text.count("[") > _DEEPEST and _is_deep(payload):
         raise _explain(RecursionError(), wanted)
     if "\\u" not in text or not _SURROGATE.search(text):

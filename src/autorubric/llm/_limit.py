@@ -1,4 +1,4 @@
-"""The transport that keeps a provider's limits, those that it tells and those that it does not."""
+"""The transport that respects a provider's rate limits, both configured and observed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _REPLY_TOKENS = 200
 
 
 class Limit:
-    """Sends when its limits allow it, counting everything on this provider and event loop.
+    """A transport that sends a request when the limits allow it, per provider and event loop.
 
     Args:
-        inner: What sends.
-        provider: The provider's name, or its address.
-        limits: What is allowed.
+        inner: The transport that sends requests.
+        provider: The provider's name or its address.
+        limits: The limits.
     """
 
     def __init__(self, inner: Transport, provider: str, limits: Limits) -> None:
@@ -27,11 +27,11 @@ class Limit:
         self._limits = limits
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """The inner transport's reply, once the request's turn has come.
+        """Return the inner transport's reply after waiting for the request's turn.
 
         Raises:
-            ProviderError: The inner transport got none.
-            BudgetError: The run was stopped while the request waited.
+            ProviderError: If the inner transport got no reply.
+            BudgetError: If the run was stopped while the request waited.
         """
         async with limiter_for(self._provider, self._limits).slot(_estimate(request)) as slot:
             refuse_if_stopped()
@@ -46,12 +46,12 @@ class Limit:
             return reply
 
     async def aclose(self) -> None:
-        """Releases the connections of the inner transport."""
+        """Release the connections of the inner transport."""
         await self._inner.aclose()
 
 
 def _estimate(request: ModelRequest) -> int:
-    """Tokens that the request will use; others on the provider may have a limit where it has none."""
+    """Estimate the request's tokens; always needed, as other configs may limit the same provider."""
     characters = 0
     for message in request.messages:
         characters += len(message.content)

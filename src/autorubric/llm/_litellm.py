@@ -1,4 +1,7 @@
-"""The litellm transport: a hundred providers. The only module that imports litellm, at the first send."""
+"""The litellm transport, for about a hundred providers; the only module that imports litellm.
+
+The import happens at the first send.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ _DROPPABLE: Final = frozenset(
         *("frequency_penalty", "presence_penalty"),
     }
 )
-"""Parameters with one meaning everywhere; a provider that does not take one does without it."""
+"""Parameters with the same meaning for all providers; omitted for providers that do not support them."""
 _UNKNOWN_TO_LITELLM: Final = frozenset({"llama_cpp", "openai_compatible", "openai_like", "sglang", "vllm"})
 _TAKES_OPENAI_KEY: Final = frozenset({"openai", "custom_openai", "text-completion-openai"})
 _MOST_MARKS: Final = 4
@@ -62,7 +65,7 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 class LiteLLMTransport:
-    """Asks any provider that litellm knows.
+    """A transport for any provider that litellm supports.
 
     Args:
         config: The model's config.
@@ -79,11 +82,11 @@ class LiteLLMTransport:
         self._provider = ""
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """The provider's reply to one request.
+        """Return the provider's reply to one request.
 
         Raises:
-            ProviderError: No usable reply came; the subclass says why.
-            MissingDependencyError: litellm is not installed, or in a version that must not be run.
+            ProviderError: If there is no usable reply; the subclass gives the reason.
+            MissingDependencyError: If litellm is not installed, or its version must not be used.
         """
         litellm = _litellm() if _litellm.cache_info().currsize else await asyncio.to_thread(_litellm)
         await close_with_loop(litellm)
@@ -104,7 +107,7 @@ class LiteLLMTransport:
         outcome: Any,
         dropped: tuple[str, ...],
     ) -> ModelReply | None:
-        """The reply that an outcome is; None where the request is to be sent again with fewer parameters."""
+        """Return the reply in an outcome; None if the request must be sent again with fewer parameters."""
         if isinstance(outcome, litellm.UnsupportedParamsError):
             self._note_refused(arguments, outcome)
             return None
@@ -117,9 +120,9 @@ class LiteLLMTransport:
         return self._read(request, outcome, dropped)
 
     async def _outcome(self, litellm: Any, arguments: Mapping[str, Any]) -> Any:
-        """litellm's response, or the error in its place: raised on, it would be chained, keys and all.
+        """Return litellm's response or its error; raising the error would chain it, including any keys.
 
-        A `ProviderError` says that the answer was too large.
+        A `ProviderError` means that the answer was too large.
         """
         # Loads httpx.
         from autorubric.llm._litellm_sizes import SizeLimit, limited
@@ -137,12 +140,12 @@ class LiteLLMTransport:
             return failed(ServerError, self._config.model, message, self._mask)
 
     async def aclose(self) -> None:
-        """Closes the connections that litellm keeps for this event loop and that nobody waits for."""
+        """Close the idle connections that litellm keeps for this event loop."""
         if _litellm.cache_info().currsize:
             await close_idle(_litellm())
 
     def _fixed_arguments(self, litellm: Any) -> dict[str, Any]:
-        """What is the same in every call to this model."""
+        """Return the arguments that are the same in every call to this model."""
         config = self._config
         name, provider = self._name_and_provider(litellm)
         self._supported = _supported_params(litellm, name)
@@ -167,7 +170,7 @@ class LiteLLMTransport:
         }
 
     def _demand_key(self, litellm: Any, name: str) -> None:
-        """Refuses to send where a key is known to be missing, since the answer may be long in coming."""
+        """Raise an error if a key is known to be missing, because the provider's answer may take long."""
         if missing_variables(litellm, name, self._provider):
             self._fail(AuthenticationError, key_advice(litellm, name, self._provider))
 
@@ -211,7 +214,7 @@ class LiteLLMTransport:
         return name not in self._refused_params and (self._supported is None or name in self._supported)
 
     def _note_refused(self, arguments: Mapping[str, Any], error: Exception) -> None:
-        """Remembers the parameters that litellm says the model does not take with these values."""
+        """Remember the parameters that litellm reports as unsupported by the model with these values."""
         named = {
             name for name in _DROPPABLE | {"response_format"} if name in arguments and name in str(error)
         }
@@ -272,10 +275,10 @@ class LiteLLMTransport:
 
 @cache
 def listed_price(model: str) -> tuple[float, float] | None:
-    """US dollars a token sent and a token received, by litellm's own list; None where it has no such model.
+    """Return US dollars per token sent and received from litellm's price list; None for an unknown model.
 
     Raises:
-        MissingDependencyError: litellm is not installed, or in a version that must not be run.
+        MissingDependencyError: If litellm is not installed, or its version must not be used.
     """
     # Not by litellm's own look-up, which asks local servers over the network.
     listed = _litellm().model_cost
@@ -292,7 +295,7 @@ def listed_price(model: str) -> tuple[float, float] | None:
 
 @cache
 def _litellm() -> Any:
-    """The litellm module, quiet, without telemetry and with the price map that it ships with."""
+    """Import litellm, without output and telemetry and with its bundled price map."""
     try:
         found = version("litellm")
     except PackageNotFoundError:
@@ -319,13 +322,13 @@ def _litellm() -> Any:
 
 
 def _supported_params(litellm: Any, name: str) -> frozenset[str] | None:
-    """The OpenAI parameters that the model takes; None where litellm does not know."""
+    """Return the OpenAI parameters that the model supports; None if litellm does not know."""
     supported = litellm.get_supported_openai_params(model=name)
     return frozenset(supported) if supported else None
 
 
 def _reasons(litellm: Any, name: str) -> bool:
-    """Whether litellm's table says that the model reasons; its own function asks a hub about some models."""
+    """Whether the model reasons, by litellm's table; litellm's own function queries a hub for some models."""
     known = litellm.model_cost.get(name) or litellm.model_cost.get(name.partition("/")[2]) or {}
     return bool(known.get("supports_reasoning"))
 
@@ -341,7 +344,7 @@ def _marked(message: Message) -> list[dict[str, Json]]:
 
 
 def _envelope(response: Any) -> dict[str, Json]:
-    """What is read of litellm's response, as the protocol has it; dumping all of it costs more."""
+    """Return the parts of litellm's response that are read, in OpenAI format; a full dump is slower."""
     choices = []
     for choice in (getattr(response, "choices", None) or [])[:1]:
         message = choice.message
@@ -375,7 +378,7 @@ def _usage(usage: Any) -> dict[str, Json] | None:
 
 
 def _status_of(error: Exception) -> int:
-    """The HTTP status that the error stands for; 0 where it has none."""
+    """Return the HTTP status of the error; 0 if it has none."""
     try:
         return int(getattr(error, "status_code", 0) or 0)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""The HTTP clients that litellm keeps for an event loop: closed when idle, and with the loop at the latest.
+"""Closes the HTTP clients that litellm keeps for an event loop: when idle, and at the latest with the loop.
 
-litellm keeps its clients by the loop's id for an hour, also when the loop is gone: sockets stay open, and a
-later loop of the same id gets clients that cannot work in it.
+litellm keys its clients by the loop's id and keeps them for an hour, even after the loop is closed: sockets
+stay open, and a later loop with the same id gets clients that do not work in it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _KEEPERS: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = W
 
 
 async def close_with_loop(litellm: Any) -> None:
-    """Sees to it that litellm's clients of the running loop are closed when the loop ends."""
+    """Make sure that litellm's clients of the running loop are closed when the loop ends."""
     loop = asyncio.get_running_loop()
     if loop in _KEEPERS:
         return
@@ -30,9 +30,9 @@ async def close_with_loop(litellm: Any) -> None:
 
 
 async def close_idle(litellm: Any) -> None:
-    """Closes the connections of the running loop's clients that nobody waits for.
+    """Close the idle connections of the running loop's clients.
 
-    The clients themselves stay as they are and connect anew when asked again: they may be other people's.
+    The clients themselves are kept and reconnect when used again, because other code may use them too.
     """
     for _, client in _clients(litellm, asyncio.get_running_loop()):
         for transport in (client._transport, *client._mounts.values()):
@@ -42,7 +42,7 @@ async def close_idle(litellm: Any) -> None:
 
 
 async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
-    """Yields once. A loop that ends closes its generators, and with this one litellm's clients for it."""
+    """Yield once; a loop that ends closes its generators, and this one then closes litellm's clients."""
     try:
         yield
     finally:
@@ -57,7 +57,7 @@ async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> 
 
 
 def _clients(litellm: Any, loop: asyncio.AbstractEventLoop) -> Iterator[tuple[str, Any]]:
-    """litellm's own HTTP clients of the loop with the keys under which it keeps them."""
+    """Yield litellm's own HTTP clients of the loop with their cache keys."""
     from autorubric.llm._litellm_sizes import http_client_in
 
     suffix = f"-{id(loop)}"
@@ -70,7 +70,7 @@ def _clients(litellm: Any, loop: asyncio.AbstractEventLoop) -> Iterator[tuple[st
 
 
 def _is_idle(transport: Any) -> bool:
-    """Whether no request is under way; where that cannot be told, there may be one."""
+    """Whether no request is in progress; False if this cannot be determined."""
     pooled = getattr(getattr(transport, "_pool", None), "connections", None)
     if pooled is not None:
         return all(connection.is_idle() for connection in pooled)

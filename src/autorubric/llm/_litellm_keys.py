@@ -1,4 +1,4 @@
-"""What litellm's providers need before anything is sent, and what its errors say of keys and connections."""
+"""Keys that litellm's providers need before a request, and litellm's errors about keys and connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHER_WAYS: Final = frozenset(
         *("github_copilot", "chatgpt"),
     }
 )
-"""Providers that are also reached without the variables that litellm names: by roles, sign-in or locally."""
+"""Providers that also work without litellm's variables: through roles, sign-in or a local server."""
 _UNLISTED: Final = {
     "clarifai": "CLARIFAI_API_KEY",
     "cohere_chat": "COHERE_API_KEY",
@@ -22,7 +22,7 @@ _UNLISTED: Final = {
     "minimax": "MINIMAX_API_KEY",
     "predibase": "PREDIBASE_API_KEY",
 }
-"""Variables of providers that litellm asks without a key, and names no variable of."""
+"""Variables of providers that litellm calls without a key and names no variable for."""
 _AWS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "anthropic_text": ("ANTHROPIC_API_KEY",),
@@ -33,9 +33,9 @@ _ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "text-completion-openai": ("OPENAI_API_KEY",),
     "watsonx_text": ("WATSONX_API_KEY",),
 }
-"""Variables of providers that share those of another one."""
+"""Variables of providers that share those of another provider."""
 _PREFIXES: Final = {"cohere": "CO_", "cohere_chat": "CO_", "huggingface": "HF_", "openrouter": "OR_"}
-"""Further beginnings of the variables that litellm reads for a provider."""
+"""Additional prefixes of the variables that litellm reads for a provider."""
 _SECRET: Final = re.compile(r"(?:KEY|TOKEN|JWT)$")
 _NO_KEY: Final = re.compile(
     r"missing credentials|no credentials found|unable to locate credentials|no usable .{0,20}credentials|"
@@ -59,14 +59,14 @@ _NO_CONNECTION: Final = re.compile(
 
 
 def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
-    """Return the environment variables whose key the provider needs; empty where none is known to be missing.
+    """Return the environment variables whose key the provider needs; empty if none is known to be missing.
 
-    Asks nobody. A key that litellm has otherwise, as from a secret manager, is not missing, nor one in a
-    variable that is named after the provider in another way.
+    Sends no request. A key that litellm gets from elsewhere, such as a secret manager, is not missing, and
+    neither is one in a variable named after the provider in a different way.
 
     Args:
         litellm: The litellm module.
-        model: The model's name for litellm, with the provider's prefix.
+        model: The model's name for litellm, with the provider prefix.
         provider: The provider's name.
     """
     if provider in _OTHER_WAYS or litellm.secret_manager_client is not None or litellm.api_key:
@@ -79,7 +79,7 @@ def missing_variables(litellm: Any, model: str, provider: str) -> tuple[str, ...
 
 
 def key_advice(litellm: Any, model: str, provider: str) -> str:
-    """Return what to do where a key is missing: which environment variable to set."""
+    """Return advice for a missing key: which environment variable to set."""
     names = _ALIASES.get(provider, ()) or _named(litellm, model, provider)
     secret = [name for name in names if _SECRET.search(name) or name.startswith("AWS_")]
     shown = secret or names or (f"{re.sub(r'[^A-Z0-9]', '_', provider.upper())}_API_KEY",)
@@ -91,12 +91,12 @@ def key_advice(litellm: Any, model: str, provider: str) -> str:
 
 
 def says_key_is_missing(text: str) -> bool:
-    """Whether litellm, before it sends anything, says that it has no key."""
+    """Whether litellm reports a missing key before it sends anything."""
     return _NO_KEY.search(text) is not None
 
 
 def never_connected(error: BaseException) -> bool:
-    """Whether the error, or one that led to it, is about a connection that could not be made."""
+    """Whether the error, or one of its causes, is a connection that could not be established."""
     chain = list(_chain(error))
     return any(type(one).__name__ in _NOT_CONNECTED for one in chain) or any(
         _NO_CONNECTION.search(str(one)) for one in chain
@@ -104,7 +104,7 @@ def never_connected(error: BaseException) -> bool:
 
 
 def was_sent(error: BaseException) -> bool:
-    """Whether a client that speaks to the network led to the error, and not litellm's own preparation."""
+    """Whether the error came from a network client and not from litellm's own preparation."""
     return any(
         isinstance(one, OSError | EOFError) or type(one).__module__.partition(".")[0] in _CLIENTS
         for one in _chain(error)
@@ -112,7 +112,7 @@ def was_sent(error: BaseException) -> bool:
 
 
 def _named(litellm: Any, model: str, provider: str) -> tuple[str, ...]:
-    """The variables that litellm, or the table here, names for a provider; empty where neither does."""
+    """Return the provider's variables, from litellm or the tables here; empty if neither names any."""
     if provider in _UNLISTED:
         return (_UNLISTED[provider],)
     if provider in ("github_copilot", "chatgpt"):

@@ -1,8 +1,8 @@
-"""A size limit for the answers that litellm reads: its HTTP clients decompress and keep them whole.
+"""A size limit for the answers that litellm reads, because its HTTP clients decompress and keep them whole.
 
-litellm has no such limit of its own. Every asynchronous HTTP client that it makes goes into its cache of
-clients, so the limit is attached there, as event hooks. It applies only inside `limited`: other users of
-litellm in the same process are not affected.
+litellm has no such limit. Every asynchronous HTTP client that it creates is stored in its client cache, so
+the limit is attached there, as event hooks. It applies only inside `limited`: other users of litellm in the
+same process are not affected.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _HOOKED: Final = "_autorubric_limits_answers"
 
 @dataclass(slots=True)
 class SizeLimit:
-    """How large an answer may be.
+    """Maximum size of an answer.
 
     Attributes:
-        bytes: Most bytes of the answer, after decompression.
-        exceeded: Whether an answer was larger; litellm's own errors do not say so.
+        bytes: Maximum number of bytes of the answer, after decompression.
+        exceeded: Whether an answer was larger; litellm's own errors do not report this.
     """
 
     bytes: int
@@ -39,7 +39,7 @@ _LIMIT: ContextVar[SizeLimit | None] = ContextVar("_LIMIT", default=None)
 
 @contextmanager
 def limited(litellm: Any, limit: SizeLimit) -> Iterator[None]:
-    """Limits the size of every answer that litellm reads inside the block, and in tasks started there."""
+    """Limit the size of every answer that litellm reads inside the block, and in tasks started there."""
     _hook_cache(litellm.in_memory_llm_clients_cache)
     token = _LIMIT.set(limit)
     try:
@@ -49,7 +49,7 @@ def limited(litellm: Any, limit: SizeLimit) -> Iterator[None]:
 
 
 def http_client_in(kept: Any) -> AsyncClient | None:
-    """The HTTP client in an entry of litellm's cache; None for an entry without one."""
+    """Return the HTTP client in an entry of litellm's cache; None for an entry without one."""
     # litellm's handlers have it as `client`, the clients of the providers' libraries as `_client`.
     for held in (kept, getattr(kept, "client", None), getattr(kept, "_client", None)):
         if isinstance(held, AsyncClient):
@@ -97,7 +97,7 @@ async def _limit_response(response: Response) -> None:
 
 
 class _LimitedStream(AsyncByteStream):
-    """The decompressed bytes of another stream, up to the limit."""
+    """A stream of another stream's decompressed bytes, up to the limit."""
 
     def __init__(self, inner: AsyncByteStream, encoding: str, limit: SizeLimit) -> None:
         self._inner = inner
@@ -120,7 +120,7 @@ class _LimitedStream(AsyncByteStream):
 
 
 def _decoder(encoding: str) -> Any:
-    """What decompresses the encoding; None where nothing is compressed."""
+    """Return the decompressor for the encoding; None if nothing is compressed."""
     match encoding:
         case "" | "identity":
             return None
@@ -133,7 +133,7 @@ def _decoder(encoding: str) -> Any:
 
 
 def _pieces(decoder: Any, chunk: bytes) -> Iterator[bytes]:
-    """The decompressed bytes of a chunk, so few at a time that a bomb cannot fill the memory."""
+    """Yield the decompressed bytes of a chunk in small pieces, so that a zip bomb cannot fill the memory."""
     if decoder is None:
         yield chunk
         return

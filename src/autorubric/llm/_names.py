@@ -1,4 +1,4 @@
-"""What a model's name and endpoint say: its provider, its name on the wire, where it is asked."""
+"""Derives the provider, the wire name and the address from a model's name and endpoint."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ OPENAI_COMPATIBLE: Final = frozenset(
         "vllm",
     }
 )
-"""Prefixes of model names whose servers speak the OpenAI chat protocol."""
+"""Prefixes of model names whose servers use the OpenAI chat protocol."""
 
 _BARE_HOST_SERVERS: Final = frozenset({"lm_studio", "ollama", "ollama_chat"})
 _OPENAI_HOST: Final = "api.openai.com"
 
 
 def prefix_of(model: str) -> str:
-    """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`), empty without one."""
+    """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`); empty if it has none."""
     prefix, slash, _ = model.partition("/")
     return prefix if slash else ""
 
 
 def wire_name(model: str) -> str:
-    """The model's name as an OpenAI-compatible server knows it: without a provider's prefix."""
+    """Return the model's name for an OpenAI-compatible server: without a provider prefix."""
     return model.partition("/")[2] if prefix_of(model) in OPENAI_COMPATIBLE else model
 
 
 def speaks_openai(model: str) -> bool:
-    """Whether the name is that of a model behind an OpenAI-compatible server: such a prefix, or none."""
+    """Whether the name may belong to an OpenAI-compatible server: it has such a prefix, or none."""
     return prefix_of(model) in OPENAI_COMPATIBLE or "/" not in model
 
 
 def completions_url(api_base: str, model: str) -> str:
-    """The address to post chat completions to.
+    """Return the URL for posting chat completions.
 
-    Servers that are customarily named by host alone (Ollama, LM Studio) get the `/v1` that they need.
+    Servers that are usually given by host alone (Ollama, LM Studio) get the `/v1` that they need.
     """
     base = api_base.rstrip("/")
     if base.endswith("/chat/completions"):
@@ -58,11 +58,11 @@ def completions_url(api_base: str, model: str) -> str:
 
 
 def is_openai_itself(api_base: str) -> bool:
-    """Whether the endpoint is OpenAI's own, over TLS: the only one that gets `OPENAI_API_KEY` unasked."""
+    """Whether the endpoint is OpenAI's own, over TLS: the only one that uses `OPENAI_API_KEY` by default."""
     parts = urlsplit(api_base)
     return parts.scheme == "https" and parts.hostname == _OPENAI_HOST and parts.port in (None, 443)
 
 
 def provider_of(model: str, api_base: str | None) -> str:
-    """The name under which limits are shared: the endpoint, or the provider where none is given."""
+    """Return the name under which limits are shared: the endpoint, or the provider if there is none."""
     return api_base.rstrip("/") if api_base else prefix_of(model) or "openai"

@@ -40,22 +40,22 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 DIRECT_KEY: Final = "AUTORUBRIC_API_KEY"
-"""Environment variable with the key for addresses given as `api_base`, other than OpenAI's own."""
+"""Environment variable with the key for any `api_base` other than OpenAI's own."""
 _LARGEST_ERROR: Final = 1 << 16
 _SHOWN: Final = 200
 _NO_JSON: Final = object()
 
 
 class OpenAITransport:
-    """Posts chat completions to `{api_base}/chat/completions`.
+    """A transport that posts chat completions to `{api_base}/chat/completions`.
 
-    Each event loop that uses it gets one session, closed by `aclose`, or with the loop at the latest.
+    Each event loop has one session, closed by `aclose`, or at the latest with the loop.
 
     Args:
-        config: The model's config; `api_base` is needed.
+        config: The model's config; `api_base` is required.
 
     Raises:
-        ArgumentError: There is no `api_base`.
+        ArgumentError: If `api_base` is missing.
     """
 
     def __init__(self, config: LLMConfig) -> None:
@@ -69,10 +69,10 @@ class OpenAITransport:
         self._pools = Kept[asyncio.AbstractEventLoop, _Pool](lambda loop: _Pool())
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """The server's reply to one post.
+        """Return the server's reply to one request.
 
         Raises:
-            ProviderError: No usable reply came; the subclass says why.
+            ProviderError: If there is no usable reply; the subclass gives the reason.
         """
         body = body_of(request, self._secret_params)
         pool = self._pools.of(asyncio.get_running_loop())
@@ -85,7 +85,7 @@ class OpenAITransport:
         return self._refuse(request, status, _error_text(raw), retry_after_of(headers))
 
     async def aclose(self) -> None:
-        """Closes this event loop's session; sending afterwards opens another."""
+        """Close this event loop's session; the next request opens a new one."""
         pool = self._pools.of(asyncio.get_running_loop())
         session, pool.session = pool.session, None
         if session is not None:
@@ -171,12 +171,12 @@ class OpenAITransport:
 
 @dataclass(slots=True)
 class _Session:
-    """What requests of one event loop share.
+    """State shared by the requests of one event loop.
 
     Attributes:
-        http: The connections.
-        keeper: What closes them with the loop.
-        deadlines: When a request has taken too long.
+        http: The HTTP session.
+        keeper: Closes the session with the loop.
+        deadlines: The deadlines of pending requests.
     """
 
     http: ClientSession
@@ -192,7 +192,7 @@ class _Pool:
 
 
 class _TooLargeError(Exception):
-    """An answer has more bytes than any completion."""
+    """Raised if an answer has more bytes than any completion."""
 
 
 def _aiohttp() -> ModuleType:
@@ -203,7 +203,7 @@ def _aiohttp() -> ModuleType:
 
 
 async def _kept_session(config: LLMConfig, key: str | None) -> AsyncGenerator[ClientSession]:
-    """Yields one session. A loop that ends closes its generators, and with this one its session."""
+    """Yield one session; a loop that ends closes its generators, and this one then closes its session."""
     aiohttp = _aiohttp()
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
@@ -226,7 +226,7 @@ def _headers(config: LLMConfig, key: str | None) -> dict[str, str]:
 
 
 def _key_of(config: LLMConfig) -> tuple[str | None, str]:
-    """Return the key for the config's address, None for no key, and what an error says of it."""
+    """Return the key for the config's address, None for no key, and its description for error messages."""
     address = config.api_base or ""
     key = config.key()
     if key is not None:
@@ -262,6 +262,6 @@ def _json(raw: bytes) -> Json:
 
 
 def _error_text(raw: bytes) -> str:
-    """What an error's body says: its message where it is the usual JSON, else the text itself."""
+    """Return the message in an error's body: from the usual JSON, or else the text itself."""
     fault = error_in(_json(raw)) if len(raw) <= _LARGEST_ERROR else None
     return fault[1] if fault else raw.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What models cost: by the prices of their configs, or by the list that litellm ships with."""
+"""Prices of models: from their configs, or from the list that litellm ships with."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ if TYPE_CHECKING:
     from autorubric.llm._config import LLMConfig
 
 CHARACTERS_PER_TOKEN: Final = 4
-"""Rule of thumb for English text; the models' own tokenisers differ by a quarter or so either way."""
+"""Rule of thumb for English text; the models' own tokenizers differ by about a quarter either way."""
 REPLY_TOKENS: Final = 200
-"""Tokens that a reply is taken to have where nothing is known of it."""
+"""Assumed number of tokens in a reply if nothing is known about it."""
 PRICE_IT: Final = "give its LLMConfig input_cost_per_token and output_cost_per_token"
-"""What to do where a price is not known."""
+"""Advice for an unknown price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """What a model costs, in US dollars a token.
+    """The price of a model, in US dollars per token.
 
     Attributes:
-        sent: A token of the prompt; what a prefix cache takes off is left aside.
-        received: A token of the reply, reasoning included.
+        sent: Price of a prompt token; discounts for prefix caching are ignored.
+        received: Price of a reply token, including reasoning.
     """
 
     sent: float
     received: float
 
     def of(self, sent: float, received: float) -> float:
-        """US dollars for so many tokens sent and received."""
+        """Return the US dollars for these numbers of tokens sent and received."""
         return self.sent * sent + self.received * received
 
     def of_usage(self, usage: TokenUsage) -> float:
-        """US dollars for the tokens that a provider counted."""
+        """Return the US dollars for the tokens that a provider counted."""
         return self.of(usage.prompt_tokens, usage.completion_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pricing:
-    """A model's price, or why it has none.
+    """A model's price, or the reason why it is unknown.
 
     Attributes:
         model: The model.
-        price: Its price; None where it is not known.
-        reason: Why not; empty where it is.
+        price: Its price; None if unknown.
+        reason: Why the price is unknown; empty if it is known.
     """
 
     model: str
@@ -58,22 +58,22 @@ class Pricing:
 
 
 def own_price(config: LLMConfig) -> Price | None:
-    """The price that the config gives; None where it gives none."""
+    """Return the price set in the config; None if it sets none."""
     sent, received = config.input_cost_per_token, config.output_cost_per_token
     return None if sent is None or received is None else Price(sent=sent, received=received)
 
 
 def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
-    """A model's price by its config, else by litellm's own list; asks nothing over the network.
+    """Return a model's price from its config, or else from litellm's list; sends no request.
 
     Args:
         config: The model's config.
-        direct: Whether it is reached by the direct transport: a server of one's own has no listed price,
-            whatever its models are called.
+        direct: Whether the direct transport is used: a self-hosted server has no list price, whatever its
+            models are called.
 
     Raises:
-        MissingDependencyError: The list is wanted, and litellm is not installed, or in a version that must
-            not be run.
+        MissingDependencyError: If the list is needed and litellm is not installed, or its version must not
+            be used.
     """
     own = own_price(config)
     if own is not None:
@@ -90,11 +90,11 @@ def pricing_of(config: LLMConfig, *, direct: bool) -> Pricing:
 
 
 class Priced:
-    """The transport that tells what replies cost by a given price, wherever their tokens are counted.
+    """A transport that sets the cost of replies by a fixed price, if their tokens are counted.
 
     Args:
-        inner: What sends.
-        price: What its model costs, whatever the inner transport takes it to cost.
+        inner: The transport that sends requests.
+        price: The model's price; overrides the cost reported by the inner transport.
     """
 
     def __init__(self, inner: Transport, price: Price) -> None:
@@ -102,21 +102,21 @@ class Priced:
         self._price = price
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """The inner transport's reply, with its cost.
+        """Return the inner transport's reply, with its cost.
 
         Raises:
-            ProviderError: The inner transport got none.
+            ProviderError: If the inner transport got no reply.
         """
         reply = await self._inner.send(request)
         return reply if reply.usage is None else reply._replace(cost=self._price.of_usage(reply.usage))
 
     async def aclose(self) -> None:
-        """Releases the connections of the inner transport."""
+        """Release the connections of the inner transport."""
         await self._inner.aclose()
 
 
 def prompt_tokens(messages: tuple[Message, ...], schema: ReplySchema | None) -> int:
-    """Estimate of a request's tokens: a quarter of its characters, those of the reply's schema included."""
+    """Estimate a request's tokens: a quarter of its characters, including those of the reply's schema."""
     characters = sum(len(message.content) for message in messages)
     if schema is not None:
         characters += schema_length(schema)

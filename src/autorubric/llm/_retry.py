@@ -1,4 +1,4 @@
-"""Retries: pure arithmetic for the waits, and a thin transport around it."""
+"""Retries: pure functions that compute the waits, and a thin transport that uses them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from autorubric.llm._transport import ModelReply, ModelRequest, Transport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how patiently to try again.
+    """How often to retry and how long to wait.
 
     Attributes:
-        max_retries: Further tries after a failure, for each class of failure: three broken connections say
-            nothing of whether the server fails.
+        max_retries: Retries after a failure, counted separately for each class of error, because broken
+            connections say nothing about server errors.
         min_wait: Shortest wait, in seconds.
         max_wait: Longest wait, in seconds, unless the provider asks for more; see `patience`.
     """
@@ -33,18 +33,18 @@ class RetryPolicy:
 
     @property
     def patience(self) -> float:
-        """Seconds, from its first failure, for which a request obeys a provider that asks it to wait."""
+        """Return the seconds, from its first failure, during which a request waits as the provider asks."""
         return self.max_retries * self.max_wait
 
 
 @dataclass(slots=True)
 class _Tries:
-    """The failed tries of one request.
+    """The failed attempts of one request.
 
     Attributes:
-        failed: Those that an error ended, by the class of the error.
-        put_off: Those that the provider asked to wait.
-        since: When the first one failed.
+        failed: Number of attempts that ended with an error, by the class of the error.
+        put_off: Number of attempts that the provider asked to delay.
+        since: Time of the first failure.
     """
 
     since: float
@@ -52,7 +52,7 @@ class _Tries:
     put_off: int = 0
 
     def allows_another(self, error: TransientError, policy: RetryPolicy, now: float) -> bool:
-        """Counts the failure; says whether the request may be sent again."""
+        """Count the failure and return whether the request may be sent again."""
         left = policy.patience - (now - self.since)
         if error.retry_after is not None and error.retry_after > left:
             _say_too_long(error, error.retry_after, policy)
@@ -73,14 +73,14 @@ def _say_too_long(error: TransientError, asked: float, policy: RetryPolicy) -> N
 
 
 def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, rng: random.Random) -> float:
-    """Return the seconds to wait after a failed try.
+    """Return the seconds to wait after a failed attempt.
 
-    The wait is drawn between `min_wait` and `min_wait * 2**attempt`, cut at `max_wait`. What the provider
-    asks for is a minimum.
+    The wait is drawn between `min_wait` and `min_wait * 2**attempt`, capped at `max_wait`. The wait that the
+    provider asks for is a lower bound.
 
     Args:
-        attempt: Number of tries that failed in the same way, from 1.
-        retry_after: Seconds that the provider asks to wait, where it says so.
+        attempt: Number of attempts that failed in the same way, from 1.
+        retry_after: Seconds that the provider asks to wait, if any.
         policy: Shortest and longest wait.
         rng: Source of the jitter.
     """
@@ -90,14 +90,14 @@ def wait_seconds(attempt: int, retry_after: float | None, policy: RetryPolicy, r
 
 
 def asked_seconds(retry_after: float | None, rng: random.Random) -> float:
-    """Return the seconds to wait because the provider says so; 0 if it does not say how long.
+    """Return the seconds that the provider asks to wait, with jitter; 0 if it does not say how long.
 
-    A request that was turned away waits no longer than that, since it then waits in line with the others,
-    under the limits that its rejection lowered. The wait is stretched by up to a tenth, so that waiting
-    requests do not come back all at once.
+    A rejected request does not wait longer than that, because it then queues with the others under the limits
+    that its rejection lowered. The wait is extended by up to a tenth, so that waiting requests do not all
+    return at once.
 
     Args:
-        retry_after: Seconds that the provider asks to wait, where it says so.
+        retry_after: Seconds that the provider asks to wait, if any.
         rng: Source of the jitter.
     """
     return 0.0 if retry_after is None else retry_after * (1.0 + 0.1 * rng.random())
@@ -108,7 +108,7 @@ _LISTENER: ContextVar[Callable[[TransientError], None] | None] = ContextVar("_LI
 
 @contextmanager
 def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[None]:
-    """Calls a function with each error after which a request inside the block is sent again."""
+    """Call a function with each error after which a request inside the block is sent again."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -117,18 +117,18 @@ def listen_to_retries(listener: Callable[[TransientError], None]) -> Iterator[No
 
 
 class Retry:
-    """Sends again after transient failures.
+    """A transport that resends requests after transient failures.
 
-    A provider that asks to wait uses up no tries before the policy's patience has ended. A `Retry-After` that
-    would end after that fails the request at once. So does an address that cannot be connected to, as long as
-    it has never been reached: it is more likely wrong than broken.
+    Waits requested by the provider use up no retries until the policy's patience has ended. A `Retry-After`
+    that would end after that fails the request at once. So does an address that cannot be connected to and
+    has never been reached, because it is more likely wrong than temporarily down.
 
     Args:
-        inner: What sends.
-        policy: How often and how patiently.
-        sleep: Waits for some seconds.
+        inner: The transport that sends requests.
+        policy: How often to retry and how long to wait.
+        sleep: Waits for a number of seconds.
         rng: Source of the jitter.
-        clock: Seconds that only grow.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -148,10 +148,10 @@ class Retry:
         self._was_reached = False
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """The first reply that comes.
+        """Return the first reply received.
 
         Raises:
-            ProviderError: One that no retry helps with, or the last when the tries are used up.
+            ProviderError: If an error cannot be retried, or the retries are used up (the last error).
         """
         tries: _Tries | None = None
         while True:
@@ -178,7 +178,7 @@ class Retry:
                 await self._sleep(wait)
 
     async def aclose(self) -> None:
-        """Releases the connections of the inner transport."""
+        """Release the connections of the inner transport."""
         await self._inner.aclose()
 
 

@@ -1,4 +1,4 @@
-"""One way to a model: its config, the composed transport, and its cache."""
+"""The route to one model: its config, the composed transport, and its cache."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from autorubric.llm._wire import bounded_schema, has_lengths
 from autorubric.rate_limit import Limits
 
 _NAMES_REPLY = re.compile(r"max_(completion_|output_|new_)?tokens|completion", re.IGNORECASE)
-"""Where a refusal names the limit on the reply, the request is sent again without it."""
+"""Matches errors about the reply's token limit; the request is then sent again without the limit."""
 
 _DEFAULT_PARALLEL = 512
-"""Requests in flight to one provider where the config sets no bound: below the usual bound on open files."""
+"""Default number of concurrent requests to a provider: below the usual limit on open files."""
 
 
 def is_direct(config: LLMConfig) -> bool:
@@ -43,7 +43,7 @@ def is_direct(config: LLMConfig) -> bool:
 
 
 def provider_transport(config: LLMConfig) -> Transport:
-    """The transport that speaks to the config's provider; it opens nothing yet."""
+    """Return the transport for the config's provider; no connection is opened yet."""
     if is_direct(config):
         return OpenAITransport(config)
     from autorubric.llm._litellm import LiteLLMTransport
@@ -52,22 +52,22 @@ def provider_transport(config: LLMConfig) -> Transport:
 
 
 def pricings_of(config: LLMConfig) -> tuple[Pricing, ...]:
-    """The price of the config's model, and those of its fallbacks, in order.
+    """Return the prices of the config's model and of its fallbacks, in order.
 
     Raises:
-        MissingDependencyError: A price is to be looked up, and litellm is not installed, or in a version that
-            must not be run.
+        MissingDependencyError: If a price must be looked up and litellm is not installed, or its version
+            must not be used.
     """
     configs = (config, *config.fallback_configs())
     return tuple(pricing_of(one, direct=is_direct(one)) for one in configs)
 
 
 class Route:
-    """Asks one model, and remembers what its provider cannot do.
+    """A route that asks one model and remembers which features its provider does not support.
 
     Args:
         config: The model's config.
-        transport: The provider's transport; None: the one that the config says.
+        transport: The provider's transport; None for the one that the config selects.
     """
 
     def __init__(self, config: LLMConfig, transport: Transport | None = None) -> None:
@@ -87,16 +87,16 @@ class Route:
         self._limits_tokens = not config.bounds_replies and not is_openai
 
     def request(self, question: Question[Any]) -> ModelRequest:
-        """The request that the question is to this model."""
+        """Return the request that asks this model the question."""
         messages, _, schema, sample = question
         return ModelRequest(self.config.model, messages, schema, sample, self._params)
 
     def key(self, request: ModelRequest) -> str:
-        """The cache key of a request to this model."""
+        """Return the cache key of a request to this model."""
         return cache_key(request, self._endpoint)
 
     def as_sent(self, request: ModelRequest) -> ModelRequest:
-        """The request as the provider can take it: the schema goes into the prompt where it was refused."""
+        """Return the request in a supported form: the schema moves into the prompt if it was rejected."""
         if request.schema is None:
             return request
         if self._takes_schema:
@@ -110,10 +110,10 @@ class Route:
         return request._replace(messages=with_text_at_end(request.messages, text), schema=None)
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """The reply to the request, asked for in the prompt where the provider refuses the schema.
+        """Return the reply to the request; if the provider rejects the schema, it is put into the prompt.
 
         Raises:
-            ProviderError: No reply came.
+            ProviderError: If there is no reply.
         """
         while True:
             sent = self.as_sent(request)
@@ -127,17 +127,17 @@ class Route:
         return reply
 
     def note_cut_off(self, reply: ModelReply) -> None:
-        """Stops limiting tokens where a cut-off reply shows that the model reasons before it replies."""
+        """Stop limiting tokens if a cut-off reply shows that the model reasons before it replies."""
         if reply.reasoning or "{" not in reply.text:
             self._limits_tokens = False
 
     def _without_refused(
         self, request: ModelRequest, sent: ModelRequest, error: RequestRefusedError
     ) -> ModelRequest:
-        """The request to send instead of a refused one, less what the provider may not take.
+        """Return the request to send after a rejection, without the parts that may be unsupported.
 
         Raises:
-            RequestRefusedError: The error itself, where there is nothing to leave out.
+            RequestRefusedError: The original error, if nothing can be removed.
         """
         if sent.schema is None:
             raise error
@@ -157,7 +157,7 @@ class Route:
         return request._replace(schema=replace(request.schema, max_chars=None))
 
     async def aclose(self) -> None:
-        """Releases connections and the cache's file; sending afterwards opens them again."""
+        """Release connections and the cache file; the next request opens them again."""
         await self._transport.aclose()
         if self.cache is not None:
             self.cache.close()

@@ -1,4 +1,4 @@
-"""What must never be shown: which names carry secrets, and how texts are cleared of them."""
+"""Secrets that must never be shown: detects them by name and removes them from texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHORTEST_IN_REPLIES: Final = 8
 _NO_WORD_LENGTH: Final = 20
 _LONGEST_SEARCHED: Final = 1 << 16
 _ENVIRONMENT_SECONDS: Final = 1.0
-"""For so long the secrets in the environment stand as they were read; reading them for each reply is dear."""
+"""Seconds for which the secrets in the environment are cached; reading them for each reply is slow."""
 _MASK: Final = "***"
 _TEXTS_OF_REPLY: Final = ("text", "model", "reasoning", "refusal", "request_id")
 _texts_of_reply = attrgetter(*_TEXTS_OF_REPLY)
@@ -46,14 +46,14 @@ _BEARER: Final = re.compile(r"(\bbearer\s{1,3})(?![a-z]{1,19}(?![\w.~+/=-]))[\w.
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what goes by this name holds a secret, as `x-api-key`, `accessToken` or `AWS_SESSION_TOKEN`."""
+    """Whether the name indicates a secret, such as `x-api-key`, `accessToken` or `AWS_SESSION_TOKEN`."""
     return _SECRET_NAME.search(_words(name)) is not None
 
 
 def holds_secret(name: str, value: Json) -> bool:
-    """Whether a parameter is a secret, or has one somewhere inside it.
+    """Whether a parameter is a secret or contains one.
 
-    Numbers that are of a token rather than one, as in `stop_token_ids` or `token_budget`, are no secrets.
+    Numeric parameters that refer to model tokens, such as `stop_token_ids` or `token_budget`, are no secrets.
     """
     if is_secret_name(name):
         return "token_" not in _words(name) or not _is_numbers(value)
@@ -74,7 +74,7 @@ def _is_numbers(value: Json) -> bool:
 
 
 def texts_in(value: Json) -> Iterator[str]:
-    """Every string inside a JSON value, keys left out."""
+    """Yield every string inside a JSON value, except keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -86,32 +86,32 @@ def texts_in(value: Json) -> Iterator[str]:
 
 
 def digest_of(value: Json) -> str:
-    """What is written in the place of a secret, so that a changed one is noticed: `sha256:1a2b3c4d`."""
+    """Return a digest that replaces a secret, so that a change is detected: `sha256:1a2b3c4d`."""
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
     return f"sha256:{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 def is_digest(value: Json) -> bool:
-    """Whether a value is what `digest_of` writes."""
+    """Whether a value is a digest written by `digest_of`."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
 def environment_secrets() -> set[str]:
-    """The values of the environment variables whose names say that they hold a secret."""
+    """Return the values of the environment variables whose names indicate a secret."""
     values = {value.strip() for name, value in os.environ.items() if is_secret_name(name)}
     return {value for value in values if len(value) >= _SHORTEST_IN_ENVIRONMENT}
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text with every secret in it masked, also where it is escaped as in JSON or an address.
+    """Return the text with every secret masked, including forms escaped for JSON or a URL.
 
-    Those under four characters are too common to mask.
+    Secrets of fewer than four characters are too common to mask.
     """
     return _without(text, _forms(secrets))
 
 
 def _forms(secrets: Iterable[str]) -> tuple[str, ...]:
-    """How secrets may stand in a text, the longest first."""
+    """Return the forms in which secrets may appear in a text, longest first."""
     known = {secret for secret in secrets if len(secret) >= _SHORTEST}
     forms = (
         known
@@ -128,11 +128,11 @@ def _without(text: str, forms: Sequence[str]) -> str:
 
 
 class Mask:
-    """Clears texts of a config's secrets and of those in the environment.
+    """Removes a config's secrets, and those in the environment, from texts.
 
     Args:
         given: The config's secrets.
-        clock: Seconds that only grow.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(self, given: Iterable[str], *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -142,17 +142,17 @@ class Mask:
         self._in_replies: tuple[str, ...] = ()
 
     def error(self, text: str) -> str:
-        """A provider's or client's words without secrets, and without what looks like one by its label.
+        """Return a provider's or client's message without secrets, including values labelled as secrets.
 
-        The whole text is cleared, and only then cut: a cut before would leave parts of a secret.
+        The whole text is masked before it is cut, because a cut could leave parts of a secret.
         """
         text = redact(text, self._given | environment_secrets())[:_LONGEST_SEARCHED]
         return _BEARER.sub(rf"\1{_MASK}", _LABELLED.sub(rf"\1{_MASK}", text))
 
     def reply(self, reply: ModelReply) -> ModelReply:
-        """A reply without the secrets in it.
+        """Return a reply without secrets.
 
-        Only what cannot be an ordinary word is masked: a header `X-Team: blue` is no reason to change texts.
+        Only strings that cannot be ordinary words are masked: a header `X-Team: blue` must not change texts.
         """
         forms = self._forms_in_replies()
         texts = [one for one in _texts_of_reply(reply) if one]

@@ -1,4 +1,4 @@
-"""The base of specs: frozen data, read from files, whose faults are all told at once and show no secret."""
+"""Base class of specs: frozen data read from files; all errors are reported at once, without secrets."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from autorubric._files import (
 from autorubric.errors import FileError
 
 UNION_TAG: Final = ":"
-"""Starts the tags of unions, so that they can be left out of paths."""
+"""Prefix of the tags of unions, so that they can be removed from paths."""
 
 S = TypeVar("S", bound="Spec")
 
 
 class Spec(BaseModel):
-    """Frozen data whose faults never show their input by themselves, and name the nearest right parameter."""
+    """Frozen data whose errors do not show their input, and suggest the closest valid parameter."""
 
     # Built when first used: a run whose judges are functions has no use for a model's config.
     model_config = ConfigDict(
@@ -54,10 +54,10 @@ class Spec(BaseModel):
         raise ValidationError.from_exception_data(cls.__name__, lines, hide_input=True)
 
     def check_together(self) -> None:
-        """Checks parameters that depend on each other.
+        """Check parameters that depend on each other.
 
         Raises:
-            ValueError: They cannot stand together.
+            ValueError: If they contradict each other.
         """
 
 
@@ -75,15 +75,15 @@ def _line(message: str, location: tuple[int | str, ...]) -> InitErrorDetails:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """What to say of a key that does not exist: the nearest one that does, or all of them."""
+    """Return a message for an unknown key with the closest known key, or all of them."""
     return f"unknown parameter {key!r}; {nearest_key(key, sorted(known))}"
 
 
 def read_spec(kind: type[S], path: str | Path) -> S:
-    """The spec of this kind in a YAML file.
+    """Read a spec of this kind from a YAML file.
 
     Raises:
-        FileError: The file cannot be read, or has faults; all of them at once.
+        FileError: If the file cannot be read or has errors; all errors are reported at once.
     """
     document = parse_structured(read_text(path), "yaml", source=str(path))
     faults = document.faults()
@@ -101,9 +101,9 @@ def read_spec(kind: type[S], path: str | Path) -> S:
 
 
 def write_spec(spec: Mapping[str, Any], path: str | Path) -> None:
-    """Writes a spec's public parameters as YAML.
+    """Write a spec's public parameters as YAML.
 
     Raises:
-        FileError: The file cannot be written.
+        FileError: If the file cannot be written.
     """
     write_text_atomic(path, dump_structured(dict(spec), "yaml"))

@@ -1,4 +1,4 @@
-"""Budgets: how many calls a run may make and what they may cost, reserved before anything is sent."""
+"""Budgets: limits on a run's calls and their cost, reserved before anything is sent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from autorubric.errors import ArgumentError, BudgetError
 
 
 class Budget(Protocol):
-    """What a run may spend; every request that is really sent asks it first.
+    """The budget of a run; every request that is actually sent reserves its share first.
 
     Attributes:
-        counts_cost: Whether it needs to know what requests cost.
-        stop_reason: Why nothing more is sent, though there may be room; None where nothing speaks against it.
+        counts_cost: Whether it needs the cost of requests.
+        stop_reason: Why no more requests are sent, even if there is room; None if it was not stopped.
     """
 
     counts_cost: bool
@@ -27,18 +27,18 @@ class Budget(Protocol):
     def stop_reason(self) -> str | None: ...
 
     async def reserve(self, cost: float) -> None:
-        """Sets one request aside, once there is room for it.
+        """Reserve one request, waiting until there is room for it.
 
         Args:
-            cost: Estimate of its cost in US dollars; 0 where cost is not counted.
+            cost: Estimate of its cost in US dollars; 0 if cost is not counted.
 
         Raises:
-            BudgetError: There is no room, and there will be none.
+            BudgetError: If there is no room and there will be none.
         """
         ...
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
+        """Replace a reservation by the request's cost in US dollars; None if it was not sent."""
         ...
 
 
@@ -46,12 +46,12 @@ SpendingLimitName = Literal["max_calls", "max_cost"]
 
 
 class Spending(NamedTuple):
-    """What was spent within a limit.
+    """The amount spent within a limit.
 
     Attributes:
         calls: Requests sent, and calls of judges that are functions or objects.
-        cost: What they cost, in US dollars.
-        reached: The limit that was reached; None where none was.
+        cost: Their cost, in US dollars.
+        reached: The limit that was reached; None if none was.
     """
 
     calls: int
@@ -62,18 +62,18 @@ class Spending(NamedTuple):
 class SpendingLimit:
     """The budget of a run in this process.
 
-    Requests that wait for room are sent as others turn out cheaper than estimated; the budget is used up when
-    no request is in flight and the next does not fit in. Estimates are scaled by what requests so far have
-    cost for each estimated dollar. So the budget may be exceeded only by what the requests in flight cost
-    beyond that. Requests may come from several threads, each with a loop of its own.
+    Requests that wait for room are sent if others turn out cheaper than estimated; the budget is used up when
+    no request is in flight and the next one does not fit. Estimates are scaled by the ratio of actual to
+    estimated cost so far. The budget can therefore be exceeded only by the amount that the requests in flight
+    cost beyond these estimates. Requests may come from several threads, each with its own event loop.
 
     Args:
-        max_calls: Most calls: requests to models, re-asked and retried ones included, and calls of judges
-            that are functions or objects; None for no limit.
-        max_cost: US dollars that they may cost; None for no limit.
+        max_calls: Maximum number of calls: requests to models, including repeated questions and retries, and
+            calls of judges that are functions or objects; None for no limit.
+        max_cost: Maximum cost in US dollars; None for no limit.
 
     Raises:
-        ArgumentError: A limit is not positive.
+        ArgumentError: If a limit is not positive.
     """
 
     def __init__(self, *, max_calls: int | None = None, max_cost: float | None = None) -> None:
@@ -98,16 +98,16 @@ class SpendingLimit:
         self._waiting: list[asyncio.Future[None]] = []
 
     async def reserve(self, cost: float) -> None:
-        """Sets one request aside, once there is room for it.
+        """Reserve one request, waiting until there is room for it.
 
         Raises:
-            BudgetError: There is no room, and there will be none.
+            BudgetError: If there is no room and there will be none.
         """
         while (turn := self._reserved_or_turn(cost)) is not None:
             await turn
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
+        """Replace a reservation by the request's cost in US dollars; None if it was not sent."""
         with self._lock:
             self._running -= 1
             self._reserved = self._reserved - reserved if self._running else 0.0
@@ -119,23 +119,23 @@ class SpendingLimit:
             self._wake()
 
     def stop(self, reason: str) -> None:
-        """Refuse every further call for this reason; what is in flight is answered."""
+        """Reject every further call for this reason; requests in flight are still answered."""
         with self._lock:
             self.stop_reason = self.stop_reason or reason
             self._wake()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is sent: a limit was reached, or it was stopped."""
+        """Whether no more requests are sent: a limit was reached, or the run was stopped."""
         return self.reached is not None or self.stop_reason is not None
 
     @property
     def mean_cost(self) -> float:
-        """Mean US dollars of the calls so far, those in flight by their estimates; 0 before the first."""
+        """Return the mean US dollars per call so far, estimated for those in flight; 0 before the first."""
         return (self.cost + self._expected(self._reserved)) / self.calls if self.calls else 0.0
 
     def has_room(self, calls: int, cost: float) -> bool:
-        """Whether so many further calls, at so many US dollars together, are within the limits."""
+        """Whether this many more calls, at this total cost in US dollars, are within the limits."""
         most, dollars = self._max_calls, self._max_cost
         return (most is None or self.calls + calls <= most) and (
             dollars is None or self.cost + self._expected(self._reserved) + cost <= dollars
@@ -143,12 +143,12 @@ class SpendingLimit:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is any limit."""
+        """Whether any limit is set."""
         return self._max_calls is not None or self._max_cost is not None
 
     @property
     def spending(self) -> Spending:
-        """What was spent so far."""
+        """Return the amount spent so far."""
         return Spending(self.calls, self.cost, self.reached)
 
     @spending.setter
@@ -157,11 +157,11 @@ class SpendingLimit:
         self.calls, self.cost, self.reached = told
 
     def _expected(self, estimate: float) -> float:
-        """What requests of this estimate cost, going by those that were answered; in US dollars."""
+        """Return the expected cost in US dollars of requests with this estimate, based on those answered."""
         return estimate * self._paid / self._estimated if self._estimated else estimate
 
     def _reserved_or_turn(self, cost: float) -> asyncio.Future[None] | None:
-        """None once a request is set aside; else what is done when there may be room."""
+        """Reserve a request and return None, or return a future that is done when there may be room."""
         with self._lock:
             if self._fits(cost):
                 self.calls += 1
@@ -225,10 +225,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class _Both:
-    """Two budgets that hold at once.
+    """Two budgets that apply at the same time.
 
     Args:
-        inner: The budget of the block within.
+        inner: The budget of the inner block.
         outer: The budget of the block around it.
     """
 
@@ -238,10 +238,10 @@ class _Both:
         self.counts_cost = inner.counts_cost or outer.counts_cost
 
     async def reserve(self, cost: float) -> None:
-        """Sets one request aside in both, once there is room.
+        """Reserve one request in both budgets, waiting until there is room.
 
         Raises:
-            BudgetError: One of them has no room, and there will be none.
+            BudgetError: If one of them has no room and will have none.
         """
         await self.inner.reserve(cost)
         try:
@@ -251,24 +251,24 @@ class _Both:
             raise
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Tells both what a request cost."""
+        """Report a request's cost to both budgets."""
         await self.inner.settle(reserved, cost)
         await self._outer.settle(reserved, cost)
 
     @property
     def stop_reason(self) -> str | None:
-        """The reason of the one that was stopped."""
+        """Return the stop reason of the budget that was stopped."""
         return self.inner.stop_reason or self._outer.stop_reason
 
 
 class _OneCall:
-    """The budget inside one call of a judge that asks no model by itself; the call was set aside.
+    """The budget inside one call of a judge that is a function or object; the call itself is reserved.
 
     The first request that the judge's own code sends takes the place of the call, so that both together
     count once.
 
     Args:
-        budget: The budget that the call was set aside in.
+        budget: The budget in which the call was reserved.
 
     Attributes:
         has_sent: Whether a request took the call's place.
@@ -280,10 +280,10 @@ class _OneCall:
         self.has_sent = False
 
     async def reserve(self, cost: float) -> None:
-        """Sets one request aside, the first one in the place of the call.
+        """Reserve one request; the first one takes the place of the call.
 
         Raises:
-            BudgetError: There is no room, and there will be none.
+            BudgetError: If there is no room and there will be none.
         """
         if not self.has_sent:
             self.has_sent = True
@@ -291,12 +291,12 @@ class _OneCall:
         await self._budget.reserve(cost)
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Puts what a request cost in the place of what was reserved."""
+        """Replace a reservation by the request's cost."""
         await self._budget.settle(reserved, cost)
 
     @property
     def stop_reason(self) -> str | None:
-        """The reason of the budget."""
+        """Return the stop reason of the budget."""
         return self._budget.stop_reason
 
 
@@ -305,9 +305,9 @@ _BUDGET: ContextVar[Budget | None] = ContextVar("autorubric_budget", default=Non
 
 @contextmanager
 def spending_within(budget: Budget | None) -> Iterator[None]:
-    """Has every request that is sent from within the block, and from tasks begun there, ask the budget.
+    """Apply the budget to every request sent inside the block, and in tasks started there.
 
-    Within another such block it asks both; with None nothing is asked.
+    Inside another such block both budgets apply; None adds no budget.
     """
     outer = _BUDGET.get()
     nested = budget is not None and outer is not None and budget is not outer
@@ -320,10 +320,10 @@ def spending_within(budget: Budget | None) -> Iterator[None]:
 
 @asynccontextmanager
 async def one_call() -> AsyncIterator[None]:
-    """Count the block, a call of a judge that asks no model by itself, as one call of the budget in force.
+    """Count the block, a call of a judge that is a function or object, as one call of the current budget.
 
     Raises:
-        BudgetError: There is no room, and there will be none; the block is not entered.
+        BudgetError: If there is no room and there will be none; the block is not entered.
     """
     budget = _BUDGET.get()
     if budget is None:
@@ -341,15 +341,15 @@ async def one_call() -> AsyncIterator[None]:
 
 
 def whole_budget() -> Budget | None:
-    """The budget that every request asks now, of all blocks of `spending_within`; None outside of all."""
+    """Return the combined budget of all current blocks of `spending_within`; None outside of them."""
     return _BUDGET.get()
 
 
 def refuse_if_stopped() -> None:
-    """Refuse a call that was set aside and not sent yet, where the budget in force was stopped meanwhile.
+    """Raise if the current budget was stopped after a call was reserved and before it was sent.
 
     Raises:
-        BudgetError: It was stopped.
+        BudgetError: If it was stopped.
     """
     budget = _BUDGET.get()
     if budget is not None and budget.stop_reason is not None:
@@ -357,6 +357,6 @@ def refuse_if_stopped() -> None:
 
 
 def budget_in_force() -> Budget | None:
-    """The budget of the innermost block of `spending_within` that runs now; None outside of all."""
+    """Return the budget of the innermost current block of `spending_within`; None outside of them."""
     budget = _BUDGET.get()
     return budget.inner if isinstance(budget, _Both) else budget

@@ -1,4 +1,4 @@
-"""The seam between the library and model providers: one request, one reply, one awaitable method."""
+"""The interface between the library and model providers: one request, one reply, one awaitable method."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from autorubric.values import Json, TokenUsage
 Role = Literal["system", "user", "assistant"]
 
 LARGEST_ANSWER: Final = 32 << 20
-"""Most bytes of a provider's answer, after decompression; a larger one is a `ServerError`."""
+"""Maximum size in bytes of a provider's answer after decompression; a larger one is a `ServerError`."""
 
 
 class Message(NamedTuple):
     """One message of a chat request.
 
     Attributes:
-        role: Who speaks.
+        role: Role of the author.
         content: The text.
         cache_prefix: Number of leading characters of `content` that other requests share and a
-            provider's prefix cache may keep; 0 for none.
+            provider's prefix cache may store; 0 for none.
     """
 
     role: Role
@@ -35,11 +35,11 @@ class ReplySchema:
     """The JSON schema that a reply must follow.
 
     Attributes:
-        name: Name that providers ask for; letters, digits, `_` and `-`.
+        name: Name of the schema, required by providers; letters, digits, `_` and `-`.
         schema: The JSON schema.
         strict: Whether the provider may enforce it by constrained decoding.
-        max_chars: Most characters of a reply that follows it, which bounds the tokens asked for; None where
-            there is no bound.
+        max_chars: Maximum number of characters of a reply that follows it, which limits the requested tokens;
+            None if there is no bound.
     """
 
     name: str
@@ -49,14 +49,14 @@ class ReplySchema:
 
 
 class ModelRequest(NamedTuple):
-    """What is asked of a model, whole: equal requests may share one cached reply.
+    """A complete request to a model; equal requests may share one cached reply.
 
     Attributes:
-        model: Model name as the user gave it.
+        model: Model name as the user wrote it.
         messages: The conversation.
         schema: Schema of the reply; None for free text.
         sample: Index of the sample, from 0; distinguishes repeated draws of one request.
-        params: Sampling and further parameters in the provider's (OpenAI) terms, None left out.
+        params: Sampling and other parameters in the provider's (OpenAI) format, without None values.
     """
 
     model: str
@@ -67,20 +67,20 @@ class ModelRequest(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """What a model answered.
+    """A model's reply.
 
     Attributes:
         text: The reply; may be empty.
-        model: The model that answered, as the provider names it.
-        usage: Tokens, where the provider counts them.
-        cost: US dollars, where the price is known.
-        reasoning: The model's reasoning, where the provider shows it.
+        model: The model that answered, as named by the provider.
+        usage: Token counts, if the provider reports them.
+        cost: US dollars, if the price is known.
+        reasoning: The model's reasoning, if the provider returns it.
         finish_reason: Why it stopped: `stop`, `length`, `content_filter`, …
-        refusal: The provider's or model's refusal text, where it refused.
-        cached: Served from our own cache; then `cost` is 0 and `usage` what it was.
-        dropped_params: Parameters that the provider does not take and that were left out.
-        request_id: The provider's id of this reply, where it gives one.
-        tokens: The reply's tokens with their log-probabilities, where they were asked for and given.
+        refusal: The provider's or model's refusal text, if it refused.
+        cached: Whether it came from our own cache; then `cost` is 0 and `usage` is that of the first request.
+        dropped_params: Parameters that were omitted because the provider does not support them.
+        request_id: The provider's id of this reply, if any.
+        tokens: The reply's tokens with their log-probabilities, if they were requested and returned.
     """
 
     text: str
@@ -97,16 +97,16 @@ class ModelReply(NamedTuple):
 
 
 class Transport(Protocol):
-    """Sends one request to a model; the only thing in the library that awaits a provider."""
+    """The interface that sends one request to a model; nothing else in the library awaits a provider."""
 
     async def send(self, request: ModelRequest) -> ModelReply:
-        """The model's reply.
+        """Return the model's reply.
 
         Raises:
-            ProviderError: No usable reply came; the subclass says why.
+            ProviderError: If there is no usable reply; the subclass gives the reason.
         """
         ...
 
     async def aclose(self) -> None:
-        """Releases connections; sending afterwards opens new ones."""
+        """Release connections; the next request opens new ones."""
         ...

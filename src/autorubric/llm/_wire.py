@@ -1,4 +1,4 @@
-"""The OpenAI chat protocol as pure functions: a request's body, and what an answer's envelope says."""
+"""The OpenAI chat protocol as pure functions: builds request bodies and reads response envelopes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _Written(NamedTuple):
-    """What a schema is in JSON.
+    """A schema serialized as JSON.
 
     Attributes:
-        schema: The schema itself, kept so that no other gets its identity.
-        format: What asks for replies that follow it, as it stands in a body.
-        length: Its characters.
+        schema: The schema itself, kept alive so that no other object gets its id.
+        format: The serialized `response_format` in a request body.
+        length: Number of characters in JSON.
     """
 
     schema: Mapping[str, Json]
@@ -41,18 +41,18 @@ _BOUNDED: Final[dict[tuple[int, int | None, bool], tuple[Mapping[str, Json], Map
 
 
 def response_format(schema: ReplySchema) -> dict[str, Json]:
-    """The `response_format` that asks for replies that follow the schema."""
+    """Return the `response_format` that requests replies in this schema."""
     wanted = {"name": schema.name, "schema": dict(schema.schema), "strict": schema.strict}
     return {"type": "json_schema", "json_schema": wanted}
 
 
 def plain_messages(request: ModelRequest) -> list[dict[str, Json]]:
-    """The conversation in the protocol's terms."""
+    """Return the conversation in the protocol's format."""
     return [{"role": message.role, "content": message.content} for message in request.messages]
 
 
 def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
-    """The request's body as it goes over the wire; what requests share is serialised once."""
+    """Return the request body as bytes; parts shared between requests are serialized once."""
     rest = {**request.params, **secret_params}
     if request.schema is not None and request.schema.max_chars is not None:
         rest.setdefault("max_tokens", token_limit(request.schema.max_chars))
@@ -74,7 +74,7 @@ def _written(content: Json) -> bytes:
 
 
 def _own_json(request: ModelRequest) -> bytes:
-    """The body's JSON up to what the parameters add, the closing brace left out."""
+    """Return the JSON of the body before its parameters, without the closing brace."""
     messages = b",".join([_message_json(message) for message in request.messages])
     own = b'{"model":%b,"messages":[%b]' % (_model_json(request.model), messages)
     return own if request.schema is None else own + _format_json(request.schema)
@@ -97,7 +97,7 @@ def _model_json(model: str) -> bytes:
 
 
 def schema_length(schema: ReplySchema) -> int:
-    """Characters of the schema in JSON, counted once."""
+    """Return the number of characters of the schema in JSON, computed once."""
     return _written_once(schema).length
 
 
@@ -120,7 +120,7 @@ def _written_once(schema: ReplySchema) -> _Written:
 
 
 def token_limit(max_chars: int) -> int:
-    """Tokens that a reply of so many characters may take: at most one for each, and some for escapes."""
+    """Return the token limit for a reply of this length: at most one per character, plus some for escapes."""
     return max_chars + _SPARE_TOKENS
 
 
@@ -130,12 +130,12 @@ def has_lengths(schema: ReplySchema) -> bool:
 
 
 def bounded_schema(schema: ReplySchema, longest: int | None, *, enforced: bool) -> ReplySchema:
-    """The schema with another bound on the length of its texts.
+    """Return the schema with another bound on the length of its texts.
 
     Args:
         schema: The schema, its texts bounded by `REASON_LENGTH` characters or not at all.
-        longest: Most characters of a text; None for no bound.
-        enforced: Whether the bound is in the schema; else it bounds the tokens of the reply alone.
+        longest: Maximum number of characters of a text; None for no bound.
+        enforced: Whether the bound is part of the schema; otherwise it only limits the reply's tokens.
     """
     if (longest == REASON_LENGTH and enforced) or not has_lengths(schema):
         return schema
@@ -162,7 +162,7 @@ def _with_lengths(schema: Json, longest: int | None) -> Json:
 
 
 def error_in(envelope: Json) -> tuple[int | None, str] | None:
-    """The status and text of an error that stands in an envelope; None where there is none."""
+    """Return the status and text of an error in an envelope; None if there is no error."""
     # JSON has no other mappings than dicts.
     error = envelope.get("error") if isinstance(envelope, dict) else None
     if not error:
@@ -176,7 +176,7 @@ def error_in(envelope: Json) -> tuple[int | None, str] | None:
 
 
 def reply_of(envelope: Json, model: str) -> ModelReply | None:
-    """The reply in an answer's envelope; None where it is not a completion."""
+    """Return the reply in a response envelope; None if it is not a completion."""
     choice = _first(envelope.get("choices")) if isinstance(envelope, dict) else None
     message = choice.get("message") if choice is not None else None
     if choice is None or not isinstance(message, dict):
@@ -196,7 +196,7 @@ def reply_of(envelope: Json, model: str) -> ModelReply | None:
 
 
 def _tokens(logprobs: Json) -> tuple[tuple[str, float], ...]:
-    """The tokens of a reply with their log-probabilities; none where one of them has none."""
+    """Return the tokens of a reply with their log-probabilities; empty if one of them has none."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list):
         return ()
@@ -206,14 +206,14 @@ def _tokens(logprobs: Json) -> tuple[tuple[str, float], ...]:
 
 
 def refusal_of(refusal: str | None, finish_reason: str | None) -> str | None:
-    """The refusal that a message carries, in words; None where it is none."""
+    """Return the refusal text in a message; None if it is not a refusal."""
     if refusal:
         return refusal
     return "the provider's content filter stopped the reply" if finish_reason == "content_filter" else None
 
 
 def usage_of(usage: Json) -> TokenUsage | None:
-    """The tokens that an envelope counts; None where it counts none."""
+    """Return the token counts in an envelope; None if there are none."""
     if not isinstance(usage, dict):
         return None
     prompt, completion = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
