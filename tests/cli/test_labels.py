@@ -163,3 +163,48 @@ def test_marks_that_no_item_has(cli: Cli, dataset: str, votes: str) -> None:
     assert done.code == 2 and f"no item of {run} is marked wrong or lost" in done.err
     done = cli("labels", "export", run, "--where", "wrong", "--split", "people", "-o", "out.jsonl")
     assert done.code == 2 and "leave out --split and --tolerance" in done.err
+
+
+def write_wide(path: Path, people: dict[str, dict[tuple[str, str], str]]) -> str:
+    """The labels of all items with a column for each person, and where they differ from the truth."""
+    lines = [",".join(["item_id", "criterion", *people])]
+    for item, labels in LABELS.items():
+        for name, value in labels.items():
+            cells = [changed.get((item, name), value) for changed in people.values()]
+            lines.append(",".join([item, name, *cells]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path.name
+
+
+def test_a_table_with_a_column_a_person_is_merged(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """Wide tables give ratings as pages do, alone and with pages; empty cells are no labels."""
+    bob = {("a", "capital"): "UNMET", ("b", "rude"): ""}
+    wide = write_wide(tmp_path / "wide.csv", {"ada": {}, "bob": bob})
+    done = cli("labels", "merge", dataset, wide, "-o", "labelled.json", "--json").json
+    assert (done["labels"], done["raters"]) == (23, ["ada", "bob"])
+    items = json.loads((tmp_path / "labelled.json").read_text(encoding="utf-8"))["items"]
+    assert items[0]["ratings"]["bob"]["capital"] == "UNMET"
+    assert "rude" not in items[1]["ratings"]["bob"]
+    eve = write_labels(tmp_path / "eve.jsonl", "eve")
+    both = cli("labels", "merge", dataset, wide, eve, "-o", "all.json", "--json").json
+    assert (both["labels"], both["raters"]) == (35, ["ada", "bob", "eve"])
+    assert both["agreement"] is not None
+    refused = cli("labels", "merge", dataset, wide, "-o", "x.json", "--decide", dataset)
+    assert refused.code == 2 and "--decide takes labels that annotation pages saved" in refused.err
+
+
+def test_metrics_take_labels_from_a_table(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
+    """`metrics --labels` measures a run without labels against the majority of the people in a table."""
+    content = json.loads((tmp_path / dataset).read_text(encoding="utf-8"))
+    for item in content["items"]:
+        del item["ground_truth"]
+    (tmp_path / "bare.json").write_text(json.dumps(content), encoding="utf-8")
+    asked = ("--judge", f"recorded:{votes}#right", "--name", "bare", "--no-progress")
+    assert cli("eval", "bare.json", *asked).code == 0
+    assert cli("metrics", "experiments/bare").code == 2
+    wide = write_wide(tmp_path / "wide.csv", {"ada": {}, "bob": {}, "cy": {("a", "capital"): "UNMET"}})
+    found = cli("metrics", "experiments/bare", "--labels", wide, "--json").json["metrics"]
+    assert found["criterion_accuracy"] == 1.0
+    (tmp_path / "wide.csv").write_text("item_id,criterion,ada\na,capitol,MET\n", encoding="utf-8")
+    refused = cli("metrics", "experiments/bare", "--labels", wide)
+    assert refused.code == 2 and "capital" in refused.err

@@ -25,25 +25,11 @@ if TYPE_CHECKING:
     from autorubric.aggregation._settled import counts_weights, is_settled, votes_wanted
 
 __all__ = [
-    "AGGREGATORS",
-    "AggregationPolicy",
-    "Ballot",
-    "BinaryAggregation",
-    "Contest",
-    "NominalAggregation",
-    "OnFailure",
-    "OrdinalAggregation",
-    "RankingAggregation",
-    "TieModel",
-    "ballot_of",
-    "counts_weights",
-    "decide",
-    "decide_by_judge",
-    "decide_panel",
-    "fit_strengths",
-    "is_settled",
-    "votes_wanted",
-]
+    "AGGREGATORS", "AggregationPolicy", "Ballot", "BinaryAggregation", "Contest",
+    "NominalAggregation", "OnFailure", "OrdinalAggregation", "RankingAggregation", "TieModel",
+    "ballot_of", "counts_weights", "decide", "decide_by_judge", "decide_panel", "fit_strengths",
+    "is_settled", "votes_wanted",
+]  # fmt: skip
 
 # A policy is read with every run that is opened; votes are counted in few of them.
 _HOMES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -65,7 +66,8 @@ LabelledDataset = Annotated[
     Path, typer.Argument(metavar="DATASET", help="The dataset that was labelled.", show_default=False)
 ]
 LabelFiles = Annotated[
-    list[Path], typer.Argument(metavar="LABELS...", help="What the pages saved.", show_default=False)
+    list[Path],
+    typer.Argument(metavar="LABELS...", help="Saved by annotation pages, or CSV.", show_default=False),
 ]
 MergedOut = Annotated[
     Path,
@@ -166,7 +168,8 @@ def merge(
 
     Labels become ratings, with when and in which file each was given in the items' metadata; with --decide
     they become the truth, with who decided and from which votes. What does not belong to the dataset is
-    left out and told.
+    left out and reported. A CSV file has one row a label (item_id, criterion, rater, value) or one column a
+    person (item_id, criterion and names).
 
     With --json the object has: out, labels, raters, notices and agreement, which is null with one rater.
 
@@ -181,7 +184,21 @@ def merge(
     """
     known = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
-    merged = autorubric.merge_labels(known, labels, disputed=handed_out)
+    tables = [path for path in labels if path.suffix.lower() == ".csv"]
+    if tables and handed_out is not None:
+        raise ArgumentError(f"{tables[0]}: --decide takes labels that annotation pages saved, not tables")
+    before, people = _ratings(known)
+    for path in tables:
+        known = known.with_ratings(path)
+    after, raters = _ratings(known)
+    merged = autorubric.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
+    if pages := [path for path in labels if path not in tables]:
+        merged = autorubric.merge_labels(known, pages, disputed=handed_out)
+    merged = replace(
+        merged,
+        n_labels=merged.n_labels + after - before,
+        raters=(*sorted(raters - people), *merged.raters),
+    )
     merged.dataset.to_file(out)
     for text in merged.notices:
         notice(text)
@@ -195,6 +212,12 @@ def merge(
     if agreement is not None:
         print_blocks(agreement.blocks())
     return Exit.DONE
+
+
+def _ratings(dataset: autorubric.RubricDataset) -> tuple[int, set[str]]:
+    """Count the ratings of a dataset, and return who gave them."""
+    rated = [dataset.item_ratings(at) for at in range(len(dataset))]
+    return sum(len(labels) for one in rated for labels in one.values()), {who for one in rated for who in one}
 
 
 def _agreement(dataset: autorubric.RubricDataset) -> HumanAgreement | None:

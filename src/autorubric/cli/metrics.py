@@ -28,6 +28,16 @@ LabelledFile = Annotated[
         show_default=False,
     ),
 ]
+LabelTable = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        help="A CSV file of people's labels: one row a label (item_id, criterion, rater, value) or one "
+        "column a person (item_id, criterion and names).",
+        show_default=False,
+    ),
+]
 Bootstrap = Annotated[
     bool, typer.Option("--bootstrap", help="Give intervals by resampling items.", show_default=False)
 ]
@@ -61,10 +71,12 @@ TrustFailUnder = Annotated[
 
 
 def labelled_dataset(
-    result: EvalResult, dataset: Path | None, truth: TruthRule | None
+    result: EvalResult, dataset: Path | None, truth: TruthRule | None, labels: Path | None = None
 ) -> RubricDataset | None:
     """Return the dataset of a file, or of the run if a truth rule is set; None for the run's own labels."""
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
+    if labels is not None:
+        labelled = (result.dataset if labelled is None else labelled).with_ratings(labels)
     if truth is None:
         return labelled
     return (result.dataset if labelled is None else labelled).with_truth(truth)
@@ -74,6 +86,7 @@ def labelled_dataset(
 def metrics(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,
+    labels: LabelTable = None,
     bootstrap: Bootstrap = False,
     per_judge: PerJudge = False,
     truth: Truth = None,
@@ -97,7 +110,7 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     """
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)
-    labelled = labelled_dataset(result, dataset, truth)
+    labelled = labelled_dataset(result, dataset, truth, labels)
     found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
     if not found.na_stats.n_cells:
         raise ArgumentError(

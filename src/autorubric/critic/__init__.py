@@ -25,17 +25,9 @@ if TYPE_CHECKING:
     from autorubric.critic._template import Template
 
 __all__ = [
-    "DEFAULT_TEMPLATE",
-    "Called",
-    "Cast",
-    "Critic",
-    "Prompt",
-    "Template",
-    "called_of",
-    "cast_vote",
-    "cast_votes",
-    "read_answer",
-]
+    "DEFAULT_TEMPLATE", "Called", "Cast", "Critic", "Prompt", "Template", "called_of", "cast_vote",
+    "cast_votes", "read_answer",
+]  # fmt: skip
 
 # A panel casts votes with the least of it; templates and evaluators are for critics of one's own.
 _HOMES = {

@@ -19,29 +19,11 @@ if TYPE_CHECKING:
     from autorubric.dataset._truth import TruthRule, truth_answer, truth_number
 
 __all__ = [
-    "DISPUTED",
-    "DataItem",
-    "DatasetSplit",
-    "EarlierCopy",
-    "FieldMap",
-    "IdIndex",
-    "LongRow",
-    "MergedLabels",
-    "RubricDataset",
-    "TruthRule",
-    "can_stream",
-    "check_savable",
-    "from_healthbench",
-    "from_paperbench",
-    "from_promptfoo",
-    "label_of",
-    "line_of",
-    "merge_labels",
-    "read_long_table",
-    "save_truth",
-    "truth_answer",
-    "truth_number",
-]
+    "DISPUTED", "DataItem", "DatasetSplit", "EarlierCopy", "FieldMap", "IdIndex", "LongRow",
+    "MergedLabels", "RubricDataset", "TruthRule", "can_stream", "check_savable", "from_healthbench",
+    "from_paperbench", "from_promptfoo", "label_of", "line_of", "merge_labels", "read_long_table",
+    "save_truth", "truth_answer", "truth_number",
+]  # fmt: skip
 
 _HOMES = {
     "_labels": ("DISPUTED", "MergedLabels", "merge_labels"),

@@ -175,7 +175,8 @@ class RubricDataset(SharingItems):
         """The dataset with the ratings of a long table added to its items.
 
         The table is a CSV file with the columns `item_id, criterion, rater, value` and perhaps `rater_type`
-        and `sample`. Rows of other items, and of samples after the first (`0`), are left out; so are the
+        and `sample`, or with `item_id, criterion` and a column for each person. Rows of other items, and of
+        samples after the first (`0`), are left out; so are the
         values `NA`, `INVALID` and nothing, unless `labels` maps them or they are an option of the criterion.
 
         Args:

@@ -46,15 +46,28 @@ class LongRow(NamedTuple):
 
 
 def read_long_table(path: str | Path) -> list[LongRow]:
-    """The labels of a CSV file with the columns `item_id, criterion, rater, value` and, where it has them,
-    `rater_type, sample, reason, confidence`. Other columns are ignored.
+    """Read the labels of a CSV file, one row a label or one column a rater.
+
+    A long table has the columns `item_id, criterion, rater, value` and may have `rater_type, sample, reason,
+    confidence`; other columns are ignored. A wide table has `item_id` (or `id`), perhaps `criterion`, and
+    neither `rater` nor `value`: each other column is a person, and an empty cell is not a label. Without
+    `criterion`, the criterion is empty: the only one of the item's rubric.
 
     Raises:
-        DatasetError: The file cannot be read, columns are missing, or a sample or confidence is none; all
-            faults are reported.
-    """  # fmt: skip
+        DatasetError: The file cannot be read, columns are missing, or a sample or confidence is invalid; all
+            errors are reported.
+    """
     table = read_csv(path)
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
+    key = next((name for name in ("item_id", "id") if name in table.columns), None)
+    if key is not None and not {"rater", "value"} & set(table.columns):
+        people = [name for name in table.columns if name not in (key, "criterion")]
+        return [
+            LongRow(cells[key], cells.get("criterion", ""), rater, "human", cells[rater], 0, "", None, line)
+            for line, cells in table.rows
+            for rater in people
+            if cells[rater].strip()
+        ]
     demand_columns(table.columns, _NEEDED, faults)
     faults.raise_as(DatasetError)
     rows = [
@@ -134,6 +147,8 @@ def attach_ratings(
     found: dict[str, dict[str, dict[str, Json]]] = {}
     for row in wanted:
         rubric = items[row.item_id][1]
+        if not row.criterion and len(rubric) == 1:
+            row = row._replace(criterion=rubric.names[0])
         if row.criterion not in rubric.names:
             hint = nearest_key(row.criterion, rubric.names)
             faults.add((row.line,), f"item {row.item_id!r} has no criterion {row.criterion!r}; {hint}")

@@ -22,33 +22,12 @@ if TYPE_CHECKING:
     from autorubric.eval._shard import run_shard, shard_of
 
 __all__ = [
-    "EvalConfig",
-    "EvalResult",
-    "EvalRunner",
-    "EvalTimingStats",
-    "Executor",
-    "FileLock",
-    "GradedItem",
-    "HealthBenchScore",
-    "ItemResult",
-    "ItemWork",
-    "JudgeEstimate",
-    "RunEstimate",
-    "disputed_items",
-    "estimate",
-    "evaluate",
-    "evaluate_sync",
-    "fill_ground_truth",
-    "fill_ground_truth_sync",
-    "grade_item",
-    "healthbench_score",
-    "merge_runs",
-    "run_bounded",
-    "run_shard",
-    "shard_of",
-    "spending_limit",
-    "stored_policy",
-]
+    "EvalConfig", "EvalResult", "EvalRunner", "EvalTimingStats", "Executor", "FileLock",
+    "GradedItem", "HealthBenchScore", "ItemResult", "ItemWork", "JudgeEstimate", "RunEstimate",
+    "disputed_items", "estimate", "evaluate", "evaluate_sync", "fill_ground_truth",
+    "fill_ground_truth_sync", "grade_item", "healthbench_score", "merge_runs", "run_bounded",
+    "run_shard", "shard_of", "spending_limit", "stored_policy",
+]  # fmt: skip
 
 # Whoever reads a run needs nothing that makes one.
 _HOMES = {

@@ -26,27 +26,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "CriterionGrader",
-    "EscalationConfig",
-    "EscalationRule",
-    "FewShotConfig",
-    "Grader",
-    "GraderDescription",
-    "GradingPolicy",
-    "GradingTask",
-    "JudgeCall",
-    "JudgeSpec",
-    "LLMCalls",
-    "Votes",
-    "build_report",
-    "cast_all",
-    "check_per_criterion",
-    "confidence_of",
-    "criterion_report",
-    "derive_seed",
-    "spend",
-    "warn_of_equal_samples",
-]
+    "CriterionGrader", "EscalationConfig", "EscalationRule", "FewShotConfig", "Grader",
+    "GraderDescription", "GradingPolicy", "GradingTask", "JudgeCall", "JudgeSpec", "LLMCalls",
+    "Votes", "build_report", "cast_all", "check_per_criterion", "confidence_of", "criterion_report",
+    "derive_seed", "spend", "warn_of_equal_samples",
+]  # fmt: skip
 
 # Whoever goes on with a run that is finished has a grader and asks nobody.
 _HOMES = {

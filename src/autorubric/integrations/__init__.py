@@ -29,17 +29,9 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "as_async_reward",
-    "as_reward",
-    "as_verifiers_reward",
-    "assert_rubric",
-    "assert_rubric_async",
-    "build_mcp_server",
-    "call_tool",
-    "http_address",
-    "serve_mcp",
-    "traced",
-]
+    "as_async_reward", "as_reward", "as_verifiers_reward", "assert_rubric", "assert_rubric_async",
+    "build_mcp_server", "call_tool", "http_address", "serve_mcp", "traced",
+]  # fmt: skip
 
 
 # Every pytest run in the environment imports this package for the plugin in it.

@@ -31,40 +31,13 @@ if TYPE_CHECKING:
     from autorubric.judges._supervised import SupervisedJudge
 
 __all__ = [
-    "CHECK_JUDGE_ID",
-    "BatchJudge",
-    "CheckJudge",
-    "ClosableJudge",
-    "DescribedJudge",
-    "FunctionJudge",
-    "Judge",
-    "JudgeLike",
-    "JudgeReply",
-    "JudgeRequest",
-    "JudgeSpec",
-    "LexicalJudge",
-    "ModelAsker",
-    "ModelJudge",
-    "RecordedJudge",
-    "ReferenceJudge",
-    "Seat",
-    "SeatableJudge",
-    "SupervisedJudge",
-    "ask_fitting",
-    "ask_judge",
-    "ask_judge_many",
-    "asked_of",
-    "builtin_judge",
-    "demand_models",
-    "demand_text",
-    "failure_of",
-    "is_blank",
-    "named_judges",
-    "names_model",
-    "seat_judges",
-    "shared_error",
-    "split_name",
-]
+    "CHECK_JUDGE_ID", "BatchJudge", "CheckJudge", "ClosableJudge", "DescribedJudge",
+    "FunctionJudge", "Judge", "JudgeLike", "JudgeReply", "JudgeRequest", "JudgeSpec",
+    "LexicalJudge", "ModelAsker", "ModelJudge", "RecordedJudge", "ReferenceJudge", "Seat",
+    "SeatableJudge", "SupervisedJudge", "ask_fitting", "ask_judge", "ask_judge_many", "asked_of",
+    "builtin_judge", "demand_models", "demand_text", "failure_of", "is_blank", "named_judges",
+    "names_model", "seat_judges", "shared_error", "split_name",
+]  # fmt: skip
 
 _HOMES = {
     "_base": (

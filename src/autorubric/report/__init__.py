@@ -15,18 +15,9 @@ if TYPE_CHECKING:
     from autorubric.report._view import RunView
 
 __all__ = [
-    "DEFAULT_MAX_CHARS",
-    "CritiqueView",
-    "Marks",
-    "RunView",
-    "annotation_page",
-    "critique_page",
-    "critique_section",
-    "marks_of",
-    "report_html",
-    "write_annotation_page",
-    "write_report",
-]
+    "DEFAULT_MAX_CHARS", "CritiqueView", "Marks", "RunView", "annotation_page", "critique_page",
+    "critique_section", "marks_of", "report_html", "write_annotation_page", "write_report",
+]  # fmt: skip
 
 _HOMES = {
     "_page": ("DEFAULT_MAX_CHARS", "report_html", "write_report"),

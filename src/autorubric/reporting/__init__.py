@@ -11,16 +11,9 @@ if TYPE_CHECKING:
     from autorubric.reporting._task import GraderDescription, GradingTask, Votes
 
 __all__ = [
-    "EscalationRule",
-    "GraderDescription",
-    "GradingPolicy",
-    "GradingTask",
-    "Votes",
-    "build_report",
-    "confidence_of",
-    "criterion_report",
-    "spend",
-]
+    "EscalationRule", "GraderDescription", "GradingPolicy", "GradingTask", "Votes", "build_report",
+    "confidence_of", "criterion_report", "spend",
+]  # fmt: skip
 
 # A run is opened without a report being made.
 _HOMES = {

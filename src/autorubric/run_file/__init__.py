@@ -11,18 +11,9 @@ if TYPE_CHECKING:
     from autorubric.run_file._setup import RunSetup, load_run, set_up
 
 __all__ = [
-    "Budget",
-    "DataSource",
-    "FewShotSource",
-    "JudgeEntry",
-    "RunFile",
-    "RunSetup",
-    "is_run_file",
-    "load_run",
-    "read_run_file",
-    "run_file_schema",
-    "set_up",
-]
+    "Budget", "DataSource", "FewShotSource", "JudgeEntry", "RunFile", "RunSetup", "is_run_file",
+    "load_run", "read_run_file", "run_file_schema", "set_up",
+]  # fmt: skip
 
 _HOMES = {
     "_content": ("Budget", "DataSource", "FewShotSource", "JudgeEntry", "RunFile"),
