@@ -1,4 +1,4 @@
-"""Sampled criteria in plain words, and the best of several candidates.
+"""Sampled criteria in plain words, and selection of the best of several candidates.
 
     readable = QualitativeCriteria("The code is readable.", LLM("gpt-6-luna"), num_samples=5, min_pass=3)
     simple = QuantitativeCriteria("How complex is the code? (0 = simple, 10 = complex)", LLM("gpt-6-luna"))
@@ -7,8 +7,8 @@
     result = await strategy.run(writer, "Write a function that parses a CSV file.", reevaluate=5)
     result.winner, result.cost, result.reevaluated_cost
 
-A criterion with a sampled judge: samples are votes, cast as a grader casts them, with its retries, limits,
-cache and costs. Nothing is ever run.
+Each criterion has a sampled judge: samples are votes, cast in the same way as by a grader, with its retries,
+limits, cache and costs. Candidates are never executed.
 """
 
 from autorubric.strategy._candidates import Attempt

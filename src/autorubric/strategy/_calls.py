@@ -1,4 +1,4 @@
-"""Functions that callers give, sync or async, of one or of two arguments."""
+"""Functions passed in by callers, sync or async, with one or two parameters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from autorubric.errors import ArgumentError, AutorubricError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A function with what it takes.
+    """A function and its signature.
 
     Attributes:
         function: The function.
         name: Its name.
-        both: Whether it takes the second argument too.
+        both: Whether it also takes the second argument.
     """
 
     function: Callable[..., Any]
@@ -27,7 +27,7 @@ class Called:
     both: bool
 
     async def call(self, first: Any, second: Any) -> Any:
-        """What it gives; a sync one runs in a thread, so that it may block."""
+        """Call the function and return its result; a sync function runs in a thread, so that it may block."""
         arguments = (first, second) if self.both else (first,)
         if inspect.iscoroutinefunction(self.function):
             given = self.function(*arguments)
@@ -44,15 +44,15 @@ class Called:
 
 
 def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> Called:
-    """The function as it is called.
+    """Return the function with its signature.
 
     Args:
         function: The function.
-        role: What it is given as.
-        arguments: Names of what it may take: the first, or both.
+        role: Name of the parameter that it was passed as.
+        arguments: Names of the arguments that it may take: the first, or both.
 
     Raises:
-        ArgumentError: It yields, or takes something else.
+        ArgumentError: If it yields, or takes other arguments.
     """
     name = name_of(function)
     if is_yielding(function):
@@ -61,23 +61,23 @@ def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) 
 
 
 def is_yielding(given: Any) -> bool:
-    """Whether it is a function that yields, sync or async, or an object that is called as one."""
+    """Whether it is a generator function, sync or async, or an object whose `__call__` is one."""
     called = getattr(type(given), "__call__", None)  # noqa: B004 - to look at it, and not whether it is there
     functions = (given, called)
     return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
 
 
 def name_of(given: Any) -> str:
-    """What a function or an object is called."""
+    """Return the name of a function or object."""
     own = getattr(given, "__name__", None)
     return own if isinstance(own, str) else type(given).__name__
 
 
 def takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
-    """Whether a function takes the second argument too.
+    """Whether a function also takes the second argument.
 
     Raises:
-        ArgumentError: It takes something else than the first, or both.
+        ArgumentError: If it takes other arguments than the first, or both.
     """
     try:
         parameters = list(inspect.signature(function).parameters.values())

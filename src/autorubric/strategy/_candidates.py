@@ -1,4 +1,4 @@
-"""What generators are told, and what they give."""
+"""Input and output of generators: attempts and candidates."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from autorubric.values import TokenUsage
 
 
 class Attempt(int):
-    """An attempt at a candidate: its number, from 0 over all rounds, and what is known when it begins.
+    """An attempt at a candidate: its number, from 0 over all rounds, and the information available to it.
 
     Attributes:
         iteration: The round, from 1.
-        position: The place within the round, from 0.
-        hints: What the candidates of the round before failed in; empty in the first round.
+        position: The position within the round, from 0.
+        hints: Failures of the candidates of the previous round; empty in the first round.
     """
 
     iteration: int
@@ -23,7 +23,7 @@ class Attempt(int):
     hints: tuple[Hint, ...]
 
     def __new__(cls, number: int, *, iteration: int, position: int, hints: tuple[Hint, ...] = ()) -> Self:
-        """The attempt of that number."""
+        """Create the attempt with this number."""
         made = super().__new__(cls, number)
         made.iteration, made.position, made.hints = iteration, position, hints
         return made
@@ -31,12 +31,12 @@ class Attempt(int):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated:
-    """A candidate as it comes.
+    """A candidate returned by a generator.
 
     Attributes:
-        content: What the generator gave.
-        usage: Tokens spent, where a model gave it.
-        spent: US dollars spent, where known.
+        content: The generated content.
+        usage: Tokens spent, if a model generated it.
+        spent: US dollars spent, if known.
     """
 
     content: Any

@@ -1,4 +1,4 @@
-"""Code out of a text that a model wrote around it."""
+"""Extracts code from a model's text."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class _Block(NamedTuple):
 
 
 def extract_code(text: str, language: str | None = None) -> str:
-    """The first fenced block of a text, without its fences; the whole text where there is none.
+    """Return the first fenced block of a text, without its fences; the whole text if there is none.
 
-    A block that is not closed goes to the end of the text. Nothing is run.
+    A block that is not closed extends to the end of the text. Nothing is executed.
 
     Args:
-        text: What a model wrote.
-        language: Takes the first block of this language, as `"python"`; then one that names no language;
-            then the whole text. None takes the first block whatever its language.
+        text: The model's text.
+        language: Selects the first block in this language, such as `"python"`, or else the first block
+            without a language, or else the whole text. None selects the first block in any language.
     """
     blocks = _blocks(text)
     if language is None:
@@ -65,7 +65,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _opening(line: str) -> tuple[int, str, str] | None:
-    """Width of the indentation, the fence, and what stands behind it; None where the line opens no block."""
+    """Return the indentation width, the fence and the text after it; None if the line opens no block."""
     found = _FENCE.fullmatch(line)
     # A line with backticks behind the fence is inline code.
     if found is None or (found[2][0] == "`" and "`" in found[3]):
@@ -81,7 +81,7 @@ def _closes(line: str, fence: str, indent: int) -> bool:
 
 
 def _without(line: str, indent: int) -> str:
-    """A line of a block that is indented as a whole, as in a list."""
+    """Return a line without the indentation of its block, for example inside a list."""
     return line[min(indent, _blanks(line)) :]
 
 

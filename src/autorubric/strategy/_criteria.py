@@ -1,4 +1,4 @@
-"""Criteria in plain words: whether a candidate passes, and how it scores."""
+"""Criteria in plain words: whether a candidate passes, and its score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autorubric.strategy._sampling import Extract, SampledCriteria, check_count,
 from autorubric.types import JudgeVote
 
 SampleAggregation: TypeAlias = Literal["avg", "med", "min", "max"]
-"""How the scores of several samples become one: their mean, median, lowest or highest."""
+"""How to aggregate the scores of several samples: mean, median, minimum or maximum."""
 
 _AGGREGATIONS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "avg": statistics.fmean,
@@ -27,24 +27,24 @@ _AGGREGATIONS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 
 
 class QualitativeCriteria(SampledCriteria[bool]):
-    """Whether a candidate passes, by the votes of one judge's samples.
+    """A pass/fail criterion decided by the votes of one judge's samples.
 
-    Made for subclassing: attributes may be added, and a `Strategy` calls the subclass's own `verify`.
+    Designed for subclassing: attributes may be added, and a `Strategy` calls the subclass's own `verify`.
 
     Args:
-        expression: What it takes to pass, in plain words.
-        llm: Who judges: whatever `CriterionGrader(judges=[…])` takes — a model's name, an `LLMConfig`
-            (`LLM("name")`), a `JudgeSpec`, a judge, a function of a `JudgeRequest`.
-        num_samples: How often the judge is asked, at once; each sample has an index of its own, so that a
-            cache keeps them apart.
-        min_samples_for_aggregation: Samples that must count; with fewer the candidate does not pass and the
-            evaluation has `fallback_used`.
-        min_pass: Samples that must say that it passes.
-        extract: What is judged of a candidate: None for all of it, `"code"` for its first fenced block, or a
+        expression: The condition for passing, in plain words.
+        llm: The judge: any value accepted by `CriterionGrader(judges=[…])`, such as a model's name, an
+            `LLMConfig` (`LLM("name")`), a `JudgeSpec`, a judge, or a function of a `JudgeRequest`.
+        num_samples: Number of samples, requested concurrently; each has its own index, so that a cache keeps
+            them apart.
+        min_samples_for_aggregation: Minimum number of valid samples; with fewer the candidate does not pass
+            and the evaluation has `fallback_used`.
+        min_pass: Number of samples that must pass.
+        extract: Part of a candidate to judge: None for all of it, `"code"` for its first fenced block, or a
             function of its text.
 
     Raises:
-        ArgumentError: The arguments cannot work, or not together.
+        ArgumentError: If an argument is invalid, or the arguments contradict each other.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class QualitativeCriteria(SampledCriteria[bool]):
         self.min_pass = min_pass
 
     async def verify(self, candidate: Any, context: Any = None) -> bool:
-        """Whether the candidate passes: the `value` of `evaluate`."""
+        """Return whether the candidate passes: the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
     def verify_sync(self, candidate: Any, context: Any = None) -> bool:
-        """`verify` for synchronous code; works inside a running event loop too."""
+        """Call `verify` from synchronous code; also works inside a running event loop."""
         return run_sync(self.verify(candidate, context))
 
     def _criterion(self) -> BaseCriterion:
@@ -89,23 +89,23 @@ class QualitativeCriteria(SampledCriteria[bool]):
 
 
 class QuantitativeCriteria(SampledCriteria[float]):
-    """How a candidate scores, by the samples of one judge.
+    """A numeric criterion scored by the samples of one judge.
 
-    Made for subclassing: attributes may be added, and a `Strategy` calls the subclass's own `compute`.
+    Designed for subclassing: attributes may be added, and a `Strategy` calls the subclass's own `compute`.
 
     Args:
-        expression: What is scored, and what the ends of the range mean, in plain words.
-        llm: Who scores: whatever `CriterionGrader(judges=[…])` takes.
+        expression: What to score, and the meaning of the ends of the range, in plain words.
+        llm: The judge: any value accepted by `CriterionGrader(judges=[…])`.
         min: The lowest score.
         max: The highest score. Samples outside the range do not count.
-        agg: How samples become one score: `"avg"`, `"med"`, `"min"` or `"max"`.
-        num_samples: How often the judge is asked, at once.
-        min_samples_for_aggregation: Samples that must count; with fewer the score is the middle of the range
-            and the evaluation has `fallback_used`.
-        extract: What is judged of a candidate: None, `"code"`, or a function of its text.
+        agg: How to aggregate the samples: `"avg"`, `"med"`, `"min"` or `"max"`.
+        num_samples: Number of samples, requested concurrently.
+        min_samples_for_aggregation: Minimum number of valid samples; with fewer the score is the middle of
+            the range and the evaluation has `fallback_used`.
+        extract: Part of a candidate to judge: None, `"code"`, or a function of its text.
 
     Raises:
-        ArgumentError: The arguments cannot work, or not together.
+        ArgumentError: If an argument is invalid, or the arguments contradict each other.
     """
 
     def __init__(  # noqa: PLR0913 - the public constructor
@@ -129,11 +129,11 @@ class QuantitativeCriteria(SampledCriteria[float]):
         self.agg = agg
 
     async def compute(self, candidate: Any, context: Any = None) -> float:
-        """The candidate's score: the `value` of `evaluate`."""
+        """Return the candidate's score: the `value` of `evaluate`."""
         return (await self.evaluate(candidate, context)).value
 
     def compute_sync(self, candidate: Any, context: Any = None) -> float:
-        """`compute` for synchronous code; works inside a running event loop too."""
+        """Call `compute` from synchronous code; also works inside a running event loop."""
         return run_sync(self.compute(candidate, context))
 
     def _criterion(self) -> BaseCriterion:

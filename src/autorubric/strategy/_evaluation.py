@@ -1,4 +1,4 @@
-"""The record of a sampled evaluation: every sample, every vote, and what they came to."""
+"""The record of a sampled evaluation: all samples and votes, and their aggregated value."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ T = TypeVar("T", bool, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledEvaluation(Generic[T]):
-    """What the samples on one candidate came to.
+    """The evaluation of one candidate by several samples.
 
     Attributes:
-        expression: What was asked.
-        value: The value: whether it passes, or the aggregated score. With `fallback_used` it stands for
-            votes that did not come: False, or the middle of the range.
-        samples: What each sample said, in order; None for one that does not count, because it failed, could
-            not be read, lay outside the range, or abstained.
+        expression: The question.
+        value: Whether the candidate passes, or its aggregated score. If `fallback_used` is set, the value
+            replaces missing votes: False, or the middle of the range.
+        samples: The answer of each sample, in order; None for a sample that does not count because it failed,
+            was unreadable, was outside the range, or abstained.
         votes: The votes, in the same order, with reasons, models, tokens and latencies.
-        fallback_used: Whether fewer samples count than are needed.
-        needed: Samples that had to pass; None for a score.
+        fallback_used: Whether there were too few valid samples.
+        needed: Number of samples that had to pass; None for a score.
     """
 
     expression: str
@@ -38,31 +38,31 @@ class SampledEvaluation(Generic[T]):
 
     @property
     def valid(self) -> tuple[T, ...]:
-        """The samples that count, in order."""
+        """Return the valid samples, in order."""
         return tuple(one for one in self.samples if one is not None)
 
     @property
     def distribution(self) -> dict[T, int]:
-        """How many of the samples that count said what, from the lowest up."""
+        """Return the number of valid samples for each answer, in ascending order."""
         return dict(sorted(Counter(self.valid).items()))
 
     @property
     def errors(self) -> tuple[str | None, ...]:
-        """Why each sample failed; None for one that did not."""
+        """Return the error of each sample; None for samples without an error."""
         return tuple(vote.error for vote in self.votes)
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Tokens of all samples; None where none were counted."""
+        """Return the tokens of all samples; None if none were counted."""
         return spend(self.votes)[0]
 
     @property
     def cost(self) -> float | None:
-        """US dollars of the samples whose cost is known; None where none is."""
+        """Return the US dollars of the samples whose cost is known; None if none is known."""
         return spend(self.votes)[1]
 
     def to_dict(self) -> dict[str, Json]:
-        """The record as JSON data."""
+        """Return the record as JSON data."""
         return {
             "expression": self.expression,
             "value": self.value,
@@ -73,7 +73,7 @@ class SampledEvaluation(Generic[T]):
         }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """What the candidate failed in; empty for a score, for one that passed, and for one not judged."""
+        """Return the candidate's failures; empty for a score, or if it passed or was not judged."""
         if self.needed is None or self.value or self.fallback_used:
             return ()
         written = (vote.reason for vote, one in zip(self.votes, self.samples, strict=True) if one is not None)

@@ -1,4 +1,4 @@
-"""Where candidates come from: models, and functions of the prompt."""
+"""Sources of candidates: models, and functions of the prompt."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ GeneratorLike: TypeAlias = (
     str | LLMConfig | LLMClient | Callable[..., Any] | Iterator[Any] | AsyncIterator[Any]
 )
 """A model's name, an `LLMConfig` or `LLMClient`, a sync or async function of `(prompt)` or
-`(prompt, attempt)`, which returns a candidate or yields those of a round, or a generator of candidates."""
+`(prompt, attempt)`, which returns a candidate or yields those of a round, or a generator of candidates.
+"""
 
 
 def LLM(model: str, **settings: Any) -> LLMConfig:
-    """A model by its name: `LLMConfig(model=model, **settings)`."""
+    """Return a model's config: `LLMConfig(model=model, **settings)`."""
     return LLMConfig(model=model, **settings)
 
 
 class Generator(Protocol):
-    """Gives candidates."""
+    """The interface of objects that generate candidates."""
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated: ...
 
@@ -34,10 +35,10 @@ class Generator(Protocol):
 
 
 def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
-    """The generator that a caller's argument stands for.
+    """Return the generator for a caller's argument.
 
     Raises:
-        ArgumentError: It stands for none, or cannot take the prompt.
+        ArgumentError: If it is not a generator, or cannot take the prompt.
     """
     if isinstance(given, str | LLMConfig | LLMClient) and not isinstance(prompt, str):
         raise ArgumentError(f"prompt is {shortened(prompt)}; a model takes a text")
@@ -59,7 +60,7 @@ def generator_of(given: GeneratorLike, prompt: Any) -> Generator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Model:
-    """A model; each attempt is a sample of its own, so that a cache does not make them one."""
+    """A model; each attempt has its own sample index, so that a cache keeps them apart."""
 
     client: LLMClient
     own: bool

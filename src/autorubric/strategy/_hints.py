@@ -1,4 +1,4 @@
-"""What a candidate failed in, as data, and as the words that a generator reads after a failed round."""
+"""A candidate's failures, as data and as text for the generator after a failed round."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final, Literal
 from autorubric.prompts import neutralise
 
 HintStyle = Literal["counts", "reasons", "none"]
-"""What a prompt says of a failed round: which criteria were missed and by how many samples, the judges'
-reasons too, or nothing."""
+"""Content of hints about a failed round: missed criteria with sample counts, judges' reasons as well,
+or nothing.
+"""
 
 _HEAD: Final = "Earlier attempts did not pass. What they failed in:"
 _LONGEST: Final = 400
@@ -18,17 +19,17 @@ _LONGEST: Final = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
-    """One thing that one candidate failed in.
+    """One failure of a candidate.
 
     Attributes:
         candidate: The candidate's number.
         criterion: The criterion: its expression, its name in a rubric, or the name of a function.
-        passed: Samples that passed; None where none were drawn.
-        samples: Samples drawn; None where none were.
-        needed: Samples that had to pass; None where there is no such number.
+        passed: Number of samples that passed; None if none were drawn.
+        samples: Number of samples drawn; None if none were drawn.
+        needed: Number of samples that had to pass; None if not applicable.
         score: The score reached, for a rubric.
-        min_score: The score needed, for a rubric.
-        reasons: What the judges wrote; empty unless `hints="reasons"`.
+        min_score: The score required, for a rubric.
+        reasons: The judges' reasons; empty unless `hints="reasons"`.
     """
 
     candidate: int
@@ -51,7 +52,7 @@ class Hint:
 
 
 def with_hints(prompt: str, hints: Sequence[Hint]) -> str:
-    """The prompt with what the last round failed in; the prompt itself where nothing is to be said."""
+    """Return the prompt with the failures of the last round; the prompt itself if there are none."""
     if not hints:
         return prompt
     lines = []

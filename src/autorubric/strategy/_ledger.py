@@ -1,8 +1,8 @@
-"""What is evaluated while a strategy calls a criterion or a function, whoever asks for it within that call.
+"""Collects the evaluations made while a strategy calls a criterion or a function.
 
 A strategy calls `verify(candidate, context)` and `compute(candidate, context)`, which subclasses override and
-functions combine, and gets a bare value back. The ledger of the call collects the records behind it, and
-tells the criteria when their votes are to be fresh ones.
+functions combine, and gets back a plain value. The call's ledger collects the records behind it, and tells
+the criteria when to draw fresh votes.
 """
 
 from __future__ import annotations
@@ -22,51 +22,51 @@ class Evaluation(Protocol):
 
     @property
     def fallback_used(self) -> bool:
-        """Whether its value stands for votes that did not come."""
+        """Whether its value replaces missing votes."""
         ...
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Tokens spent."""
+        """Return the tokens spent."""
         ...
 
     @property
     def cost(self) -> float | None:
-        """US dollars spent."""
+        """Return the US dollars spent."""
         ...
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """What a candidate failed in; empty where it did not."""
+        """Return a candidate's failures; empty if there are none."""
         ...
 
     def to_dict(self) -> dict[str, Json]:
-        """The record as JSON data."""
+        """Return the record as JSON data."""
         ...
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The evaluations of one call, in the order in which they began.
+    """The evaluations of one call, in the order in which they started.
 
     Attributes:
-        fresh: Votes that each evaluation draws anew, with sample indices of their own; 0 for the ordinary.
+        fresh: Number of fresh votes per evaluation, with their own sample indices; 0 for the ordinary votes.
     """
 
     fresh: int = 0
     _places: list[Evaluation | None] = field(default_factory=list)
 
     def reserve(self) -> int:
-        """A place for an evaluation that begins."""
+        """Reserve a position for an evaluation that starts."""
         self._places.append(None)
         return len(self._places) - 1
 
     def enter(self, place: int, evaluation: Evaluation) -> None:
-        """Puts an evaluation into its place."""
+        """Store an evaluation at its position."""
         self._places[place] = evaluation
 
     @property
     def evaluations(self) -> tuple[Evaluation, ...]:
-        """The evaluations that came to an end."""
+        """Return the finished evaluations."""
         return tuple(one for one in self._places if one is not None)
 
 
@@ -75,7 +75,7 @@ _CURRENT: Final[ContextVar[Ledger | None]] = ContextVar("autorubric_strategy_led
 
 @contextmanager
 def kept_in(ledger: Ledger) -> Iterator[None]:
-    """Collects in the ledger what is evaluated inside."""
+    """Collect the evaluations made inside the block in the ledger."""
     token = _CURRENT.set(ledger)
     try:
         yield
@@ -84,5 +84,5 @@ def kept_in(ledger: Ledger) -> Iterator[None]:
 
 
 def current_ledger() -> Ledger:
-    """The ledger of the call that this is part of; one that nobody reads where it is part of none."""
+    """Return the ledger of the current call; a discarded one outside of any call."""
     return _CURRENT.get() or Ledger()

@@ -1,4 +1,4 @@
-"""What a run of a strategy may send and spend."""
+"""Limits on the requests and cost of a strategy run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from autorubric.strategy._sampling import check_count
 class Limits:
     """The limits of one run.
 
-    Requests to models ask before they are sent. What judges say that they cost without sending any, as
-    functions may, shows in the result alone, and counts between rounds.
+    Model requests are checked before they are sent. Costs reported by judges that send no requests, such as
+    functions, appear only in the result, and count between rounds.
 
     Args:
-        max_calls: Most requests; None for no limit.
-        max_cost: US dollars; None for no limit.
+        max_calls: Maximum number of requests; None for no limit.
+        max_cost: Maximum US dollars; None for no limit.
 
     Raises:
-        ArgumentError: One of them is no limit.
+        ArgumentError: If a limit is invalid.
     """
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
@@ -34,11 +34,11 @@ class Limits:
         self._limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
 
     def in_force(self) -> AbstractContextManager[None]:
-        """The block in which requests keep to the limits."""
+        """Return a context manager in which the limits apply to requests."""
         return spending_within(self._limit) if self._limit.is_set else nullcontext()
 
     def reached(self, result: StrategyResult) -> SpendingLimitName | None:
-        """The limit that leaves nothing for another round; None where there is none such."""
+        """Return the limit that prevents another round; None if there is none."""
         if self._limit.reached is not None:
             return self._limit.reached
         if self._max_calls is not None and self._limit.calls >= self._max_calls:
@@ -47,17 +47,18 @@ class Limits:
         return "max_cost" if self._max_cost is not None and spent >= self._max_cost else None
 
     def spending(self, stopped: SpendingLimitName | None) -> Spending | None:
-        """What was sent and spent; None where there is no limit.
+        """Return the requests sent and their cost; None if there is no limit.
 
         Args:
-            stopped: The limit that left something out; None where only requests may have met one.
+            stopped: The limit that caused something to be skipped; None if only requests may have reached
+                one.
         """
         if not self._limit.is_set:
             return None
         return Spending(self._limit.calls, self._limit.cost, stopped or self._limit.reached)
 
     def told(self, limit: SpendingLimitName) -> str:
-        """A limit in words."""
+        """Return a limit in words."""
         if limit == "max_calls":
             return f"max_calls of {self._max_calls} requests was reached"
         return f"max_cost of {self._max_cost} US dollars was reached"

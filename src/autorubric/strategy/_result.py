@@ -1,4 +1,4 @@
-"""The result of a strategy: the winner, and everything that was tried."""
+"""The result of a strategy: the winner, and all candidates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.strategy._ledger import Evaluation
 from autorubric.values import Json, TokenUsage
 
 Stage = Literal["generate", "verify", "cost"]
-"""Where a candidate may fail."""
+"""Stage in which a candidate may fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class StageError:
     """An error on one candidate.
 
     Attributes:
-        stage: Where it was raised.
-        error: Its type and what it says.
+        stage: Stage in which it was raised.
+        error: Its type and message.
     """
 
     stage: Stage
@@ -36,21 +36,21 @@ class StageError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyCandidate:
-    """One candidate and what became of it.
+    """A candidate with its evaluations and errors.
 
     Attributes:
         number: Its number, from 0 over all rounds.
         iteration: Its round, from 1.
-        prompt: What it was made from, hints of the round before included.
-        content: What the generator gave; None where it raised.
-        verified: Whether it passed; True where nothing verifies, None where it could not be verified.
-        cost: What it costs; None where it did not pass, nothing gives a cost, or the cost raised.
+        prompt: The prompt that it was generated from, including hints of the previous round.
+        content: The generated content; None if the generator raised.
+        verified: Whether it passed; True without `verify`, None if it could not be verified.
+        cost: Its cost; None if it did not pass, there is no cost function, or the function raised.
         verification: The evaluations behind `verified`.
         costing: The evaluations behind `cost`.
-        hints: What it failed in.
-        errors: What was raised on it.
-        generation_usage: Tokens that making it took, where a model made it.
-        generation_spent: US dollars that making it took, where known.
+        hints: Its failures.
+        errors: The errors raised on it.
+        generation_usage: Tokens spent on generating it, if a model did.
+        generation_spent: US dollars spent on generating it, if known.
     """
 
     number: int
@@ -68,16 +68,16 @@ class StrategyCandidate:
 
     @property
     def cost_fallback_used(self) -> bool:
-        """Whether the cost, or part of it, stands for votes that did not come."""
+        """Whether the cost, or part of it, replaces missing votes."""
         return any(one.fallback_used for one in self.costing)
 
     @property
     def fallback_used(self) -> bool:
-        """Whether some evaluation's value stands for votes that did not come."""
+        """Whether the value of any evaluation replaces missing votes."""
         return any(one.fallback_used for one in (*self.verification, *self.costing))
 
     def to_dict(self) -> dict[str, Json]:
-        """The candidate as JSON data."""
+        """Return the candidate as JSON data."""
         return {
             "number": self.number,
             "iteration": self.iteration,
@@ -98,15 +98,15 @@ class StrategyCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reevaluation:
-    """The best candidate judged again, on votes that had no part in choosing it.
+    """A second evaluation of the best candidate, on votes that were not used to choose it.
 
     Attributes:
         candidate: The candidate's number.
-        votes: Fresh votes of each evaluation.
-        cost: By these votes; None where nothing gives a cost, or it is unknown (`error` says why).
-        verified: Whether the candidate passes by these votes; None where nothing verifies, or it is unknown.
+        votes: Number of fresh votes per evaluation.
+        cost: Cost by these votes; None if there is no cost function, or it is unknown (see `error`).
+        verified: Whether the candidate passes by these votes; None without `verify`, or if unknown.
         evaluations: The evaluations behind it, those of the verification first.
-        error: What went wrong; None where nothing did.
+        error: The error that occurred; None if there was none.
     """
 
     candidate: int
@@ -117,7 +117,7 @@ class Reevaluation:
     error: str | None = None
 
     def to_dict(self) -> dict[str, Json]:
-        """The reevaluation as JSON data."""
+        """Return the reevaluation as JSON data."""
         return {
             "candidate": self.candidate,
             "votes": self.votes,
@@ -133,16 +133,16 @@ class StrategyResult:
     """The result of a strategy.
 
     Attributes:
-        winner: The candidate chosen, as the generator gave it; None where none passed, or where the best one
+        winner: The chosen candidate, as returned by the generator; None if none passed, or if the best one
             did not pass again when it was reevaluated.
-        cost: Its cost when it was chosen; None where nothing gives a cost. The least of several is lower than
-            it would be on other votes.
-        iterations: Rounds run.
+        cost: Its cost when it was chosen; None if there is no cost function. The minimum of several costs is
+            biased low: it would be higher on other votes.
+        iterations: Number of rounds.
         candidates: Every candidate of every round, in order.
-        winner_number: The winner's number among them; None where none passed.
-        reevaluation: The best candidate judged again; None where not asked for, or no candidate passed.
-        spending: Requests sent to models and what they cost, those that a limit cut off included, and the
-            limit that left something out; None where there is no limit.
+        winner_number: The winner's number among them; None if none passed.
+        reevaluation: The reevaluation of the best candidate; None if not requested, or no candidate passed.
+        spending: Requests sent to models and their cost, including requests that a limit interrupted, and
+            the limit that caused something to be skipped; None if there is no limit.
     """
 
     winner: Any
@@ -155,45 +155,45 @@ class StrategyResult:
 
     @property
     def stopped(self) -> SpendingLimitName | None:
-        """The limit at which candidates, a round or the reevaluation were left out; None where none was."""
+        """Return the limit that stopped candidates, a round or the reevaluation; None if none did."""
         return None if self.spending is None else self.spending.reached
 
     @property
     def max_cost_reached(self) -> bool:
-        """Whether something was left out since `max_cost` was spent."""
+        """Whether something was skipped because `max_cost` was spent."""
         return self.stopped == "max_cost"
 
     @property
     def reevaluated_cost(self) -> float | None:
-        """The best candidate's cost on fresh votes; None where not asked for, or it is unknown."""
+        """Return the best candidate's cost on fresh votes; None if not requested, or unknown."""
         return None if self.reevaluation is None else self.reevaluation.cost
 
     @property
     def errors(self) -> tuple[StageError, ...]:
-        """What was raised on all candidates."""
+        """Return the errors of all candidates."""
         return tuple(error for candidate in self.candidates for error in candidate.errors)
 
     @property
     def fallback_used(self) -> bool:
-        """Whether the winner's verification or cost stands for votes that did not come."""
+        """Whether the winner's verification or cost replaces missing votes."""
         return self.winner_number is not None and self.candidates[self.winner_number].fallback_used
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Tokens of all candidates and evaluations; None where none were counted."""
+        """Return the tokens of all candidates and evaluations; None if none were counted."""
         made = (one.generation_usage for one in self.candidates)
         counted = [one for one in (*made, *(e.usage for e in self._evaluations())) if one is not None]
         return sum(counted, TokenUsage()) if counted else None
 
     @property
     def spent(self) -> float | None:
-        """US dollars of all candidates and evaluations whose price is known; None where none is."""
+        """Return the US dollars of all candidates and evaluations with a known price; None without any."""
         made = (one.generation_spent for one in self.candidates)
         known = [one for one in (*made, *(e.cost for e in self._evaluations())) if one is not None]
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Json]:
-        """The result as JSON data; what is no JSON in candidates is given by its `str`."""
+        """Return the result as JSON data; contents that are not JSON are converted with `str`."""
         return {
             "winner": _json(self.winner),
             "winner_number": self.winner_number,
@@ -217,7 +217,7 @@ class StrategyResult:
 
 
 def _json(value: Any) -> Json:
-    """A value of the caller's as JSON data; anything that is none by its `str`."""
+    """Return a caller's value as JSON data; other values are converted with `str`."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

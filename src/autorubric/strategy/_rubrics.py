@@ -1,4 +1,4 @@
-"""A rubric with a threshold, as what candidates are verified or chosen by."""
+"""A rubric with a threshold, for verifying or choosing candidates."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricEvaluation:
-    """What a rubric said of one candidate.
+    """A rubric's evaluation of one candidate.
 
     Attributes:
-        reports: The report; of a reevaluation one for each fresh grading.
-        min_score: The score needed.
+        reports: The report; for a reevaluation, one for each fresh grading.
+        min_score: The score required.
     """
 
     reports: tuple[EnsembleEvaluationReport, ...]
@@ -35,36 +35,36 @@ class RubricEvaluation:
 
     @property
     def score(self) -> float | None:
-        """The mean score of the reports that have one; None where none has."""
+        """Return the mean score of the reports that have one; None if none has."""
         scores = [report.score for report in self.reports if report.score is not None]
         return math.fsum(scores) / len(scores) if scores else None
 
     @property
     def value(self) -> bool | None:
-        """Whether the score is reached; None where there is none."""
+        """Whether the score is reached; None if there is no score."""
         return None if self.score is None else self.score >= self.min_score - _ROUNDING
 
     @property
     def fallback_used(self) -> bool:
-        """Whether some criterion was not judged: left out of the score, or assumed."""
+        """Whether any criterion was not judged, and was left out of the score or assumed."""
         return any(
             one.status == "failed" or one.decision.assumed for report in self.reports for one in report.report
         )
 
     @property
     def usage(self) -> TokenUsage | None:
-        """Tokens of all votes; None where none were counted."""
+        """Return the tokens of all votes; None if none were counted."""
         counted = [report.token_usage for report in self.reports if report.token_usage is not None]
         return sum(counted, TokenUsage()) if counted else None
 
     @property
     def cost(self) -> float | None:
-        """US dollars of the votes whose cost is known; None where none is."""
+        """Return the US dollars of the votes whose cost is known; None if none is known."""
         known = [report.completion_cost for report in self.reports if report.completion_cost is not None]
         return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Json]:
-        """The record as JSON data."""
+        """Return the record as JSON data."""
         return {
             "score": self.score,
             "min_score": self.min_score,
@@ -74,7 +74,7 @@ class RubricEvaluation:
         }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """The score, and the criteria that cost some of it; empty where the score is reached."""
+        """Return the score and the criteria that lowered it; empty if the required score is reached."""
         if self.value is not False:
             return ()
         whole = Hint(candidate=candidate, criterion="rubric", score=self.score, min_score=self.min_score)
@@ -84,19 +84,19 @@ class RubricEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class RubricThreshold:
-    """A rubric as what a `Strategy` verifies with, or chooses by.
+    """A rubric with which a `Strategy` verifies or chooses candidates.
 
-    As `verify` a candidate passes with a score of at least `min_score`; as `cost` it costs 1 - score. A
-    candidate that could not be judged is an error of that candidate.
+    As `verify`, a candidate passes with a score of at least `min_score`; as `cost`, its cost is 1 - score. If
+    a candidate could not be judged, the error is recorded with that candidate.
 
     Attributes:
         rubric: The rubric.
-        grader: Who grades by it.
-        min_score: The least score that passes.
+        grader: The grader.
+        min_score: The lowest score that passes.
 
     Raises:
-        ArgumentError: There is no rubric or grader, the score is none that can be reached, or the grader
-            names criteria that the rubric lacks.
+        ArgumentError: If the rubric or grader is missing, the score cannot be reached, or the grader names
+            criteria that are not in the rubric.
     """
 
     rubric: Rubric
@@ -118,27 +118,27 @@ class RubricThreshold:
             raise ArgumentError(f"min_score is {score!r}; the grader gives scores from 0 to 1")
 
     async def verify(self, candidate: Any, context: Any = None) -> bool:
-        """Whether the candidate's score is at least `min_score`.
+        """Return whether the candidate's score is at least `min_score`.
 
         Raises:
-            JudgeError: It could not be judged.
+            JudgeError: If the candidate could not be judged.
         """
         return self._score(await self.evaluate(candidate, context)) >= self.min_score - _ROUNDING
 
     async def compute(self, candidate: Any, context: Any = None) -> float:
-        """1 - score.
+        """Return 1 - score.
 
         Raises:
-            JudgeError: It could not be judged.
+            JudgeError: If the candidate could not be judged.
         """
         return 1.0 - self._score(await self.evaluate(candidate, context))
 
     async def evaluate(self, candidate: Any, context: Any = None) -> RubricEvaluation:
-        """The full record of what the rubric said of a candidate.
+        """Return the full record of a candidate's evaluation.
 
         Args:
             candidate: A text, `{"thinking", "output"}`, or other data, which is judged as JSON.
-            context: What the candidate answers; a text or data.
+            context: The question that the candidate answers; a text or data.
         """
         ledger = current_ledger()
         place = ledger.reserve()

@@ -1,4 +1,4 @@
-"""A criterion with a sampled judge: what the two kinds of sampled criteria share."""
+"""Base class of the two kinds of sampled criteria: a criterion with a sampled judge."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from autorubric.types import JudgeVote
 from autorubric.values import Answer, Submission
 
 Extract: TypeAlias = Literal["code"] | Callable[[str], str] | None
-"""What is judged of a candidate: its first block of code, what a function makes of it, or all of it."""
+"""Part of a candidate to judge: its first code block, a function's result, or all of it."""
 
 
 class _Gate(PassFailCriterion):
     takes_bare: ClassVar[bool] = True
 
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
-        """The answer of any judge, a function's text read as a model's is."""
+        """Read the answer of any judge; a function's text is parsed like a model's reply."""
         return super().read(_unwrapped(reply), shown)
 
 
@@ -40,31 +40,31 @@ class _Rating(NumericalRatingCriterion):
     takes_bare: ClassVar[bool] = True
 
     def read(self, reply: Any, shown: Shown | None = None) -> Answer:
-        """The answer of any judge, a function's text read as a model's is."""
+        """Read the answer of any judge; a function's text is parsed like a model's reply."""
         return super().read(_unwrapped(reply), shown)
 
 
 @lru_cache(maxsize=256)
 def gate(expression: str) -> BaseCriterion:
-    """The criterion that a text passes or fails."""
+    """Return a pass/fail criterion."""
     return _Gate(requirement=expression)
 
 
 @lru_cache(maxsize=256)
 def rating(expression: str, low: float, high: float) -> BaseCriterion:
-    """The criterion that rates a text in a range."""
+    """Return a criterion that rates a text in a range."""
     return _Rating(requirement=expression, min_value=low, max_value=high)
 
 
 class SampledCriteria(ABC, Generic[T]):
-    """A judge asked several times whether, or how far, a text is as an expression says.
+    """A judge asked several times whether, or to what degree, an expression holds for a text.
 
     Attributes:
-        expression: What is asked.
-        llm: Who is asked.
-        num_samples: How often.
-        min_samples_for_aggregation: Samples that must count.
-        extract: What is judged of a candidate.
+        expression: The question.
+        llm: The judge.
+        num_samples: Number of samples.
+        min_samples_for_aggregation: Minimum number of valid samples.
+        extract: Part of a candidate to judge.
     """
 
     def __init__(
@@ -93,22 +93,22 @@ class SampledCriteria(ABC, Generic[T]):
 
     @abstractmethod
     def _criterion(self) -> BaseCriterion:
-        """What a judge is asked."""
+        """Return the criterion for the judge."""
 
     @abstractmethod
     def _decide(self, votes: tuple[JudgeVote, ...]) -> SampledEvaluation[T]:
-        """What the votes come to."""
+        """Aggregate the votes."""
 
     async def evaluate(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
-        """The full record of what the samples said of a candidate.
+        """Return the full record of the samples' answers about a candidate.
 
         Args:
             candidate: A text, `{"thinking", "output"}`, or other data, which is judged as JSON.
-            context: What the candidate answers, as a text or data; shown to the judge as the query. Other
-                objects are not shown.
+            context: The question that the candidate answers, as a text or data; shown to the judge as the
+                query. Other objects are not shown.
 
         Raises:
-            ArgumentError: There is no candidate, or `extract` gives no text.
+            ArgumentError: If the candidate is missing, or `extract` does not return a text.
         """
         ledger = current_ledger()
         place = ledger.reserve()
@@ -117,11 +117,11 @@ class SampledCriteria(ABC, Generic[T]):
         return evaluation
 
     def evaluate_sync(self, candidate: Any, context: Any = None) -> SampledEvaluation[T]:
-        """`evaluate` for synchronous code; works inside a running event loop too."""
+        """Call `evaluate` from synchronous code; also works inside a running event loop."""
         return run_sync(self.evaluate(candidate, context))
 
     async def _votes(self, candidate: Any, context: Any, *, fresh: int) -> tuple[JudgeVote, ...]:
-        """The votes of all samples, asked at once; fresh ones have indices behind the ordinary ones."""
+        """Return the votes of all samples; fresh votes use sample indices after the ordinary ones."""
         seat, criterion, submission = self._seated(), self._criterion(), self._submission(candidate)
         first, count = (self.num_samples, fresh) if fresh else (0, self.num_samples)
         calls = [
@@ -163,29 +163,29 @@ class SampledCriteria(ABC, Generic[T]):
         return self._seat[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """The attributes: connections are opened anew by whoever copies or unpickles it."""
+        """Return the attributes; a copied or unpickled object opens its own connections."""
         return {**self.__dict__, "_seat": None}
 
     async def aclose(self) -> None:
-        """Closes the judge's connections; asking afterwards opens them anew."""
+        """Close the judge's connections; the next request opens new ones."""
         await self._seated().aclose()
 
     async def __aenter__(self) -> Self:
-        """The criteria themselves."""
+        """Return the criteria object itself."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the judge's connections."""
+        """Close the judge's connections."""
         await self.aclose()
 
 
 def check_count(name: str, given: Any, *, least: int = 1, most: int | None = None) -> None:
-    """Refuses what is no count.
+    """Check that a value is a valid count.
 
     Raises:
-        ArgumentError: It is no whole number, or lies outside `least` to `most` (the number of samples).
+        ArgumentError: If it is not an integer from `least` to `most` (the number of samples).
     """
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
         raise ArgumentError(f"{name} is {given!r}; give a whole number from {least} up")
@@ -194,10 +194,10 @@ def check_count(name: str, given: Any, *, least: int = 1, most: int | None = Non
 
 
 def submission_of(candidate: Any) -> Submission:
-    """A candidate as judges take it: texts as they are, `{"thinking", "output"}` apart, other data as JSON.
+    """Return a candidate as a submission: texts, `{"thinking", "output"}` split, other data as JSON.
 
     Raises:
-        ArgumentError: There is none, or bytes, which are no text.
+        ArgumentError: If there is no candidate, or it is bytes instead of text.
     """
     if candidate is None or isinstance(candidate, bytes | bytearray | memoryview):
         raise ArgumentError(f"candidate is {shortened(candidate)}; give a text or data to be judged")
@@ -207,19 +207,19 @@ def submission_of(candidate: Any) -> Submission:
 
 
 def _has_output(candidate: Any) -> bool:
-    """Whether it is a text with the thinking before it, and not data that has such a key."""
+    """Whether it is a text with thinking, and not other data with such a key."""
     if not isinstance(candidate, Mapping) or not set(candidate) <= {"thinking", "output"}:
         return False
     return isinstance(candidate.get("output"), str) and isinstance(candidate.get("thinking"), str | None)
 
 
 def context_text(context: Any) -> str | None:
-    """What a judge is shown of a context: texts, and data as JSON; of other objects nothing."""
+    """Return the part of a context that a judge sees: texts, and data as JSON; None for other objects."""
     return context if isinstance(context, str) or context is None else _json(context)
 
 
 def _unwrapped(reply: Any) -> Any:
-    """What stands in a text: the JSON object, or the word without what decorates it; else the text."""
+    """Return the JSON object or bare word in a text, without markup around it; otherwise the text."""
     if isinstance(reply, str):
         with suppress(ReplyError):
             return parse_reply(reply)

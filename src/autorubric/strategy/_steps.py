@@ -1,4 +1,4 @@
-"""What candidates are verified with and chosen by: criteria, rubrics with a threshold, functions."""
+"""Steps that verify and choose candidates: criteria, rubrics with a threshold, functions."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from autorubric.strategy._ledger import Evaluation, Ledger, kept_in
 
 
 class Verifies(Protocol):
-    """What has a `verify`, sync or async, as `QualitativeCriteria` and `RubricThreshold` have."""
+    """An object with a sync or async `verify`, such as `QualitativeCriteria` or `RubricThreshold`."""
 
     def verify(self, candidate: Any, context: Any, /) -> Any:
-        """Whether a candidate passes."""
+        """Return whether a candidate passes."""
         ...
 
 
 class Computes(Protocol):
-    """What has a `compute`, sync or async, as `QuantitativeCriteria` and `RubricThreshold` have."""
+    """An object with a sync or async `compute`, such as `QuantitativeCriteria` or `RubricThreshold`."""
 
     def compute(self, candidate: Any, context: Any, /) -> Any:
-        """What a candidate costs."""
+        """Return a candidate's cost."""
         ...
 
 
 VerifyLike: TypeAlias = Verifies | Callable[..., Any] | None
 """An object with `verify(candidate, context)`, or a sync or async function of `(candidate)` or
-`(candidate, context)`; None for none."""
+`(candidate, context)`; None to skip verification.
+"""
 
 CostLike: TypeAlias = Computes | Callable[..., Any] | None
-"""An object with `compute(candidate, context)`, or a sync or async function likewise; None for none."""
+"""An object with `compute(candidate, context)`, or a function with the same parameters; None for no cost."""
 
 Role = Literal["verify", "cost"]
 T = TypeVar("T")
@@ -46,12 +47,12 @@ _METHODS: Final[dict[Role, str]] = {"verify": "verify", "cost": "compute"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Generic[T]):
-    """What a step said of one candidate.
+    """The result of a step for one candidate.
 
     Attributes:
-        value: The value; None where the step raised.
-        evaluations: The evaluations behind it, in the order in which they began.
-        error: What was raised.
+        value: The value; None if the step raised.
+        evaluations: The evaluations behind it, in the order in which they started.
+        error: The error that was raised.
     """
 
     value: T | None
@@ -61,11 +62,11 @@ class Outcome(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Generic[T]):
-    """Verifies a candidate, or says what it costs.
+    """A step that verifies a candidate or computes its cost.
 
     Attributes:
-        function: What is called.
-        read: Makes the value of what it gives.
+        function: The function to call.
+        read: Converts the function's result to the value.
     """
 
     function: Called
@@ -73,16 +74,16 @@ class Step(Generic[T]):
 
     @property
     def name(self) -> str:
-        """What the step is called."""
+        """Return the name of the step."""
         return self.function.name
 
     async def ask(self, candidate: Any, context: Any, *, fresh: int = 0) -> Outcome[T]:
-        """What the step says of a candidate; what it raises is part of that.
+        """Run the step on a candidate; errors are part of the outcome.
 
         Args:
             candidate: The candidate.
-            context: The caller's own.
-            fresh: Votes that each evaluation draws anew; 0 for the ordinary ones.
+            context: The caller's context.
+            fresh: Number of fresh votes per evaluation; 0 for the ordinary votes.
         """
         ledger = Ledger(fresh=fresh)
         try:
@@ -95,19 +96,19 @@ class Step(Generic[T]):
 
 
 def verify_step(given: VerifyLike) -> Step[bool] | None:
-    """The step that verifies; None for none.
+    """Return the step that verifies candidates; None if there is none.
 
     Raises:
-        ArgumentError: It cannot verify.
+        ArgumentError: If the argument cannot verify.
     """
     return None if given is None else Step(function=_function(given, "verify"), read=_passed)
 
 
 def cost_step(given: CostLike) -> Step[float] | None:
-    """The step that says what a candidate costs; None for none.
+    """Return the step that computes a candidate's cost; None if there is none.
 
     Raises:
-        ArgumentError: It has no cost to give.
+        ArgumentError: If the argument cannot compute a cost.
     """
     return None if given is None else Step(function=_function(given, "cost"), read=_amount)
 

@@ -1,4 +1,4 @@
-"""The strategy: candidates, verified, the cheapest chosen, failed rounds tried again."""
+"""The strategy: generate candidates, verify them, choose the cheapest, and retry failed rounds."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ T = TypeVar("T")
 
 
 class Strategy:
-    """Makes candidates, keeps those that pass, and chooses the cheapest of them.
+    """A strategy that generates candidates, keeps those that pass, and chooses the cheapest.
 
-    Nothing is ever run: what to do with the winner is the caller's.
+    Candidates are never executed; callers decide how to use the winner.
 
     Args:
-        verify: What a candidate must pass: `QualitativeCriteria`, a `RubricThreshold`, any object with
-            `verify(candidate, context)`, or a sync or async function of `(candidate)` or
+        verify: The check that a candidate must pass: `QualitativeCriteria`, a `RubricThreshold`, any object
+            with `verify(candidate, context)`, or a sync or async function of `(candidate)` or
             `(candidate, context)`. None: all pass.
-        cost: What the cheapest is chosen by: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any
-            object with `compute(candidate, context)`, or a function likewise. None: the first that passes. A
-            cost that fell back stands behind every one that was measured.
-        max_iterations: Most rounds; another follows only where the last has no winner.
-        num_candidates: Candidates of a round, made and judged at once.
-        hints: What the prompt of another round says of the last: `"counts"` which criteria were missed and
-            by how many samples, `"reasons"` what the judges wrote as well, `"none"` nothing.
+        cost: How to choose the cheapest: `QuantitativeCriteria`, a `RubricThreshold` (1 - score), any object
+            with `compute(candidate, context)`, or a function with the same parameters. None: the first that
+            passes. Costs that fell back rank after all measured ones.
+        max_iterations: Maximum number of rounds; another one starts only if the last has no winner.
+        num_candidates: Number of candidates per round, generated and judged concurrently.
+        hints: Information about the last round in the next prompt: `"counts"` for the missed criteria and
+            sample counts, `"reasons"` to add the judges' reasons, `"none"` for nothing.
 
     Raises:
-        ArgumentError: The arguments cannot work.
+        ArgumentError: If an argument is invalid.
     """
 
     def __init__(
@@ -72,31 +72,33 @@ class Strategy:
         max_calls: int | None = None,
         max_cost: float | None = None,
     ) -> StrategyResult:
-        """The winner, with every candidate that was tried.
+        """Run the strategy and return the winner, with all candidates.
 
-        What a generator, `verify` or `cost` raises on one candidate is recorded with it and loses no other.
+        An error that a generator, `verify` or `cost` raises on one candidate is recorded with it and does not
+        affect the others.
 
         Args:
-            generate: Makes candidates: a model's name, `LLM(name)`, or a sync or async function of `(prompt)`
-                or `(prompt, attempt)`; the `Attempt` is its number, and has the hints as data. One that
-                yields is begun once a round and gives its candidates one by one, while others are judged; so
-                does a generator that a function returns. A generator itself, sync or async, gives those of
-                all rounds in turn, and is left open.
-            prompt: What is wanted. After a failed round a text has the hints at its end.
-            context: Handed to `verify` and `cost`; criteria show a text or data to their judge.
-            reevaluate: Fresh votes, with sample indices of their own, on which the criteria of `verify` and
-                of `cost` judge the winner again; a rubric is graded so often. 0 for none. A candidate that
-                `verify` does not pass on these is not the winner, and the result has none.
-            max_calls: Most requests that are sent to models, re-asked and retried ones included. One that
-                there is no room for is not sent: its candidate has an error, the others are finished, the
-                winner is chosen of those, no further round and no reevaluation begins, and the result says
-                so (`stopped`).
-            max_cost: US dollars that the requests may cost, likewise; a model whose price is not known is
-                not asked. What judges that send nothing say they cost counts between rounds.
+            generate: The source of candidates: a model's name, `LLM(name)`, or a sync or async function of
+                `(prompt)` or `(prompt, attempt)`; the `Attempt` is its number and contains the hints as data.
+                A generator function is called once per round and yields its candidates one by one, while
+                others are judged; so does a generator that a function returns. A generator object, sync or
+                async, yields the candidates of all rounds in turn, and is not closed.
+            prompt: The task. After a failed round, hints are appended if it is a text.
+            context: Passed to `verify` and `cost`; criteria show a text or data to their judge.
+            reevaluate: Number of fresh votes, with their own sample indices, with which the criteria of
+                `verify` and `cost` judge the winner again; a rubric is graded this many times. 0 for none. If
+                `verify` does not pass the candidate on these votes, the result has no winner.
+            max_calls: Maximum number of requests to models, including repeated questions and retries. A
+                request for which there is no room is not sent: its candidate gets an error, the others are
+                finished, the winner is chosen among them, no further round or reevaluation starts, and
+                `stopped` in the result names the limit.
+            max_cost: Maximum cost of the requests in US dollars, with the same effect; a model with an
+                unknown price is not asked. Costs reported by judges that send no requests count between
+                rounds.
 
         Raises:
-            ArgumentError: `generate` is no generator or cannot take the prompt, `reevaluate` or `max_calls`
-                is no count, or `max_cost` no amount.
+            ArgumentError: If `generate` is not a generator or cannot take the prompt, `reevaluate` or
+                `max_calls` is not a count, or `max_cost` is not an amount.
         """
         check_count("reevaluate", reevaluate, least=0)
         limits = Limits(max_calls, max_cost)
@@ -130,7 +132,7 @@ class Strategy:
         max_calls: int | None = None,
         max_cost: float | None = None,
     ) -> StrategyResult:
-        """`run` for synchronous code; works inside a running event loop too."""
+        """Call `run` from synchronous code; also works inside a running event loop."""
         return run_sync(
             self.run(
                 generate,
@@ -241,14 +243,14 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """One candidate to be made."""
+    """A candidate to be generated."""
 
     generator: Generator
     prompt: Any
     attempt: Attempt
 
     async def candidate(self) -> StrategyCandidate:
-        """The candidate as it comes; what the generator raised is part of it."""
+        """Generate the candidate; an error of the generator is recorded in it."""
         bare = StrategyCandidate(
             number=int(self.attempt), iteration=self.attempt.iteration, prompt=self.prompt
         )
@@ -273,7 +275,7 @@ def _errors(stage: Any, error: Exception | None) -> tuple[StageError, ...]:
 
 
 async def _fresh(step: Step[T] | None, winner: Any, context: Any, votes: int) -> Outcome[T]:
-    """The outcome of a step on fresh votes; a function without criteria is itself called once a vote."""
+    """Return a step's outcome on fresh votes; a function without criteria is called once per vote."""
     if step is None:
         return Outcome(value=None, evaluations=())
     outcome = await step.ask(winner, context, fresh=votes)

@@ -1,4 +1,4 @@
-"""What yields the candidates of a round one by one: generators, and functions that give them."""
+"""Streams that yield a round's candidates one by one: generators, and functions that return them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from autorubric.strategy._candidates import Attempt, Generated
 _END: Final = object()
 
 Stream: TypeAlias = Iterator[Any] | AsyncIterator[Any]
-"""A generator that has been called, or any other iterator, sync or async."""
+"""A generator object or any other iterator, sync or async."""
 
 
 def is_stream(given: Any) -> bool:
-    """Whether it gives candidates one by one, and is no candidate itself."""
+    """Whether it yields candidates one by one and is not itself a candidate."""
     return isinstance(given, Iterator | AsyncIterator)
 
 
 class Streamed:
-    """The candidates of one stream, each in the place in which it came, whoever asks first.
+    """The candidates of one stream, stored by position and available in any order.
 
     Args:
         stream: The stream; a sync one runs in threads, one step at a time.
-        name: What it is called.
+        name: Its name.
     """
 
     def __init__(self, stream: Stream, name: str) -> None:
@@ -36,10 +36,10 @@ class Streamed:
         self._came: list[Any] = []
 
     async def at(self, place: int) -> Generated:
-        """The candidate in a place, from 0.
+        """Return the candidate at a position, from 0.
 
         Raises:
-            ReplyError: The stream ended before, or gave None there.
+            ReplyError: If the stream ended earlier, or yielded None there.
         """
         async with self._lock:
             while len(self._came) <= place:
@@ -52,7 +52,7 @@ class Streamed:
         return Generated(content=content)
 
     async def _next(self) -> Any:
-        """What the stream gives next; what it raises stands in that place."""
+        """Return the stream's next item; an error is stored at its position."""
         try:
             if isinstance(self._stream, AsyncIterator):
                 content = await anext(self._stream, _END)
@@ -70,42 +70,42 @@ class Streamed:
         return self._stream is stream
 
     async def aclose(self) -> None:
-        """Ends the stream."""
+        """Close the stream."""
         await close(self._stream)
 
 
 class _Raised:
-    """What a stream raised in the place of a candidate."""
+    """An error that a stream raised instead of a candidate."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
 
 class Given:
-    """Takes the candidates of all rounds from one stream, which stays its owner's, and open.
+    """A generator that takes the candidates of all rounds from a caller's stream, and leaves it open.
 
     Args:
         stream: The stream.
-        name: What it is called.
+        name: Its name.
     """
 
     def __init__(self, stream: Stream, name: str) -> None:
         self._streamed = Streamed(stream, name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """The candidate in the place of the attempt's number.
+        """Return the candidate at the position of the attempt's number.
 
         Raises:
-            ReplyError: The stream has ended, or gave None.
+            ReplyError: If the stream has ended, or yielded None.
         """
         return await self._streamed.at(int(attempt))
 
     async def aclose(self) -> None:
-        """Nothing: the stream is the caller's."""
+        """Do nothing: the stream belongs to the caller."""
 
 
 class Yielding:
-    """Takes the candidates of a round from one generator; the next round begins another.
+    """A generator that takes a round's candidates from one generator object; the next round starts another.
 
     Args:
         function: A sync or async generator function of `(prompt)` or `(prompt, attempt)`; the attempt is the
@@ -113,7 +113,7 @@ class Yielding:
         name: Its name.
 
     Raises:
-        ArgumentError: It takes something else.
+        ArgumentError: If it takes other arguments.
     """
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
@@ -122,25 +122,25 @@ class Yielding:
         self._rounds = _Rounds(name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """The candidate in the attempt's place of its round.
+        """Return the candidate at the attempt's position in its round.
 
         Raises:
-            ReplyError: The round's generator has ended, or gave None.
+            ReplyError: If the round's generator has ended, or yielded None.
         """
         arguments = (prompt, attempt) if self._both else (prompt,)
         streamed = await self._rounds.streamed(attempt.iteration, lambda: self._function(*arguments))
         return await streamed.at(attempt.position)
 
     async def aclose(self) -> None:
-        """Ends the round's generator."""
+        """Close the round's generator."""
         await self._rounds.aclose()
 
 
 class Returning:
-    """Asks a function for each candidate; where it returns a generator, this yields those of the round.
+    """A generator that calls a function for each candidate; a returned generator yields those of the round.
 
-    That shows only in what it returns. So it is called for each candidate all the same, at once, and of the
-    generators of a round the first is taken and the others are closed before they begin.
+    Only the return value shows which case applies. The function is therefore called concurrently for each
+    candidate; if it returns generators, the first one of a round is used and the others are closed unstarted.
 
     Args:
         function: The function.
@@ -151,10 +151,10 @@ class Returning:
         self._rounds = _Rounds(function.name)
 
     async def generate(self, prompt: Any, attempt: Attempt) -> Generated:
-        """The candidate.
+        """Return the candidate.
 
         Raises:
-            ReplyError: The function gave None, or the round's generator has ended or gave None.
+            ReplyError: If the function returned None, or the round's generator has ended or yielded None.
         """
         content = await self._function.call(prompt, attempt)
         if content is None:
@@ -167,12 +167,12 @@ class Returning:
         return await streamed.at(attempt.position)
 
     async def aclose(self) -> None:
-        """Ends the round's generator, where there is one."""
+        """Close the round's generator, if any."""
         await self._rounds.aclose()
 
 
 class _Rounds:
-    """The stream of the round that is on."""
+    """The stream of the current round."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -181,7 +181,7 @@ class _Rounds:
         self._streamed: Streamed | None = None
 
     async def streamed(self, iteration: int, begin: Callable[[], Stream]) -> Streamed:
-        """The stream of a round; where it has none, one that is begun."""
+        """Return the stream of a round; start one if it has none."""
         async with self._lock:
             if self._streamed is None or iteration != self._round:
                 await self.aclose()
@@ -189,14 +189,14 @@ class _Rounds:
             return self._streamed
 
     async def aclose(self) -> None:
-        """Ends the stream."""
+        """Close the stream."""
         streamed, self._streamed = self._streamed, None
         if streamed is not None:
             await streamed.aclose()
 
 
 async def close(stream: Stream) -> None:
-    """Ends a stream that can be ended."""
+    """Close a stream, if it can be closed."""
     if hasattr(stream, "aclose"):
         await stream.aclose()
     # One that is still busy, in the thread of a step that nobody waits for any more, is left to itself.
