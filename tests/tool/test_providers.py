@@ -246,7 +246,7 @@ def test_all_faults_of_a_table_are_told(tmp_path: Path) -> None:
     path = tmp_path / "providers.yaml"
     path.write_text(
         "provider: {}\naudit_content: 3\naudit_path: 4\nproviders:\n"
-        "  gpt5: gpt-5\n  gpt4: {model: a b, api_key: sk-secret, fast: 1}\n  claude: 7\n",
+        "  gpt5: gpt-6-luna\n  gpt4: {model: a b, api_key: sk-secret, fast: 1}\n  claude: 7\n",
         encoding="utf-8",
     )
     with pytest.raises(FileError) as caught:

@@ -71,7 +71,7 @@ def _shared(material: Material) -> Shared:
     if submission.thinking is not None:
         parts.append(delimit("thinking", submission.thinking, tag))
     if material.order:
-        # Letters for names: neither "gpt-5" nor "baseline" is to speak for a text.
+        # Letters for names: neither "gpt-6-luna" nor "baseline" is to speak for a text.
         parts += [
             delimit("candidate", submission.candidates[name], tag, name=candidate_id(place))
             for place, name in enumerate(material.order)
