@@ -56,7 +56,11 @@ _DATA = "src/autorubric/demo/"
 
 def _files() -> list[Path]:
     paths = [*ROOT.glob("*.*"), *(path for folder in _FOLDERS for path in (ROOT / folder).rglob("*.*"))]
-    names = {path.relative_to(ROOT).as_posix(): path for path in paths if path.suffix in _SUFFIXES}
+    names = {
+        path.relative_to(ROOT).as_posix(): path
+        for path in paths
+        if path.suffix in _SUFFIXES and path.is_file()
+    }
     left_out = (*_HISTORY, _DATA, "tests/test_example_models.py")
     return [path for name, path in sorted(names.items()) if not name.startswith(left_out)]
 
