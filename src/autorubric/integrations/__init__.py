@@ -1,4 +1,4 @@
-"""What joins the library to other products: tests, training, tracing, MCP, Ray; loaded when it is used."""
+"""Integrations with other products: tests, training, tracing, MCP, Ray; each is loaded at first use."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ __getattr__ = loading("autorubric.integrations", _HOMES)
 
 
 def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None) -> Grader:
-    """The grader, with an OpenTelemetry span for each text that it grades and each vote that is cast.
+    """Return the grader with an OpenTelemetry span for each graded text and each vote.
 
-    Spans lie in whatever span is current where grading begins. That of a text (`grade`) has a
-    `gen_ai.evaluation.result` event for each criterion; below it stands one for each call of a judge, with
-    the attributes of the GenAI semantic conventions. Use it wherever a `Grader` is taken; what stands in run
-    folders is the same. Only functions that look into a `CriterionGrader` (`estimate`, `red_team`,
-    `RubricThreshold`) want the grader itself.
+    Spans are children of the span that is current when grading starts. The span of a text (`grade`) has a
+    `gen_ai.evaluation.result` event for each criterion, and a child span for each call of a judge, with the
+    attributes of the GenAI semantic conventions. The result can be used wherever a `Grader` is accepted, and
+    run folders do not change. Only functions that inspect a `CriterionGrader` (`estimate`, `red_team`,
+    `RubricThreshold`) need the original grader.
 
     Args:
-        grader: Who grades.
-        content: Whether prompts, replies and reasons are put into spans. They hold what the texts hold.
-        tracer_provider: An `opentelemetry.trace.TracerProvider`; None for the global one, at the time that
-            something is graded.
+        grader: The grader.
+        content: Whether to record prompts, replies and reasons in spans; these contain the graded texts.
+        tracer_provider: An `opentelemetry.trace.TracerProvider`; None for the global one at the time of
+            grading.
 
     Raises:
-        MissingDependencyError: The package `opentelemetry` is not installed.
+        MissingDependencyError: If the package `opentelemetry` is not installed.
     """
     module = _loaded("_otel", "tracing", "opentelemetry", "otel")
     grader_with_spans: Grader = module.TracedGrader(grader, content, tracer_provider)
@@ -62,34 +62,35 @@ def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None
 
 
 def build_mcp_server(tools: ToolServer) -> Any:
-    """An `mcp.server.lowlevel.Server` with the tools; it runs over any transport of the MCP SDK.
+    """Return an `mcp.server.lowlevel.Server` with the tools; it runs over any transport of the MCP SDK.
 
     Raises:
-        MissingDependencyError: The package `mcp` is not installed.
+        MissingDependencyError: If the package `mcp` is not installed.
     """
     return _loaded_mcp().build_server(tools)
 
 
 def serve_mcp(tools: ToolServer, http: HttpAddress | None = None) -> None:
-    """Serves the tools until the client leaves (stdio), or the process is stopped (HTTP).
+    """Serve the tools until the client disconnects (stdio) or the process is stopped (HTTP).
 
     Args:
-        tools: What is served.
-        http: Where streamable HTTP is served; None for stdio.
+        tools: The tools to serve.
+        http: Address for streamable HTTP; None for stdio.
 
     Raises:
-        MissingDependencyError: The package `mcp` is not installed.
-        ArgumentError: The address is not the loopback, and there is no token.
+        MissingDependencyError: If the package `mcp` is not installed.
+        ArgumentError: If the address is not a loopback address and there is no token.
     """
     _loaded_mcp().serve(tools, http)
 
 
 def http_address(host: str, port: int, token: str | None) -> HttpAddress:
-    """Where streamable HTTP is served.
+    """Return the address for streamable HTTP.
 
     Raises:
-        MissingDependencyError: The package `mcp` is not installed.
-        ArgumentError: The address is not the loopback and there is no token, or the token is too short.
+        MissingDependencyError: If the package `mcp` is not installed.
+        ArgumentError: If the address is not a loopback address and there is no token, or the token is too
+            short.
     """
     address: HttpAddress = _loaded_mcp().HttpAddress(host=host, port=port, token=token)
     return address

@@ -1,4 +1,4 @@
-"""Asserting that a text meets a rubric: under pytest, under unittest, or anywhere else."""
+"""Assertions that a text meets a rubric, for pytest, unittest, or any other code."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def assert_rubric(  # noqa: PLR0913 - a test says all of it in one call
     reference_submission: str | None = None,
     item_id: str | None = None,
 ) -> EnsembleEvaluationReport:
-    """The report on a text that scores at least `min_score`.
+    """Assert that a text scores at least `min_score`, and return its report.
 
-    Works in any test, also inside a running event loop, which then waits: `await assert_rubric_async(…)`
-    lets it go on.
+    Works in any test, including inside a running event loop, which it blocks; use
+    `await assert_rubric_async(…)` to avoid blocking.
 
     Args:
-        text: What is judged; whatever `Rubric.grade` takes.
+        text: The text to judge; any value accepted by `Rubric.grade`.
         rubric: A rubric, its file, a mapping or list as `Rubric.from_dict` reads it, or that as JSON.
         min_score: The lowest score that passes; None for that of the test's `rubric` marker.
         max_lost: Largest share of the verdicts, on [0, 1], that may be lost or assumed; None for that of the
-            test's marker, or 0.05. A criterion on which no judge gave a readable answer is always an error.
-        grader: Who judges; None for the pytest run's own grader (`--rubric-judge`), which is the offline
-            `LexicalJudge` by default, and outside of pytest always.
-        query: What the text answers.
+            test's marker, or 0.05. A criterion without a readable answer from any judge is always an error.
+        grader: The grader; None for the pytest run's grader (`--rubric-judge`), which is the offline
+            `LexicalJudge` by default and always outside of pytest.
+        query: The question that the text answers.
         reference_submission: A good answer to compare with.
-        item_id: The text's id, by which recorded votes are found.
+        item_id: The text's id, used to look up recorded votes.
 
     Raises:
-        AssertionError: The score is lower; the message lists criteria, votes and reasons.
-        NotJudgedError: There is no score, all judges of a criterion failed, or more verdicts than `max_lost`
-            were lost or assumed: an error of the test.
-        ArgumentError: There is no `min_score`, or it is no number; `max_lost` is not a share; or `text` or
-            `rubric` is none.
+        AssertionError: If the score is lower; the message lists criteria, votes and reasons.
+        NotJudgedError: If there is no score, all judges of a criterion failed, or more verdicts than
+            `max_lost` were lost or assumed; this is a test error, not a failure.
+        ArgumentError: If `min_score` is missing or not a number, `max_lost` is not a share, or `text` or
+            `rubric` is invalid.
     """
     __tracebackhide__ = True
     asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
@@ -72,7 +72,7 @@ async def assert_rubric_async(  # noqa: PLR0913 - as above
     reference_submission: str | None = None,
     item_id: str | None = None,
 ) -> EnsembleEvaluationReport:
-    """`assert_rubric`, for asynchronous tests."""
+    """Assert as `assert_rubric` does, in asynchronous tests."""
     __tracebackhide__ = True
     asked = _Asked.of(text, rubric, (min_score, max_lost), grader, query, reference_submission, item_id)
     return asked.passed(await asked.report())
@@ -170,7 +170,7 @@ def _grader(given: Grader | None) -> Grader:
 
 @cache
 def _warn_of_word_matching() -> None:
-    """Warn, once a process, that texts are compared by their words."""
+    """Warn once per process that texts are compared by their words."""
     warnings.warn(
         "assert_rubric got no grader and compares words (LexicalJudge), a floor rather than a judge; give "
         "grader=CriterionGrader(…), or pytest --rubric-judge MODEL",
@@ -180,7 +180,7 @@ def _warn_of_word_matching() -> None:
 
 
 def _samples(grader: Grader) -> int:
-    """Samples after which a judge's next are fresh; 0 where nobody would say anything else."""
+    """Return the number of samples after which a judge gives fresh ones; 0 if all judges are offline."""
     if not isinstance(grader, CriterionGrader):
         return 1
     return max((seat.samples for seat in grader.seats if not seat.is_offline), default=0)

@@ -1,4 +1,4 @@
-"""What a test says of a text that scores too low: bounded, and no text or model can steer the terminal."""
+"""Failure messages of tests with a low score: limited in length and free of terminal control characters."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TEXT: Final = 400
 
 
 def failure_message(report: EvaluationReport, min_score: float, text: str) -> str:
-    """The score and what it came of: criteria, those that cost most first, with votes and reasons.
+    """Return the score and its causes: criteria with votes and reasons, largest losses first.
 
     Args:
-        report: What grading the text gave, with a score.
-        min_score: The score that it should have.
+        report: The report on the text, with a score.
+        min_score: The score required.
         text: The text.
     """
     judges = dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes)
@@ -38,14 +38,14 @@ def failure_message(report: EvaluationReport, min_score: float, text: str) -> st
 
 
 def shown(text: str, most: int) -> str:
-    """A text on one line, at most so many characters, control characters written out."""
+    """Return a text on one line, cut to `most` characters, with control characters escaped."""
     line = " ".join(text[: 4 * most].split())
     safe = printable(line)
     return safe if len(safe) <= most and len(text) <= 4 * most else f"{safe[: most - 1]}…"
 
 
 def _two_apart(score: float, least: float) -> tuple[str, str]:
-    """Both with as many decimals as it takes to tell them apart, three at least."""
+    """Format both numbers with enough decimals to tell them apart, at least three."""
     for digits in range(3, 17):
         if f"{score:.{digits}f}" != f"{least:.{digits}f}":
             break
@@ -53,7 +53,7 @@ def _two_apart(score: float, least: float) -> tuple[str, str]:
 
 
 def _lost(criterion: EnsembleCriterionReport) -> float:
-    """What the criterion takes off the weighted sum, at most."""
+    """Return the maximum that the criterion takes off the weighted sum."""
     weight = criterion.criterion.weight
     if criterion.score_value is None:
         return 0.0

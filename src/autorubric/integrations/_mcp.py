@@ -1,6 +1,6 @@
-"""The tools over MCP, by the official SDK: stdio, and streamable HTTP on the loopback.
+"""Serves the tools over MCP with the official SDK: stdio, and streamable HTTP on the loopback address.
 
-The only module that imports `mcp`.
+This is the only module that imports `mcp`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from autorubric.integrations._mcp_tools import TOOLS, ServedTool
 from autorubric.tool import Progress
 
 PATH: Final = "/mcp"
-"""Where streamable HTTP is served."""
+"""URL path of streamable HTTP."""
 
 _SHORTEST_TOKEN: Final = 16
 _NAMES_OF_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -48,15 +48,16 @@ _TOOLS: Final[Mapping[str, ServedTool]] = {tool.name: tool for tool in TOOLS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAddress:
-    """Where streamable HTTP is served, and to whom.
+    """The address of streamable HTTP, and the token that clients need.
 
     Attributes:
-        host: Name or address to listen on.
-        port: The port; 0 for a free one.
-        token: What a client is to send as `Authorization: Bearer …`; None asks for nothing.
+        host: Host name or address to listen on.
+        port: The port; 0 for any free port.
+        token: Token that clients send as `Authorization: Bearer …`; None requires no token.
 
     Raises:
-        ArgumentError: The address is not the loopback and there is no token, or the token is too short.
+        ArgumentError: If the address is not a loopback address and there is no token, or the token is too
+            short.
     """
 
     host: str = "127.0.0.1"
@@ -74,12 +75,12 @@ class HttpAddress:
 
     @property
     def name(self) -> str:
-        """The host as it stands in a URL."""
+        """Return the host as it appears in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether the host is reachable only from this machine."""
         if self.host == "localhost":
             return True
         try:
@@ -89,7 +90,7 @@ class HttpAddress:
 
 
 def build_server(tools: ToolServer) -> Server[Any, Any]:
-    """A server with the tools; it runs over any transport of the SDK."""
+    """Return a server with the tools; it runs over any transport of the SDK."""
     server: Server[Any, Any] = Server("autorubric", version=VERSION)
 
     async def list_tools(_: types.ListToolsRequest) -> types.ServerResult:
@@ -137,7 +138,7 @@ async def _called(
 
 @contextlib.asynccontextmanager
 async def _progress(server: Server[Any, Any], heartbeat: float) -> AsyncIterator[Progress | None]:
-    """Sends progress to a client that asked for it, and signs of life between two steps."""
+    """Send progress to a client that asked for it, and heartbeats between steps."""
     context = server.request_context
     token = context.meta.progressToken if context.meta is not None else None
     if token is None:
@@ -174,7 +175,7 @@ async def _progress(server: Server[Any, Any], heartbeat: float) -> AsyncIterator
 
 
 def serve(tools: ToolServer, http: HttpAddress | None = None) -> None:
-    """Serves until the client leaves (stdio) or the process is stopped (HTTP)."""
+    """Serve until the client disconnects (stdio) or the process is stopped (HTTP)."""
     asyncio.run(_serve_stdio(tools) if http is None else serve_http(tools, http))
 
 
@@ -189,9 +190,9 @@ async def _serve_stdio(tools: ToolServer) -> None:
 
 
 async def _lines_of_stdin() -> AsyncIterator[str]:
-    """Lines of standard input, read so that Ctrl-C need not wait for the next one.
+    """Yield the lines of standard input in such a way that Ctrl-C does not wait for the next line.
 
-    The SDK's own reader has a thread that the process waits for when it ends.
+    The SDK's own reader uses a thread that the process waits for on exit.
     """
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
@@ -212,7 +213,7 @@ async def _lines_of_stdin() -> AsyncIterator[str]:
 
 
 async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
-    """Serves streamable HTTP; says on stderr where, since a port of 0 is any free one."""
+    """Serve streamable HTTP and print the address to stderr, because port 0 means any free port."""
     manager = StreamableHTTPSessionManager(build_server(tools), security_settings=_security(address))
     config = uvicorn.Config(
         guarded(manager.handle_request, address.token),
@@ -229,9 +230,9 @@ async def serve_http(tools: ToolServer, address: HttpAddress) -> None:
 
 
 def _security(address: HttpAddress) -> TransportSecuritySettings:
-    """Only what this machine calls itself, so that no web page can have a browser speak to the server.
+    """Return settings that accept only local host names, so that web pages cannot reach the server.
 
-    With a token any name will do: a page does not know it.
+    With a token, any host name is accepted, because a web page does not know the token.
     """
     # A client leaves out the port that goes without saying.
     names = [f"{name}{port}" for name in _NAMES_OF_LOOPBACK | {address.name} for port in (":*", "")]
@@ -251,7 +252,7 @@ def _listening(address: HttpAddress) -> socket.socket:
 
 
 def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
-    """The application at its path, for those who have the token."""
+    """Return the application at its path, restricted to clients with the token."""
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -270,9 +271,9 @@ def guarded(app: ASGIApp, token: str | None) -> ASGIApp:
 
 
 async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Has the application handle a request whose body can be a JSON-RPC message; refuses any other.
+    """Pass a request to the application if its body can be a JSON-RPC message; reject any other.
 
-    The SDK fails on some bodies with an exception of its own and takes others for what they are not.
+    The SDK raises its own exceptions for some invalid bodies and misinterprets others.
     """
     try:
         body = await Request(scope, receive).body()
@@ -297,7 +298,7 @@ async def _post(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> Non
 
 
 def _body_fault(body: bytes) -> tuple[int, str] | None:
-    """The JSON-RPC error code and the message for a body that cannot be a message; None where it can."""
+    """Return the JSON-RPC error code and message for an invalid body; None if it can be a message."""
     try:
         message = parse_structured(body.decode("utf-8"), "json").data
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""A call of a tool that agents are served: its time, its errors, and the line in the audit log."""
+"""A call of a served tool: its time limit, its errors, and its line in the audit log."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from autorubric.values import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolServer:
-    """What is served, and within which bounds.
+    """The served tools and their limits.
 
     Attributes:
-        providers: Who evaluates.
-        root: The folder that rubric files, run folders and datasets are confined to.
-        timeout: Seconds that a call may take.
-        heartbeat: Seconds between signs of life to a client that asked for progress.
+        providers: The evaluators.
+        root: The folder to which rubric files, run folders and datasets are confined.
+        timeout: Maximum number of seconds for a call.
+        heartbeat: Seconds between heartbeats to a client that asked for progress.
     """
 
     providers: ProviderTable
@@ -38,17 +38,17 @@ class ToolServer:
 
     @property
     def files(self) -> Workspace:
-        """The folder that files named by agents are confined to."""
+        """Return the workspace to which files named by agents are confined."""
         return Workspace.at(str(self.root))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a call gave.
+    """The result of a call.
 
     Attributes:
-        content: The structured content; `ok` says whether it is what was asked for.
-        line: The same in one line.
+        content: The structured content; `ok` says whether the call succeeded.
+        line: The same on one line.
     """
 
     content: Mapping[str, Json]
@@ -56,24 +56,24 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the call gave what was asked for."""
+        """Whether the call succeeded."""
         return self.content["ok"] is True
 
 
 class NobodyError(AutorubricError):
-    """No provider could answer."""
+    """Raised if no provider could answer."""
 
 
 @dataclass(kw_only=True)
 class Call:
-    """What is known of a call while it goes on.
+    """The state of a running call.
 
     Attributes:
-        seconds: How long it may take.
-        noted: What its audit line says of it, beside what every line says.
-        named: The provider that it named; None where it named none.
+        seconds: Maximum number of seconds.
+        noted: Additional fields of its audit line.
+        named: The provider named in the call; None if it named none.
         failed: Providers that failed, each with the error.
-        started: When it began, by `time.perf_counter`.
+        started: Start time, by `time.perf_counter`.
     """
 
     seconds: float
@@ -84,22 +84,22 @@ class Call:
 
     @property
     def ends(self) -> float:
-        """When its time is up, by `time.perf_counter`."""
+        """Return the deadline, by `time.perf_counter`."""
         return self.started + self.seconds
 
     def reasons(self) -> dict[str, str]:
-        """Providers that failed, each with why."""
+        """Return the providers that failed, each with the reason."""
         return {name: f"{type(error).__name__}: {error}" for name, error in self.failed.items()}
 
     def nobody(self) -> NobodyError:
-        """The error of a call that every provider failed."""
+        """Return the error for a call in which every provider failed."""
         if self.named is not None:
             return NobodyError(unavailable(self.named, self.reasons()[self.named]))
         told = "; ".join(f"{name}: {why}" for name, why in self.reasons().items())
         return NobodyError(f"No provider could grade. {told}")
 
     def timed_out(self) -> str:
-        """What is told of a call whose time is up."""
+        """Return the message for a call that timed out."""
         if self.named is not None:
             return unavailable(self.named, f"no answer within {self.seconds:g} s")
         before = "".join(f"; {name}: {why}" for name, why in self.reasons().items())
@@ -107,12 +107,12 @@ class Call:
 
 
 async def answered(tool: str, server: ToolServer, work: Callable[[Call], Awaitable[Outcome]]) -> Outcome:
-    """What a call gives; its errors become an answer that says so, and it leaves a line in the audit log.
+    """Run a call and write its audit line; errors become an answer that reports them.
 
     Args:
         tool: The tool's name.
-        server: Says how long the call may take, and where the log is.
-        work: What the call does.
+        server: Sets the time limit and the path of the log.
+        work: The function that performs the call.
     """
     call, log = Call(seconds=server.timeout), server.providers.audit_path
     try:
@@ -131,7 +131,7 @@ async def answered(tool: str, server: ToolServer, work: Callable[[Call], Awaitab
 
 
 async def _outcome(call: Call, work: Callable[[Call], Awaitable[Outcome]]) -> tuple[Outcome, str | None]:
-    """What the work gives, and what kind of error it ended with."""
+    """Return the result of the work, and the kind of error that it ended with."""
     try:
         async with asyncio.timeout(call.seconds):
             return await work(call), None

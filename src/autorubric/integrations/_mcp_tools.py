@@ -1,4 +1,4 @@
-"""The tools that agents are served: their schemas, and what a call of each gives. Knows no protocol."""
+"""The tools served to agents: their schemas and their implementation, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ from autorubric.values import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTool:
-    """One tool.
+    """A served tool.
 
     Attributes:
-        name: Its name on the wire.
-        title: Its name for people.
-        description: What it does, for models.
+        name: Its name in the protocol.
+        title: Its display name.
+        description: Its description, for models.
         input_schema: The JSON schema of its arguments.
         output_schema: The JSON schema of its structured content.
-        call: What a call gives; never raises but when it is cancelled.
+        call: Performs a call; never raises unless it is cancelled.
     """
 
     name: str
@@ -135,10 +135,10 @@ async def _grade(server: ToolServer, arguments: Mapping[str, Any], on_progress: 
 
 
 async def _graded(asked: GradeArguments, rubric: Rubric, provider: Provider) -> EnsembleEvaluationReport:
-    """The report of one provider.
+    """Return the report of one provider.
 
     Raises:
-        JudgeError: It judged nothing.
+        JudgeError: If the provider judged nothing.
     """
     if provider.fault:
         raise JudgeError(provider.fault)
@@ -164,7 +164,7 @@ def _graded_outcome(provider: str, report: EnsembleEvaluationReport, failed: Map
 
 
 def _judged(provider: str, report: EnsembleEvaluationReport) -> dict[str, Json]:
-    """What the audit line says of a grading."""
+    """Return the audit fields of a grading."""
     usage = report.token_usage
     return {
         "provider": provider,
@@ -282,14 +282,14 @@ TOOLS: Final = (
         call=_metrics,
     ),
 )
-"""What is served, in the order in which it is listed."""
+"""The served tools, in the order in which they are listed."""
 
 
 def tool_named(name: str) -> ServedTool:
-    """The tool of that name.
+    """Return the tool with this name.
 
     Raises:
-        ArgumentError: There is none.
+        ArgumentError: If there is no such tool.
     """
     found = next((one for one in TOOLS if one.name == name), None)
     if found is None:
@@ -305,18 +305,18 @@ async def call_tool(
     root: str | Path = ".",
     timeout: float = 30.0,  # noqa: ASYNC109 - the public contract
 ) -> dict[str, Json]:
-    """What a tool answers to a call by a model, as over MCP: `{"ok": false, "error": …}` where it cannot.
+    """Return a tool's answer to a model's call, as over MCP: `{"ok": false, "error": …}` if it fails.
 
     Args:
         name: The tool: `critique_evaluate`, `grade` or `compute_metrics`.
-        arguments: What the model calls it with.
+        arguments: The model's arguments.
         providers: Evaluators by name, a `ProviderTable`, or the path of one.
-        root: The folder that rubric files, run folders and datasets are confined to.
-        timeout: Seconds that the call may take.
+        root: The folder to which rubric files, run folders and datasets are confined.
+        timeout: Maximum number of seconds for the call.
 
     Raises:
-        ArgumentError: There is no such tool, no table, or no such folder.
-        FileError: The table cannot be read, or has faults.
+        ArgumentError: If the tool, the table or the folder does not exist.
+        FileError: If the table cannot be read or has errors.
     """
     tool = tool_named(name)
     folder = Workspace.at(str(root)).root

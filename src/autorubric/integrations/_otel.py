@@ -1,7 +1,7 @@
 """OpenTelemetry spans of grading; the only module that imports opentelemetry.
 
-Attributes and the event are those of the semantic conventions for generative AI, version 1.37
-(https://opentelemetry.io/docs/specs/semconv/gen-ai/); what they do not have is called `autorubric.…`.
+Attributes and the event follow the semantic conventions for generative AI, version 1.37
+(https://opentelemetry.io/docs/specs/semconv/gen-ai/); additional names start with `autorubric.…`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _PROVIDERS: Final = {
     "watsonx": "ibm.watsonx.ai",
     "xai": "x_ai",
 }
-"""Prefixes of model names whose providers the conventions call otherwise, or at all."""
+"""Prefixes of model names whose provider names differ in the conventions."""
 
 
 class TracedGrader(Grader):
-    """A grader that leaves spans; made by `traced`.
+    """A grader that records spans; created by `traced`.
 
     Args:
-        grader: Who grades.
-        content: Whether prompts, replies and reasons are put into spans.
-        provider: Whence tracers come; None for the global one.
+        grader: The grader.
+        content: Whether to record prompts, replies and reasons in spans.
+        provider: The tracer provider; None for the global one.
     """
 
     def __init__(self, grader: Grader, content: bool, provider: TracerProvider | None) -> None:
@@ -53,33 +53,33 @@ class TracedGrader(Grader):
         self._provider = provider
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Elsewhere spans go to that process's global provider."""
+        """Pickle the grader; in another process, spans use that process's global provider."""
         return type(self), (self._grader, self._content, None)
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that the grader may ask."""
+        """Return the models that the grader may ask."""
         return self._grader.models
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """What the votes come to under the grader's policy; leaves no span."""
+        """Aggregate the votes under the grader's policy; records no span."""
         return self._grader.aggregate(task, votes)
 
     def describe(self) -> GraderDescription:
-        """What identifies the grader; tracing changes nothing."""
+        """Return the grader's description; tracing does not change it."""
         return self._grader.describe()
 
     async def aclose(self) -> None:
-        """Releases what the grader's judges hold."""
+        """Release the resources of the grader's judges."""
         await self._grader.aclose()
 
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """The grader's votes on the task, in a span of their own.
+        """Return the grader's votes on the task, inside a separate span.
 
         Raises:
-            AutorubricError: As the grader.
+            AutorubricError: If the grader raises it.
         """
         tracer = trace.get_tracer("autorubric", tracer_provider=self._provider)
         # Messages of errors may quote replies, so that of an error only the type is told.
@@ -98,7 +98,7 @@ class TracedGrader(Grader):
             return votes
 
     def _judges(self) -> Mapping[str, LLMConfig]:
-        """The models by the ids of their judges."""
+        """Return the models by the ids of their judges."""
         seats = self._grader.seats if isinstance(self._grader, CriterionGrader) else ()
         return {seat.judge_id: seat.config for seat in seats if seat.config is not None}
 
@@ -114,10 +114,10 @@ class TracedGrader(Grader):
 
 
 class _CallSpans:
-    """Listens to one grading, and leaves a span for each call of a judge.
+    """A listener of one grading that records a span for each call of a judge.
 
-    A vote says how long its call took, so that nothing is told at its start, and grading without a listener
-    does nothing more than before.
+    A vote contains the duration of its call, so no event is needed at the start, and grading without a
+    listener does no extra work.
     """
 
     def __init__(
@@ -130,14 +130,14 @@ class _CallSpans:
         self._failed: tuple[tuple[str, str], ...] = ()
 
     def vote_cast(self, event: VoteCast) -> None:
-        """One vote has arrived."""
+        """Record a vote."""
         if self._inner is not None:
             self._inner.vote_cast(event)
         if event.vote.status != "not_asked" and not self._is_shared(event):
             self._leave_span(event)
 
     def _is_shared(self, event: VoteCast) -> bool:
-        """Whether the vote came with a request that has its span already."""
+        """Whether the vote belongs to a request that already has a span."""
         exchanged = event.exchanged
         if exchanged is None or event.vote.status != "failed":
             return exchanged is not None and exchanged.shared_with is not None
@@ -178,7 +178,7 @@ def _call(event: VoteCast) -> dict[str, Any]:
 
 
 def _request(model: LLMConfig) -> dict[str, Any]:
-    """What was asked for, and of whom."""
+    """Return the attributes of the request and its model."""
     prefix = prefix_of(model.model)
     found: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
@@ -198,7 +198,7 @@ def _request(model: LLMConfig) -> dict[str, Any]:
 
 
 def _reply(vote: JudgeVote) -> dict[str, Any]:
-    """What came back, and what it took."""
+    """Return the attributes of the reply and its usage."""
     usage = vote.token_usage
     found: dict[str, Any] = {
         "gen_ai.response.model": vote.model,
@@ -215,7 +215,7 @@ def _error_type(vote: JudgeVote) -> str:
 
 
 def _said(exchanged: Exchanged | None, vote: JudgeVote) -> dict[str, str]:
-    """Prompts, replies and the reason, in the conventions' form of messages."""
+    """Return prompts, replies and the reason as messages in the format of the conventions."""
     found = {"autorubric.vote.reason": vote.reason} if vote.reason else {}
     if exchanged is not None:
         asked = [_message(role, content) for role, content in exchanged.messages]
@@ -230,7 +230,7 @@ def _message(role: str, content: str) -> dict[str, Any]:
 
 
 def _result(criterion: EnsembleCriterionReport, content: bool) -> dict[str, Any]:
-    """The attributes of a criterion's event."""
+    """Return the attributes of a criterion's event."""
     answer = criterion.decision.answer
     # What was not judged has no words of its own; a number that was has its value and needs none.
     words = answer.label if answer else None

@@ -1,7 +1,7 @@
 """The pytest plugin: options, the `rubric` marker, the `rubric_grader` fixture, outcomes.
 
-Every pytest run in the environment loads this module, so it and what it imports load nothing of the library
-beyond themselves; what grades is loaded by the first test that grades.
+Every pytest run in the environment loads this module, so it imports only light modules of the library; the
+modules that grade are loaded by the first test that needs them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PANEL: pytest.StashKey[Panel] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options; what they say may stand in the ini file too, without leave to ask models."""
+    """Add the options; they can also be set in the ini file, which gives no permission to ask models."""
     group = parser.getgroup("autorubric", "texts graded against rubrics")
     group.addoption(
         "--rubric-judge",
@@ -53,25 +53,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker."""
+    """Register the marker."""
     config.addinivalue_line("markers", _MARKER)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Closes what the run's grader holds."""
+    """Close the resources of the run's grader."""
     if _PANEL in config.stash:
         config.stash[_PANEL].close()
 
 
 @pytest.fixture(scope="session")
 def rubric_grader(pytestconfig: pytest.Config) -> Grader:
-    """The run's grader: of `--rubric-judge`, or of `rubric_judge` in the ini file; offline by default."""
+    """Return the run's grader: from `--rubric-judge` or the ini's `rubric_judge`; offline by default."""
     return _panel(pytestconfig).grader()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Tells assertions which test is running."""
+    """Set the running test for assertions."""
     marker = item.get_closest_marker("rubric")
     enter_test(TestInProgress(partial(_panel, item.config), dict(marker.kwargs) if marker else {}))
     try:
@@ -81,7 +81,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuses a marker that cannot work."""
+    """Reject a marker with invalid arguments."""
     marker = item.get_closest_marker("rubric")
     if marker is not None:
         _runs().check_marker(item, marker)
@@ -89,7 +89,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
-    """Runs the body of a test as often as its marker says."""
+    """Run the body of a test as often as its marker says."""
     test = current_test()
     if test is None or test.repeating or test.marked.get("repeats", 1) == 1:
         return None
@@ -102,7 +102,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds figures to a test that graded, and makes a judge's failure an error."""
+    """Add metrics to a test that graded, and report a judge's failure as an error."""
     report = yield
     test = current_test()
     if call.when != "call" or test is None:
@@ -124,7 +124,7 @@ def _is_judge_error(error: BaseException) -> bool:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Lists the tests that were repeated, each once."""
+    """List the repeated tests, each once."""
     told = [
         (report.nodeid, dict(report.user_properties))
         for outcome in ("passed", "failed")
@@ -146,7 +146,7 @@ def _told(figures: dict[str, Any]) -> str:
 
 
 def _panel(config: pytest.Config) -> Panel:
-    """The run's own grader, made when it is first wanted."""
+    """Return the run's own grader, created at first use."""
     if _PANEL not in config.stash:
         config.stash[_PANEL] = _runs().panel_of(config)
     return config.stash[_PANEL]

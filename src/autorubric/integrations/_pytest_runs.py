@@ -1,4 +1,4 @@
-"""What the pytest plugin does once a test grades: the run's grader, repeats, figures."""
+"""The parts of the pytest plugin used by tests that grade: the run's grader, repeats, metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Panel:
 
     Attributes:
         own: The grader.
-        named: The judges in it, as they were given.
+        named: Its judges, as they were named.
         has_leave: Whether models may be asked: the command line names one.
         is_default: Whether no judge was named.
     """
@@ -40,26 +40,26 @@ class Panel:
     is_default: bool
 
     def grader(self) -> CriterionGrader:
-        """The grader; skips the test where it may not be asked."""
+        """Return the grader; skip the test if it may not be used."""
         self.demand_leave(self.own)
         return self.own
 
     def demand_leave(self, grader: Grader) -> None:
-        """Skips the test where a grader asks models and the command line gives no leave."""
+        """Skip the test if a grader asks models without permission on the command line."""
         if grader.models and not self.has_leave:
             models = ", ".join(dict.fromkeys(model.model for model in grader.models))
             pytest.skip(f"it asks {models}, which may cost money; give --rubric-judge MODEL to allow it")
 
     def close(self) -> None:
-        """Closes the grader's connections and files."""
+        """Close the grader's connections and files."""
         run_sync(self.own.aclose())
 
 
 def panel_of(config: pytest.Config) -> Panel:
-    """The grader that the command line names, or else the ini file.
+    """Return the grader named on the command line, or else in the ini file.
 
     Raises:
-        UsageError: What is named is no judge.
+        UsageError: If the name is not a judge.
     """
     given: list[str] | None = config.getoption("--rubric-judge")
     named = (config.getini("rubric_judge") if given is None else given) or [_DEFAULT]
@@ -90,10 +90,10 @@ def panel_of(config: pytest.Config) -> Panel:
 
 
 def check_marker(item: pytest.Item, marker: pytest.Mark) -> None:
-    """Refuses arguments of the marker that cannot work.
+    """Check the arguments of the marker.
 
     Raises:
-        ArgumentError: Saying which, and what is allowed.
+        ArgumentError: If an argument is invalid; the message says which, and what is allowed.
     """
     where = f"@pytest.mark.rubric of {item.name}"
     if marker.args or set(marker.kwargs) - set(_ARGUMENTS):
@@ -116,11 +116,11 @@ def _is_unittest(item: pytest.Item) -> bool:
 
 
 def repeat(function: pytest.Function, test: TestInProgress) -> None:
-    """Runs the body of a test as often as its marker says; fixtures are those of the first time.
+    """Run the body of a test as often as its marker says; all repeats share the same fixtures.
 
     Raises:
-        Failed: Too few of the times passed.
-        BaseException: Whatever else the body raises, a `JudgeError` too, at once.
+        Failed: If too few repeats passed.
+        BaseException: Any other error of the body, including a `JudgeError`, immediately.
     """
     repeats: int = test.marked["repeats"]
     rate: float = test.marked.get("min_pass_rate", 1.0)
@@ -144,11 +144,11 @@ def repeat(function: pytest.Function, test: TestInProgress) -> None:
 
 
 def properties(test: TestInProgress, passed: bool | None) -> list[tuple[str, object]]:
-    """What is recorded of a test that graded, for JUnit files and other plugins.
+    """Return the properties of a test that graded, for JUnit files and other plugins.
 
     Args:
         test: The test.
-        passed: Whether it passed; None where it could not be judged, or was skipped.
+        passed: Whether it passed; None if it could not be judged, or was skipped.
     """
     scores = [report.score for report in test.reports if report.score is not None]
     costs = [one.completion_cost for one in test.reports if one.completion_cost is not None]

@@ -1,8 +1,9 @@
-"""Runs over a Ray cluster: items go in batches to actors, which tell votes as they are cast.
+"""Runs on a Ray cluster: batches of items are sent to actors, which report votes as they are cast.
 
-The only module that imports `ray`. Found by `executor="ray"` under the entry point group
-`autorubric.executors`. Each actor rebuilds its connections from the grader's specs; one more actor keeps the
-limits and the budget of all. Votes go into the run folder of the calling process, as in a local run.
+This is the only module that imports `ray`. It is found by `executor="ray"` under the entry point group
+`autorubric.executors`. Each actor opens its own connections from the grader's specs; one more actor enforces
+the limits and the budget of all. Votes are written to the run folder by the calling process, as in a local
+run.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ except ImportError as error:
     ) from error
 
 _BATCH: Final = 8
-"""Items that go to a worker at a time."""
+"""Number of items sent to a worker at a time."""
 _AHEAD: Final = 64
-"""Items that a worker has at most, where the run does not say."""
+"""Maximum number of items per worker, if the run does not specify it."""
 _MANY_WAIT: Final = 1_000_000
-"""Calls that may wait at the keeper."""
+"""Maximum number of pending calls to the keeper."""
 _SUSPECT: Final = 2
-"""An item that so many workers died on is graded alone, to find out whether it is to blame."""
+"""After this many worker deaths, an item is graded alone to find out whether it causes them."""
 _DEADLY: Final = 3
-"""An item that so many workers died on is given up."""
+"""After this many worker deaths, an item is abandoned."""
 _STILLBORN: Final = 5
-"""After so many workers in a row that died before they began, the run ends."""
+"""After this many consecutive workers that died before they started, the run ends."""
 _FAREWELL_SECONDS: Final = 5.0
 _KEEPER_DIED: Final = (
     "executor='ray': the process that keeps limits and budget died; run again under the same name to go on"
@@ -54,10 +55,10 @@ _KEEPER_DIED: Final = (
 
 
 class RayExecutor:
-    """Grades on a Ray cluster: the one that this process is connected to, or one that is begun for the run.
+    """An executor on a Ray cluster: the one that this process is connected to, or one started for the run.
 
     Args:
-        config: Options of the run; `max_concurrent_items` is how many items are graded at a time in all
+        config: Options of the run; `max_concurrent_items` is the number of items graded concurrently by all
             workers together.
     """
 
@@ -67,11 +68,11 @@ class RayExecutor:
     async def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
-        """Yields what grading each item came to, as `Executor` says.
+        """Yield the result of grading each item, as specified by `Executor`.
 
         Raises:
-            ArgumentError: The grader, or what it holds, cannot be sent to another process.
-            RunError: Workers cannot be started.
+            ArgumentError: If the grader, or an object in it, cannot be sent to another process.
+            RunError: If workers cannot be started.
         """
         pieces = iter(work)
         first = next(pieces, None)
@@ -91,7 +92,7 @@ class RayExecutor:
 
 @asynccontextmanager
 async def _cluster() -> AsyncIterator[None]:
-    """Ray, connected; begun and ended here where it was not."""
+    """Connect to Ray; start it, and stop it at the end, if it is not running."""
     if ray.is_initialized():
         yield
         return
@@ -109,12 +110,12 @@ async def _cluster() -> AsyncIterator[None]:
 
 @dataclass(slots=True, kw_only=True)
 class _Piece:
-    """An item on its way to being graded.
+    """An item that is being graded.
 
     Attributes:
         work: The item.
-        told: Votes that were told by workers.
-        deaths: Workers that died on it.
+        told: Votes reported by workers.
+        deaths: Number of workers that died while grading it.
     """
 
     work: ItemWork
@@ -122,7 +123,7 @@ class _Piece:
     deaths: int = 0
 
     def to_send(self) -> ItemWork:
-        """The item, with what was told."""
+        """Return the item, with the votes reported so far."""
         if not self.told:
             return self.work
         stored = {name: list(votes) for name, votes in self.work.stored.items()}
@@ -134,14 +135,14 @@ class _Piece:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Hand:
-    """A worker, as the run sees it.
+    """The run's view of a worker.
 
     Attributes:
         name: Its name.
         actor: Its handle.
-        under_way: What it has, by item id.
-        call: What it was last asked; None where it is idle.
-        has_begun: Whether its process is there.
+        under_way: Its items, by item id.
+        call: The last call to it; None if it is idle.
+        has_begun: Whether its process has started.
     """
 
     name: str
@@ -173,7 +174,7 @@ class _Crew:
         self._keeper: Any = keeper.remote(config.max_calls, config.max_cost)
 
     def at_work(self) -> bool:
-        """Gives idle workers something to do; False where nothing is left that anyone could do."""
+        """Assign work to idle workers; return False if no work is left."""
         self._hire()
         for hand in self._hands:
             if hand.call is None:
@@ -184,11 +185,11 @@ class _Crew:
         return any(hand.call is not None for hand in self._hands)
 
     async def next(self) -> list[GradedItem]:
-        """Waits until a worker tells something; the items that are finished.
+        """Wait until a worker reports something, and return the finished items.
 
         Raises:
-            RunError: Workers cannot be started.
-            Exception: Grading an item raised what is no `AutorubricError`.
+            RunError: If workers cannot be started.
+            Exception: If grading an item raised an error other than an `AutorubricError`.
         """
         calls = [hand.call for hand in self._hands if hand.call is not None]
         await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
@@ -208,14 +209,14 @@ class _Crew:
         return found
 
     async def farewell(self) -> None:
-        """Has the workers release what they hold."""
+        """Ask the workers to release their resources."""
         closing = [_answer(hand.actor.close.remote()) for hand in self._hands if hand.has_begun]
         if closing:
             gone = asyncio.gather(*closing, return_exceptions=True)
             await asyncio.wait([gone], timeout=_FAREWELL_SECONDS)
 
     def dismiss(self) -> None:
-        """Ends all processes of the run, whatever they do."""
+        """Kill all processes of the run."""
         for hand in self._hands:
             if hand.call is not None:
                 hand.call.cancel()
@@ -223,7 +224,7 @@ class _Crew:
         ray.kill(self._keeper)
 
     def _hire(self) -> None:
-        """Begins workers for as many items as wait."""
+        """Start workers for the waiting items."""
         starting = sum(not hand.has_begun for hand in self._hands)
         while len(self._hands) < self._most and self._is_there(starting * _BATCH + 1):
             self._hired += 1
@@ -242,14 +243,14 @@ class _Crew:
             starting += 1
 
     def _is_there(self, count: int) -> bool:
-        """Whether so many items wait for a worker, or can be made to."""
+        """Whether this many items wait for a worker, or more can be made available."""
         more = count - len(self._waiting) - len(self._suspects)
         if more > 0:
             self._waiting.extend(_Piece(work=work) for work in islice(self._work, more))
         return len(self._waiting) + len(self._suspects) >= count
 
     def _take(self, hand: _Hand) -> list[_Piece]:
-        """What an idle worker is to begin."""
+        """Return the items that an idle worker should start."""
         if self._suspects:
             pieces = [] if hand.under_way else [self._suspects.popleft()]
         elif any(piece.deaths >= _SUSPECT for piece in hand.under_way.values()):
@@ -281,7 +282,7 @@ class _Crew:
         return found
 
     async def _tell_budget(self) -> None:
-        """Has the run hear of what was spent, so that it hands out no more items."""
+        """Report the spending to the run, so that it stops handing out items when the budget is used up."""
         spending: Spending = await _kept(self._keeper.spending.remote())
         budget = budget_in_force()
         if isinstance(budget, SpendingLimit):
@@ -294,7 +295,7 @@ class _Crew:
         self._suspects.clear()
 
     async def _lost(self, hand: _Hand, why: BaseException) -> list[GradedItem]:
-        """Puts back what a worker had that died; the items that are given up."""
+        """Return a dead worker's items to the queue, and return the items that are abandoned."""
         self._hands.remove(hand)
         await _kept(self._keeper.bury.remote(hand.name))
         self._stillborn += not hand.has_begun
@@ -320,10 +321,10 @@ def _given_up(piece: _Piece) -> GradedItem:
 
 
 async def _kept(reference: Any) -> Any:
-    """What the keeper returns.
+    """Return the result of a call to the keeper.
 
     Raises:
-        RunError: The keeper is no more.
+        RunError: If the keeper is dead.
     """
     try:
         return await _answer(reference)
@@ -332,12 +333,12 @@ async def _kept(reference: Any) -> Any:
 
 
 async def _answer(reference: Any) -> Any:
-    """What a call to an actor returns.
+    """Return the result of a call to an actor.
 
     Raises:
-        RayActorError: The actor is no more.
-        RunError: The keeper is no more.
-        Exception: What the call raised, as it raised it.
+        RayActorError: If the actor is dead.
+        RunError: If the keeper is dead.
+        Exception: The error that the call raised.
     """
     try:
         return await reference

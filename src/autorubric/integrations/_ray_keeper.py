@@ -1,9 +1,9 @@
-"""The process that keeps limits and budget for all workers of a Ray run, and what they tell each other.
+"""The process that enforces limits and budget for all workers of a Ray run, and its messages.
 
-A worker asks, and tells what became of its requests, in blocks: what has come up since its last call goes in
-the next one. So a busy worker calls seldom, and one with few requests sends few at a time. What is granted in
-a block is still granted request by request, in the order in which they came and for one use; so limits, those
-that are learnt among them, hold as exactly as in one process.
+A worker sends requests and results in blocks: everything that comes up during a call goes into the next one.
+A busy worker therefore calls rarely, and a worker with few requests sends small blocks. Requests in a block
+are still granted one by one, in order of arrival and for one use, so limits, including learned ones, are
+enforced as exactly as in one process.
 
 Nothing here imports Ray.
 """
@@ -21,13 +21,13 @@ from autorubric.rate_limit import Limits, Slot, local_limiter
 
 
 class SlotAsked(NamedTuple):
-    """A worker wants to send a request.
+    """A worker asks for a slot for a request.
 
     Attributes:
-        number: What the worker calls the request; none of its other questions has the number.
-        provider: To whom.
-        limits: What is allowed.
-        tokens: Estimate of the tokens that it will use.
+        number: The worker's unique number of this question.
+        provider: The provider.
+        limits: The limits.
+        tokens: Estimated number of tokens.
     """
 
     number: int
@@ -37,14 +37,14 @@ class SlotAsked(NamedTuple):
 
 
 class SlotEnded(NamedTuple):
-    """A request is over, or is not wanted any more.
+    """A request has ended, or its slot is no longer needed.
 
     Attributes:
         number: As in `SlotAsked`.
         is_answered: Whether it was answered.
-        tokens: What the provider counted; None where it did not.
-        is_throttled: Whether the provider turned it away.
-        retry_after: For how many seconds, where it says so.
+        tokens: Tokens counted by the provider; None if unknown.
+        is_throttled: Whether the provider rejected it.
+        retry_after: Seconds to wait, if the provider says so.
     """
 
     number: int
@@ -55,11 +55,11 @@ class SlotEnded(NamedTuple):
 
 
 class CostAsked(NamedTuple):
-    """A worker wants to set a request aside in the budget.
+    """A worker asks to reserve a request in the budget.
 
     Attributes:
-        number: What the worker calls the reservation; none of its other questions has the number.
-        cost: Estimate in US dollars; 0 where cost is not counted.
+        number: The worker's unique number of this question.
+        cost: Estimate in US dollars; 0 if cost is not counted.
     """
 
     number: int
@@ -67,11 +67,11 @@ class CostAsked(NamedTuple):
 
 
 class CostSettled(NamedTuple):
-    """What was set aside has been spent, or is not wanted any more.
+    """A reserved request was paid for, or is no longer needed.
 
     Attributes:
         number: As in `CostAsked`.
-        cost: What it came to in US dollars; None where it was not sent.
+        cost: Its cost in US dollars; None if it was not sent.
     """
 
     number: int
@@ -83,11 +83,11 @@ Told = Asked | SlotEnded | CostSettled
 
 
 class Answer(NamedTuple):
-    """What became of a question.
+    """The answer to a question.
 
     Attributes:
-        number: Of the question.
-        error: Why it was not granted, such as that the budget is used up; None where it was.
+        number: Number of the question.
+        error: Why it was not granted, for example because the budget is used up; None if it was granted.
     """
 
     number: int
@@ -95,19 +95,19 @@ class Answer(NamedTuple):
 
 
 class _NotAnsweredError(Exception):
-    """A request ended without an answer."""
+    """Raised if a request ended without an answer."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Account:
-    """What one worker asks for and has.
+    """A worker's open questions and resources.
 
     Attributes:
-        asking: Questions that are open, by number.
+        asking: Open questions, by number.
         held: Slots, by number.
-        reserved: What is set aside in the budget, by number.
-        answers: What the worker has not been told yet.
-        has_news: Set where there are answers, or will be no more.
+        reserved: Reservations in the budget, by number.
+        answers: Answers not yet delivered to the worker.
+        has_news: Set if there are answers, or there will be no more.
     """
 
     asking: dict[int, asyncio.Task[None]] = field(default_factory=dict)
@@ -121,18 +121,18 @@ class _Account:
         self.has_news.set()
 
     def taken(self) -> list[Answer]:
-        """The answers, which count as told from now on."""
+        """Return the answers and mark them as delivered."""
         answers, self.answers = self.answers, []
         self.has_news.clear()
         return answers
 
 
 class Keeper:
-    """Keeps the limits and the budget of all workers of a run.
+    """Enforces the limits and the budget of all workers of a run.
 
     Args:
-        max_calls: Most requests that are sent; None for no limit.
-        max_cost: US dollars that they may cost; None for no limit.
+        max_calls: Maximum number of requests; None for no limit.
+        max_cost: Maximum cost in US dollars; None for no limit.
     """
 
     def __init__(self, max_calls: int | None, max_cost: float | None) -> None:
@@ -141,7 +141,7 @@ class Keeper:
         self._dead: set[str] = set()
 
     async def tell(self, worker: str, block: Iterable[Told]) -> list[Answer]:
-        """Takes note of what a worker tells and asks; the answers that are there at once, or were before."""
+        """Process a worker's messages, and return the answers that are available immediately."""
         if worker in self._dead:
             return []
         account = self._accounts.setdefault(worker, _Account())
@@ -160,7 +160,7 @@ class Keeper:
         return account.taken()
 
     async def answers(self, worker: str) -> list[Answer]:
-        """The answers to a worker's questions, once there are any; none where it has been buried."""
+        """Return the answers to a worker's questions when there are any; none if the worker was removed."""
         account = self._accounts.get(worker)
         if account is None:
             return []
@@ -168,11 +168,11 @@ class Keeper:
         return account.taken()
 
     async def spending(self) -> Spending:
-        """What was spent so far."""
+        """Return the amount spent so far."""
         return self._budget.spending
 
     async def bury(self, worker: str) -> None:
-        """Gives back what a worker held that is no more; what still comes from it is passed over."""
+        """Release the resources of a dead worker; later messages from it are ignored."""
         self._dead.add(worker)
         account = self._accounts.pop(worker, None)
         if account is None:

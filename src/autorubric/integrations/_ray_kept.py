@@ -1,4 +1,4 @@
-"""Limits and budget in a worker of a Ray run: the keeper's, asked in blocks."""
+"""Limits and budget in a worker of a Ray run: requested from the keeper in blocks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from autorubric.integrations._ray_keeper import (
 from autorubric.rate_limit import Limits, Slot
 
 BLOCK: Final = 64
-"""Requests to one provider that a worker has waiting at the keeper at most, so that workers take turns."""
+"""Maximum number of a worker's pending requests to one provider at the keeper, so that workers take turns."""
 
 
 class Line:
-    """What a worker and the keeper tell each other.
+    """The message channel between a worker and the keeper.
 
-    One call is under way at a time, and what comes up meanwhile goes in the next. Where questions are left
-    open by it, a second call waits for their answers.
+    One call is in progress at a time; messages that come up during it go into the next one. If it leaves
+    questions open, a second call waits for their answers.
 
     Args:
         worker: The worker's name.
@@ -46,14 +46,14 @@ class Line:
         self._broken: Exception | None = None
 
     async def ask(self, question: Callable[[int], Asked], withdrawal: Callable[[int], Told]) -> int:
-        """The number of a question, once it was granted.
+        """Ask a question and return its number once it is granted.
 
         Args:
-            question: Makes the question of its number.
-            withdrawal: Makes what is told where nobody waits for the answer any more.
+            question: Creates the question from its number.
+            withdrawal: Creates the message that is sent if the answer is no longer needed.
 
         Raises:
-            Exception: What the keeper answers instead, or why it cannot be reached.
+            Exception: The keeper's error answer, or the reason why it cannot be reached.
         """
         if self._broken is not None:
             raise self._broken
@@ -69,7 +69,7 @@ class Line:
         return number
 
     def tell(self, told: Told) -> None:
-        """Has the keeper told, after whatever it was told before; no one, where it cannot be reached."""
+        """Send a message to the keeper, after all earlier ones; does nothing if it cannot be reached."""
         if self._broken is not None:
             return
         self._block.append(told)
@@ -106,16 +106,16 @@ class Line:
                 granted.set_exception(error)
 
     def _break(self, error: Exception) -> None:
-        """Has everything that waits, and all that comes, fail as the call to the keeper did."""
+        """Let all pending and future questions fail with the error of the call to the keeper."""
         self._broken = error
         self._heard([Answer(number, error) for number in self._open])
 
 
 class KeptLimits:
-    """The authority of a worker's process: the keeper.
+    """The rate limit authority of a worker's process: the keeper.
 
     Args:
-        line: To the keeper.
+        line: The channel to the keeper.
     """
 
     def __init__(self, line: Line) -> None:
@@ -123,7 +123,7 @@ class KeptLimits:
         self._turns: dict[str, asyncio.Semaphore] = {}
 
     def gate(self, provider: str, limits: Limits) -> _KeptGate:
-        """What hands out slots for requests to the provider."""
+        """Return a gate that hands out slots for requests to the provider."""
         turns = self._turns.get(provider)
         if turns is None:
             turns = self._turns[provider] = asyncio.Semaphore(BLOCK)
@@ -140,7 +140,7 @@ class _KeptGate:
         self.limits = limits
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
-        """Waits until the keeper lets the request go."""
+        """Wait until the keeper admits the request."""
         return _KeptSlot(self, tokens)
 
 
@@ -173,20 +173,20 @@ class _KeptSlot:
         self._gate.line.tell(ended)
 
     def spent(self, tokens: int) -> None:
-        """Notes the tokens that the provider counted."""
+        """Record the tokens that the provider counted."""
         self._spent = tokens
 
     def throttled(self, retry_after: float | None) -> None:
-        """Notes that the provider turned the request away."""
+        """Record that the provider rejected the request."""
         self._is_throttled, self._retry_after = True, retry_after
 
 
 class KeptBudget:
-    """The budget of a worker: the keeper's.
+    """The budget of a worker, enforced by the keeper.
 
     Args:
-        line: To the keeper.
-        counts_cost: Whether it needs to know what requests cost.
+        line: The channel to the keeper.
+        counts_cost: Whether it needs the cost of requests.
     """
 
     def __init__(self, line: Line, *, counts_cost: bool) -> None:
@@ -196,10 +196,10 @@ class KeptBudget:
         self._open: dict[float, list[int]] = {}
 
     async def reserve(self, cost: float) -> None:
-        """Sets one request aside, once there is room for it.
+        """Reserve one request, waiting until there is room for it.
 
         Raises:
-            BudgetError: There is no room, and there will be none.
+            BudgetError: If there is no room and there will be none.
         """
         number = await self._line.ask(
             lambda number: CostAsked(number, cost), lambda number: CostSettled(number, None)
@@ -208,7 +208,7 @@ class KeptBudget:
         self._open.setdefault(cost, []).append(number)
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Puts what a request cost, in US dollars, in the place of what was reserved; None: not sent."""
+        """Replace a reservation by the request's cost in US dollars; None if it was not sent."""
         numbers = self._open[reserved]
         self._line.tell(CostSettled(numbers.pop(), cost))
         if not numbers:

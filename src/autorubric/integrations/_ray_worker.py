@@ -1,6 +1,6 @@
-"""What runs in the workers of a Ray run: items are graded there, and votes told as they come.
+"""Code that runs in the workers of a Ray run: grades items and reports votes as they arrive.
 
-Nothing here imports Ray: a worker speaks to the keeper through the handle that it is given.
+Nothing here imports Ray: a worker talks to the keeper through the handle that it receives.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from autorubric.llm import spending_within
 from autorubric.rate_limit import set_authority
 
 _GATHERED: Final = 0.02
-"""Seconds for which a worker gathers what has arrived before it tells."""
+"""Seconds for which a worker collects events before it reports them."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Parcel:
-    """What has happened in a worker since it was last asked.
+    """Events in a worker since the last call.
 
     Attributes:
         votes: Votes that were cast.
         done: Items that are finished.
-        unfinished: Ids of items that the budget left unfinished.
+        unfinished: Ids of items that are unfinished because of the budget.
     """
 
     votes: list[VoteCast] = field(default_factory=list)
@@ -41,14 +41,14 @@ class Parcel:
 
 
 class Worker:
-    """Grades items in a process of its own.
+    """Grades items in a separate process.
 
     Args:
         name: The worker's name.
-        grader: Who grades; opens its own connections here.
+        grader: The grader; opens its own connections here.
         keeper: The keeper's handle.
-        budget: Whether there is a budget, and whether it counts cost; None for no budget.
-        keeps_exchanges: Whether what was sent and received is wanted.
+        budget: Whether the budget counts cost; None for no budget.
+        keeps_exchanges: Whether to keep requests and replies.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class Worker:
         set_authority(KeptLimits(line))
 
     async def begin(self) -> Parcel:
-        """An empty parcel, as soon as the process is there."""
+        """Return an empty parcel as soon as the process has started."""
         return Parcel()
 
     async def exchange(self, batch: Iterable[ItemWork]) -> Parcel:
-        """Begins these items, and returns what has happened, as soon as anything has.
+        """Start these items, and return the next events as soon as there are any.
 
         Raises:
-            Exception: Grading an item raised what is no `AutorubricError`.
+            Exception: If grading an item raised an error other than an `AutorubricError`.
         """
         for work in batch:
             task = asyncio.ensure_future(self._grade(work))
@@ -88,11 +88,11 @@ class Worker:
         return parcel
 
     async def close(self) -> None:
-        """Releases what the judges hold."""
+        """Release the resources of the judges."""
         await self._grader.aclose()
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Notes a vote."""
+        """Record a vote."""
         self._parcel.votes.append(event if self._keeps_exchanges else event._replace(exchanged=None))
         self._happened.set()
 

@@ -1,4 +1,4 @@
-"""A rubric as the reward of a training run: in TRL's shape, and in that of verifiers."""
+"""Rubrics as reward functions for training, in the format of TRL and of verifiers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Reward: TypeAlias = Callable[..., list[float | None]]
 """`(prompts, completions, **columns) -> list[float | None]`."""
 
 AsyncReward: TypeAlias = Callable[..., Awaitable[list[float | None]]]
-"""The same, awaited."""
+"""The same as `Reward`, as a coroutine function."""
 
 VerifiersReward: TypeAlias = Callable[..., Awaitable[float]]
 """`async (prompt, completion, answer, state, **kwargs) -> float`."""
@@ -38,26 +38,27 @@ def as_reward(
     reference_column: str = "reference",
     rubric_column: str = "rubric",
 ) -> Reward:
-    """A reward function as TRL calls it: `(prompts, completions, **columns) -> list[float | None]`.
+    """Return a reward function for TRL: `(prompts, completions, **columns) -> list[float | None]`.
 
-    All completions of a call are graded at once, within the limits of the grader's models and with their
-    retries, in one event loop that is kept from call to call; so are connections. Threads may share the
-    function, and so may processes that are forked. Prompts and completions are texts or conversations (lists
-    of `{"role", "content"}`); further columns are lists as long, and those that are not used are ignored.
+    All completions of a call are graded concurrently, within the limits of the grader's models and with their
+    retries, in one event loop that is reused across calls, with its connections. Threads and forked processes
+    may share the function. Prompts and completions are texts or conversations (lists of `{"role",
+    "content"}`); other columns are lists of the same length, and unused ones are ignored.
 
-    A completion without a full judgment (no score, or a criterion on which every judge failed) is None, which
-    TRL leaves out of the update, and never 0; the logger `autorubric.integrations._rewards` says why.
+    A completion without a full judgment (no score, or a criterion on which every judge failed) gets None,
+    which TRL excludes from the update, and never 0; the logger `autorubric.integrations._rewards` reports the
+    reason.
 
     Args:
-        rubric: Against what; None where every row has its own.
-        grader: By whom.
+        rubric: The rubric; None if every row has its own.
+        grader: The grader.
         name: The function's `__name__`, under which TRL logs the reward.
-        reference_column: Column of the references that judges compare with; it may be missing.
-        rubric_column: Column of rubrics, as mappings, lists of criteria or JSON texts; one that is None
-            leaves that of the call. It may be missing where `rubric` is given.
+        reference_column: Column with the references that judges compare with; it may be missing.
+        rubric_column: Column with rubrics, as mappings, lists of criteria or JSON texts; None in a row
+            selects `rubric`. The column may be missing if `rubric` is set.
 
     Raises:
-        RubricError: `rubric` has faults.
+        RubricError: If `rubric` has errors.
     """
     group = _Group(_given(rubric), grader, reference_column, rubric_column)
     loop = KeptLoop(grader.aclose)
@@ -77,9 +78,9 @@ def as_async_reward(
     reference_column: str = "reference",
     rubric_column: str = "rubric",
 ) -> AsyncReward:
-    """`as_reward` as a coroutine function, graded in the event loop of whoever awaits it.
+    """Return `as_reward` as a coroutine function that grades in the caller's event loop.
 
-    Args and raises as for `as_reward`.
+    Arguments and errors are the same as for `as_reward`.
     """
     group = _Group(_given(rubric), grader, reference_column, rubric_column)
 
@@ -95,22 +96,22 @@ def as_async_reward(
 def as_verifiers_reward(
     rubric: RubricLike | None, grader: Grader, *, name: str = "rubric_reward"
 ) -> VerifiersReward:
-    """A reward function in verifiers' shape: `async (prompt, completion, answer, state, **kwargs) -> float`.
+    """Return a reward function for verifiers: `async (prompt, completion, answer, state, **kwargs) -> float`.
 
-    `answer` is the reference, where it is not empty; `info["rubric"]`, where it is there, takes the place of
-    `rubric`. The judgment is left in `state["rubric_report"]`, as `EvaluationReport.to_dict` has it.
+    `answer` is the reference, if it is not empty; `info["rubric"]`, if present, overrides `rubric`. The
+    judgment is stored in `state["rubric_report"]`, in the format of `EvaluationReport.to_dict`.
 
-    verifiers wants a float and makes 0.0 of an exception and of None. A completion without a full judgment is
-    therefore NaN, the one float that no average takes for a score, and `state["rubric_error"]` says why: drop
-    such rollouts (`math.isnan(reward)`) before they are trained on.
+    verifiers expects a float and converts exceptions and None to 0.0. A completion without a full judgment
+    therefore gets NaN, the only float that cannot be averaged as a score, and `state["rubric_error"]`
+    contains the reason: drop such rollouts (`math.isnan(reward)`) before training on them.
 
     Args:
-        rubric: Against what; None where every row has its own.
-        grader: By whom.
+        rubric: The rubric; None if every row has its own.
+        grader: The grader.
         name: The function's `__name__`, under which verifiers logs the reward.
 
     Raises:
-        RubricError: `rubric` has faults.
+        RubricError: If `rubric` has errors.
     """
     default = _given(rubric)
 
@@ -134,8 +135,8 @@ class _Row:
     """One completion.
 
     Attributes:
-        prompt: What it completes: a text, or a conversation.
-        completion: The completion, likewise.
+        prompt: The prompt: a text, or a conversation.
+        completion: The completion: a text, or a conversation.
         reference: A good answer to compare with.
         rubric: The row's own rubric; None for that of the call.
     """
@@ -148,7 +149,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Graded:
-    """What grading a row came to: a score, or why there is none."""
+    """The result of grading a row: a score, or the reason why there is none."""
 
     score: float | None
     error: str | None = None
@@ -167,10 +168,10 @@ class _Group:
     async def scores(
         self, prompts: Sequence[Any], completions: Sequence[Any], columns: Mapping[str, Any]
     ) -> list[float | None]:
-        """The score of each completion; None for those without a full judgment.
+        """Return the score of each completion; None for those without a full judgment.
 
         Raises:
-            ArgumentError: Columns differ in length, or there is no rubric.
+            ArgumentError: If columns differ in length, or there is no rubric.
         """
         size = len(completions)
         references = _column(columns, self.reference_column, size)
@@ -240,10 +241,10 @@ def _info_of(info: Any) -> Mapping[str, Any]:
 
 
 def _text_of(given: Any) -> str:
-    """A text as it is; of a conversation of one turn its content, of a longer one all turns.
+    """Return a text unchanged, the content of a one-turn conversation, or all turns of a longer one.
 
     Raises:
-        ArgumentError: It is neither.
+        ArgumentError: If it is neither a text nor a conversation.
     """
     if isinstance(given, str):
         return given
@@ -265,7 +266,7 @@ def _content(turn: Mapping[str, Any]) -> str:
 
 
 def _part(part: Any) -> str:
-    """A part of a message's content: its text, or what stands in a text's place."""
+    """Return the text of a part of a message's content, or a placeholder for other parts."""
     if isinstance(part, Mapping):
         return str(part["text"]) if "text" in part else f"[{part.get('type', 'part')}]"
     return str(part)

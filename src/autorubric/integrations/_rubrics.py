@@ -1,4 +1,4 @@
-"""What tests and training take as a rubric, and when a report on a text counts as a judgment of it."""
+"""Rubric arguments of tests and training, and the check whether a report is a full judgment of a text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RubricLike: TypeAlias = "Rubric | Mapping[str, Any] | Sequence[Any]"
 
 
 def rubric_from(given: RubricLike | Path | str) -> Rubric:
-    """The rubric itself, or that of a file, a mapping, a list of criteria, or one of these as a JSON text.
+    """Return the rubric itself, or read it from a file, a mapping, a list of criteria, or their JSON text.
 
     Raises:
-        RubricError: It has faults; all are reported.
+        RubricError: If it has errors; all are reported.
     """
     if isinstance(given, Rubric):
         return given
@@ -34,10 +34,10 @@ def rubric_from(given: RubricLike | Path | str) -> Rubric:
 
 
 def rubric_of_row(given: RubricLike | str) -> Rubric:
-    """The rubric in a row of a dataset: a mapping, a list of criteria, or one of these as a JSON text.
+    """Return the rubric in a dataset row: a mapping, a list of criteria, or their JSON text.
 
     Raises:
-        RubricError: It is none of these, or has faults.
+        RubricError: If it is none of these, or has errors.
     """
     if not isinstance(given, str):
         return rubric_from(given)
@@ -51,10 +51,10 @@ def rubric_of_row(given: RubricLike | str) -> Rubric:
 
 
 def why_not_judged(report: EvaluationReport) -> str | None:
-    """Why a report is not a judgment of the whole text; None where it is one.
+    """Return why a report is not a full judgment of the text; None if it is one.
 
-    It is none without a score, or where on some criterion no judge gave a readable answer, or unreadable
-    replies, counted as the conservative answer, decided.
+    It is not if there is no score, if no judge gave a readable answer on a criterion, or if unreadable
+    replies, counted as the conservative answer, decided a criterion.
     """
     lost = [one for one in report.report if _is_lost(one)]
     if lost:

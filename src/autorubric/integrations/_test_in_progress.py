@@ -1,6 +1,6 @@
-"""The test that pytest is running: what the plugin tells assertions, and what they tell it.
+"""The test that pytest is running: data shared between the plugin and assertions.
 
-Light, since the plugin is loaded with every pytest run.
+This module is light, because the plugin is loaded with every pytest run.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class TestInProgress:
-    """One test.
+    """A running test.
 
     Args:
-        panel: Gives the run's own grader, and says whether graders that ask models may be used.
+        panel: Returns the run's grader, and whether graders that ask models may be used.
         marked: Arguments of its `rubric` marker.
 
     Attributes:
-        attempt: Which repeat of the test it is, from 0.
-        repeating: Whether the repeats have begun.
-        passed: How many repeats passed, and of how many; None before the test has ended.
-        reports: What was graded, in order.
+        attempt: Index of the repeat, from 0.
+        repeating: Whether the repeats have started.
+        passed: Number of repeats that passed, and the total; None before the test has ended.
+        reports: Reports on the graded texts, in order.
         judges: Ids of the judges that were asked, in order.
     """
 
@@ -42,7 +42,7 @@ class TestInProgress:
         self.judges: dict[str, None] = {}
 
     def graded(self, report: EvaluationReport) -> None:
-        """Notes a report."""
+        """Record a report."""
         self.reports.append(report)
         self.judges.update(dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes))
 
@@ -51,21 +51,21 @@ _current: list[TestInProgress] = []
 
 
 def current_test() -> TestInProgress | None:
-    """The test that is running; None outside of pytest."""
+    """Return the running test; None outside of pytest."""
     return _current[-1] if _current else None
 
 
 def enter_test(test: TestInProgress) -> None:
-    """A test begins; another one may be running it, as tests of plugins do."""
+    """Start a test; it may run inside another one, as plugin tests do."""
     _current.append(test)
 
 
 def leave_test() -> None:
-    """The innermost test has ended."""
+    """End the innermost test."""
     _current.pop()
 
 
 def pass_line(passed: int, repeats: int, low: float, high: float) -> str:
-    """How often a test passed, with the ends of the rate's interval."""
+    """Return how often a test passed, with the confidence interval of the rate."""
     share = passed / repeats
     return f"passed {passed} of {repeats} (pass rate {share:.2f}, 95 % interval {low:.2f} to {high:.2f})"

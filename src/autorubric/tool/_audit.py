@@ -1,4 +1,4 @@
-"""The audit log: a JSON line for each call, without what was evaluated unless that is asked for."""
+"""The audit log: a JSON line for each call; the evaluated content is included only on request."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from autorubric.tool._response import CritiqueResponse
 from autorubric.values import Json, TokenUsage
 
 AUDIT_FORMAT = 1
-"""Number of the lines' format."""
+"""Version of the line format."""
 
 
 class AuditError(AutorubricError):
-    """The audit log cannot be written."""
+    """Raised if the audit log cannot be written."""
 
 
 @dataclass(kw_only=True)
 class Trace:
-    """What is known of a call while it goes on.
+    """The state of a running call.
 
     Attributes:
         request: The request, once it is read.
-        content_type: What the content is.
+        content_type: Type of the content.
         failed: Providers that failed, each with the error.
         retried: The last error of each provider after which a request was sent again.
-        error_code: What kind of error the call ended with; None where with none.
+        error_code: Kind of error that the call ended with; None if it succeeded.
         model: The model that answered.
         usage: Tokens spent.
         cost: US dollars spent.
@@ -48,7 +48,7 @@ class Trace:
     cost: float | None = None
 
     def reasons(self) -> dict[str, str]:
-        """Providers that failed, each with why."""
+        """Return the providers that failed, each with the reason."""
         told = {name: _told(error) for name, error in self.failed.items()}
         for name in told.keys() & self.retried.keys():
             if isinstance(self.failed[name], ProviderTimeoutError):
@@ -56,7 +56,7 @@ class Trace:
         return told
 
     def retrying(self) -> dict[str, str]:
-        """Providers that had not failed when the call ended, each with why it was asked again."""
+        """Return the providers that were being retried when the call ended, each with the reason."""
         left = {name: error for name, error in self.retried.items() if name not in self.failed}
         return {name: f"retried after {_told(error)}" for name, error in left.items()}
 
@@ -66,9 +66,9 @@ def _told(error: Exception) -> str:
 
 
 def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, content: bool) -> dict[str, Json]:
-    """What is written down of a call.
+    """Return the audit line of a call.
 
-    An error stands there by its kind: its message may quote what was evaluated.
+    Errors are recorded only by kind, because their messages may quote the evaluated content.
     """
     line: dict[str, Json] = {
         **call_line("critique.evaluate", ok=response.ok, error_code=trace.error_code, seconds=seconds),
@@ -86,13 +86,13 @@ def audit_line(trace: Trace, response: CritiqueResponse, *, seconds: float, cont
 
 
 def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) -> dict[str, Json]:
-    """What is written down of a call of any tool.
+    """Return the audit line of a call of any tool.
 
     Args:
         tool: The tool.
-        ok: Whether the call gave what was asked for.
-        error_code: What kind of error it ended with; None where with none.
-        seconds: How long it took.
+        ok: Whether the call succeeded.
+        error_code: Kind of error that it ended with; None if it succeeded.
+        seconds: Duration in seconds.
     """
     return {
         "format": AUDIT_FORMAT,
@@ -105,14 +105,14 @@ def call_line(tool: str, *, ok: bool, error_code: str | None, seconds: float) ->
 
 
 def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
-    """Writes down a request that was refused before `critique_evaluate` was called.
+    """Log a request that was rejected before `critique_evaluate` was called.
 
     Args:
-        table: Says where, if anywhere, and whether with the content.
-        request: The request, where it could be read.
+        table: Specifies the log's path, if any, and whether to include the content.
+        request: The request, if it could be read.
 
     Raises:
-        AuditError: It cannot be written down.
+        AuditError: If the line cannot be written.
     """
     if table.audit_path is not None:
         trace = Trace(request=request, error_code="request")
@@ -122,7 +122,7 @@ def log_refusal(table: ProviderTable, request: CritiqueRequest | None) -> None:
 
 
 def text_facts(text: str) -> dict[str, Json]:
-    """The size of a text that was judged, and its digest."""
+    """Return the size and the digest of a judged text."""
     raw = text.encode("utf-8", "surrogatepass")
     return {"content_bytes": len(raw), "content_sha256": hashlib.sha256(raw).hexdigest()}
 
@@ -143,10 +143,10 @@ def _asked(request: CritiqueRequest, content_type: str | None, content: bool) ->
 
 
 def append_line(path: Path, line: dict[str, Json] | None) -> None:
-    """Appends a line to the log, in one write; None only tries whether that can be done.
+    """Append a line to the log in one write; None only checks that the log can be written.
 
     Raises:
-        AuditError: It cannot.
+        AuditError: If it cannot be written.
     """
     text = "" if line is None else json.dumps(line, ensure_ascii=True, separators=(",", ":")) + "\n"
     try:

@@ -1,4 +1,4 @@
-"""What a content is, and what the critic is to be told about it."""
+"""Detection of the type of a content, and notes about it for the critic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALLED: Final[Mapping[FoundType, str]] = {
     "tool_result": "the result of a tool, as JSON",
     "session_snapshot": "a snapshot of an agent's session, as JSON: what was said, which tools were called",
 }
-"""What the critic is told that the content is."""
+"""Descriptions of the content types for the critic."""
 
 _SESSION_KEYS: Final = frozenset({"messages", "tool_calls", "session_id", "turns", "events", "transcript"})
 _DIFF: Final = re.compile(r"^(?:diff --git |@@ [-+0-9, ]+ @@|--- \S|\+\+\+ \S|Index: \S)", re.MULTILINE)
@@ -43,7 +43,7 @@ _CODE_SHARE: Final = 0.5
 
 
 def found_type(content: str, declared: ContentType) -> FoundType:
-    """What the content is: as declared, else as it looks."""
+    """Return the type of the content: the declared type, or else a detected one."""
     if declared != "auto":
         return declared
     data = _parsed(content)
@@ -64,7 +64,7 @@ def found_type(content: str, declared: ContentType) -> FoundType:
 
 
 def misfit_note(content: str, declared: ContentType) -> str | None:
-    """What the critic is told where the content is not what it was declared as; None where it is."""
+    """Return a note for the critic if the content does not match its declared type; otherwise None."""
     if declared not in ("tool_result", "session_snapshot"):
         return None
     data = _parsed(content)
@@ -83,7 +83,7 @@ def _parsed(content: str) -> Any:
 
 
 def _code_share(content: str) -> float:
-    """The share of lines, among the first that are not blank, that look like statements."""
+    """Return the share of lines, among the first non-blank ones, that look like statements."""
     lines = [line for line in content.splitlines()[:_SAMPLE_LINES] if line.strip()]
     if not lines:
         return 0.0

@@ -1,4 +1,4 @@
-"""The tool as models are told of it: JSON schemas and function definitions."""
+"""Definitions of the tool for models: JSON schemas and function definitions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from autorubric.tool._response import CritiqueResponse
 from autorubric.values import Json
 
 WIRE_NAME: Final = "critique_evaluate"
-"""The tool's name on wires: clients refuse dots."""
+"""Name of the tool in protocols, because clients reject dots."""
 
 TITLE: Final = "critique.evaluate"
-"""The tool's name for people."""
+"""Display name of the tool."""
 
 DESCRIPTION: Final = (
     "Evaluate code, text, a tool result or a session snapshot against criteria, and get scores, issues with "
@@ -24,14 +24,14 @@ DESCRIPTION: Final = (
 
 
 def input_schema() -> dict[str, Json]:
-    """The JSON schema of the tool's arguments."""
+    """Return the JSON schema of the tool's arguments."""
     schema: dict[str, Json] = plain_schema(CritiqueRequest.model_json_schema())
     schema.pop("description", None)
     return schema
 
 
 def output_schema() -> dict[str, Json]:
-    """The JSON schema of the tool's answers."""
+    """Return the JSON schema of the tool's answers."""
     schema: dict[str, Json] = plain_schema(CritiqueResponse.model_json_schema(mode="validation"))
     schema.pop("description", None)
     return schema
@@ -40,11 +40,11 @@ def output_schema() -> dict[str, Json]:
 def openai_definition(
     name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """A tool as OpenAI-style chat APIs take it in `tools`.
+    """Return a tool definition for `tools` in OpenAI-style chat APIs.
 
     Args:
-        name: Its name on wires.
-        description: What it does, for models.
+        name: The tool's name in the protocol.
+        description: Its description, for models.
         schema: The JSON schema of its arguments; None for that of `critique_evaluate`.
     """
     function = {"name": name, "description": description, "parameters": dict(schema or input_schema())}
@@ -54,18 +54,18 @@ def openai_definition(
 def anthropic_definition(
     name: str = WIRE_NAME, description: str = DESCRIPTION, schema: Mapping[str, Json] | None = None
 ) -> dict[str, Json]:
-    """A tool as Anthropic-style message APIs take it in `tools`.
+    """Return a tool definition for `tools` in Anthropic-style message APIs.
 
     Args:
-        name: Its name on wires.
-        description: What it does, for models.
+        name: The tool's name in the protocol.
+        description: Its description, for models.
         schema: The JSON schema of its arguments; None for that of `critique_evaluate`.
     """
     return {"name": name, "description": description, "input_schema": dict(schema or input_schema())}
 
 
 def plain_schema(schema: Any) -> Any:
-    """A schema without the titles that pydantic makes, and without null where a key may be left out."""
+    """Return a schema without pydantic's titles, and without null for optional keys."""
     if isinstance(schema, list):
         return [plain_schema(one) for one in schema]
     if not isinstance(schema, Mapping):

@@ -1,4 +1,4 @@
-"""`critique_evaluate`: from a request to a critique; whatever goes wrong becomes an answer that says so."""
+"""`critique_evaluate`: turns a request into a critique; every error becomes an answer that reports it."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from autorubric.tool._turns import in_turn, unavailable
 from autorubric.types import CriterionReport, EnsembleEvaluationReport
 
 Progress: TypeAlias = Callable[[int, int, str], Awaitable[None] | None]
-"""Hears how far a call is: steps done, steps in all, and what is being done."""
+"""A callback for the progress of a call: completed steps, total steps, and the current step's description."""
 
 
 _MOST_NOTES: Final = 20
-"""Notes on a reply that are reported one by one."""
+"""Maximum number of notes on a reply that are reported individually."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What a provider found: what the grader made of its answers, and what stood beside these."""
+    """The result of a provider: the grader's report on its answers, and its other findings."""
 
     report: EnsembleEvaluationReport
     findings: Findings
@@ -61,25 +61,25 @@ async def critique_evaluate(
     on_progress: Progress | None = None,
     rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
-    """A critique of some content by criteria. What goes wrong is an answer with `ok` false.
+    """Return a critique of some content by criteria; errors are returned as an answer with `ok` false.
 
-    It raises nothing but `CancelledError`, where the caller cancels it.
+    It raises only `CancelledError`, if the caller cancels it.
 
-    Reads and writes no files but a rubric file named in `criteria`, the provider table and the audit log.
+    It accesses no files except a rubric file named in `criteria`, the provider table and the audit log.
 
     Args:
         request: The request, or its arguments as a mapping.
-        providers: Evaluators by name, a `ProviderTable`, or the path of one; None: the one that the
-            environment variable `AUTORUBRIC_PROVIDERS` names.
-        timeout: Seconds that it may take. Of several providers each but the last has half of what is left,
-            so that one that hangs leaves time for the next. A sync function that is still busy then is left
-            to itself, in its thread.
-        audit_path: Where a JSON line is appended for the call; None: where the provider table says.
-        audit_content: Whether that line holds the content and the context; or as the table says.
-        on_progress: Hears how far it is.
-        rubric_root: The folder that a rubric file must lie in, links resolved, whatever the request says, and
-            that its path goes by where the request has no `workspace_root`; None for any. Give it where
-            requests are not your own.
+        providers: Evaluators by name, a `ProviderTable`, or the path of one; None for the path in the
+            environment variable `AUTORUBRIC_PROVIDERS`.
+        timeout: Maximum number of seconds. If there are several providers, each but the last gets half of the
+            remaining time, so that a hanging one leaves time for the next. A sync function that is still
+            running at the end is left running in its thread.
+        audit_path: Path to which a JSON line is appended for the call; None for that of the provider table.
+        audit_content: Whether that line contains the content and the context, even if the table omits them.
+        on_progress: Called with the progress.
+        rubric_root: The folder that must contain a rubric file, after resolving links, regardless of the
+            request; also the base of the file's path if the request has no `workspace_root`. None allows
+            any folder. Set it if requests are not your own.
     """
     started = time.perf_counter()
     trace = Trace()
@@ -112,7 +112,7 @@ async def critique_evaluate(
 def _logged(
     log: Path | None, trace: Trace, response: CritiqueResponse, started: float, content: bool
 ) -> CritiqueResponse:
-    """The answer, once it is written down; an error where it cannot be."""
+    """Write the audit line and return the answer; return an error if the line cannot be written."""
     if log is None or trace.error_code == "audit":
         return response
     try:
@@ -132,15 +132,15 @@ def critique_evaluate_sync(
     audit_content: bool = False,
     rubric_root: str | Path | None = None,
 ) -> CritiqueResponse:
-    """What `critique_evaluate` gives, from synchronous code; safe inside a running event loop.
+    """Call `critique_evaluate` from synchronous code; safe inside a running event loop.
 
     Args:
         request: The request, or its arguments as a mapping.
         providers: Evaluators by name, a `ProviderTable`, or the path of one.
-        timeout: Seconds that it may take.
-        audit_path: Where a JSON line is appended for the call.
-        audit_content: Whether that line holds the content and the context.
-        rubric_root: The folder that a rubric file must lie in.
+        timeout: Maximum number of seconds.
+        audit_path: Path to which a JSON line is appended for the call.
+        audit_content: Whether that line contains the content and the context.
+        rubric_root: The folder that must contain a rubric file.
     """
     return run_sync(
         critique_evaluate(
@@ -163,7 +163,7 @@ class _ProvidersFailedError(Exception):
 
 
 def _told(error: BaseException, timeout: float, trace: Trace) -> tuple[str, str]:
-    """What kind of error it is, and what the caller is told."""
+    """Return the kind of error, and the message for the caller."""
     match error:
         case _TimedOutError():
             if trace.request is not None and trace.request.provider != "auto":
@@ -232,7 +232,7 @@ async def _tell(on_progress: Progress | None, done: int, steps: int, what: str) 
 
 
 async def _dry_run(task: Task) -> CritiqueResponse:
-    """What would be asked, found by asking somebody who only measures the prompt."""
+    """Return the request's plan, using an evaluator that only measures the prompt."""
     sizes: list[int] = []
 
     async def measure(prompt: Prompt) -> None:
@@ -264,10 +264,10 @@ async def _graded(task: Task, judge: Judge) -> EnsembleEvaluationReport:
 
 
 async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _Found:
-    """The critique of one provider.
+    """Return the critique of one provider.
 
     Raises:
-        JudgeError: It gave none.
+        JudgeError: If the provider gave none.
     """
     if provider.fault:
         raise JudgeError(provider.fault)
@@ -293,7 +293,7 @@ async def _evaluated(task: Task, provider: Provider, trace: Trace) -> _Found:
 
 
 def _without_findings(report: EnsembleEvaluationReport) -> Findings:
-    """What a judge that only answers criteria says: its reasons."""
+    """Return the findings of a judge that only answers criteria: its reasons."""
     reasons = [f"{one.name}: {one.final_reason}" for one in report.report if one.final_reason]
     return Findings(answers={}, summary="\n".join(reasons))
 
@@ -343,6 +343,6 @@ def _first_notes(notes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _good(report: CriterionReport) -> float | None:
-    """How good the content is by a criterion, on [0, 1]; a penalty that is met is bad."""
+    """Return how good the content is by a criterion, on [0, 1]; a penalty that applies counts as bad."""
     value = report.decision.value
     return value if value is None or report.criterion.weight >= 0 else 1.0 - value

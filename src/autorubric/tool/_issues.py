@@ -1,4 +1,4 @@
-"""Issues and suggestions of a reply: what is unambiguous is normalised, the rest is left out with a note."""
+"""Issues and suggestions of a reply: unambiguous entries are normalised, others are dropped with a note."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autorubric.tool._response import Issue, Severity
 from autorubric.values import Json
 
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
-"""Severities from the mildest to the gravest."""
+"""Severities in ascending order."""
 
 _SYNONYMS: Final[Mapping[str, Severity]] = {
     **{one: one for one in SEVERITIES},
@@ -25,7 +25,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[\W_]+")
 
 
 class Names:
-    """The names of a request's criteria, found by spellings that differ in case, blanks or punctuation alone.
+    """The names of a request's criteria, matched regardless of case, whitespace and punctuation.
 
     Args:
         names: The names.
@@ -39,19 +39,19 @@ class Names:
             self._by_key[key] = None if key in self._by_key else name
 
     def find(self, given: Json) -> str | None:
-        """The name that a spelling means; None where it means none, or could mean several."""
+        """Return the name that a spelling refers to; None if it matches none, or is ambiguous."""
         if not isinstance(given, str):
             return None
         return given if given in self.names else self._by_key.get(_key(given))
 
 
 def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...]:
-    """Return the issues of a reply in its order.
+    """Return the issues of a reply, in order.
 
     Args:
         given: The reply's `issues`.
-        names: The criteria asked for.
-        notes: Receives a note for each issue that is left out.
+        names: The requested criteria.
+        notes: Receives a note for each dropped issue.
     """
     if isinstance(given, Mapping):
         given = [given]
@@ -59,7 +59,7 @@ def read_issues(given: Json, names: Names, notes: list[str]) -> tuple[Issue, ...
 
 
 def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
-    """Return the suggestions of a reply; `notes` receives a note for each that is left out."""
+    """Return the suggestions of a reply; `notes` receives a note for each dropped one."""
     texts = []
     for number, one in enumerate(
         _listed([given] if isinstance(given, str) else given, "suggestions", notes), 1
@@ -72,12 +72,12 @@ def read_suggestions(given: Json, notes: list[str]) -> tuple[str, ...]:
 
 
 def plain_text(given: Json) -> str:
-    """A text without the blanks around it; empty for anything else."""
+    """Return a text without surrounding whitespace; empty for other values."""
     return given.strip() if isinstance(given, str) else ""
 
 
 def most_severe(issues: Sequence[Issue], most: int) -> tuple[Issue, ...]:
-    """The issues without those that are too many for one criterion, the least severe first to go."""
+    """Return at most `most` issues per criterion, dropping the least severe ones first."""
     ranked = sorted(range(len(issues)), key=lambda at: -SEVERITIES.index(issues[at].severity))
     kept: set[int] = set()
     counts: dict[str, int] = {}
@@ -125,7 +125,7 @@ def _criterion(entry: Mapping[str, Json], names: Names) -> str | None:
 
 
 def _location(given: Json) -> str | None:
-    """Where an issue is; a bare number is a line."""
+    """Return the location of an issue; a plain number is a line."""
     if isinstance(given, int) and not isinstance(given, bool):
         return f"line {given}"
     return plain_text(given)[:_LONGEST_LOCATION] or None

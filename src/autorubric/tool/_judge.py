@@ -1,4 +1,4 @@
-"""A provider as a judge of several criteria at once, which keeps what it found beside the scores."""
+"""A provider as a judge of several criteria at once, which also keeps its other findings."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from autorubric.tool._texts import TEMPLATE
 
 
 def is_cancelled() -> bool:
-    """Whether somebody cancels the running task; a `CancelledError` may also be raised by whom it awaits."""
+    """Whether the running task was cancelled; an awaited object may also raise `CancelledError` itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def stoppable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function, a sync one such that nobody has to wait for its end: it is called in a thread of its own.
+    """Return a function that can be abandoned: a sync one is called in a separate thread.
 
-    The thread of one that is no longer waited for goes on by itself, and does not keep the process alive.
+    A thread whose result is no longer needed continues to run, and does not keep the process alive.
     """
     if inspect.iscoroutinefunction(function):
         return function
@@ -67,16 +67,16 @@ def stoppable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @dataclass(kw_only=True)
 class CritiqueJudge:
-    """Asks one evaluator about all criteria of a request at once.
+    """A judge that asks one evaluator about all criteria of a request at once.
 
     Attributes:
         judge_id: The provider's name.
-        evaluator: Who answers; whatever a `Critic` takes.
-        request: What is asked.
-        content_note: What the critic is told of the content.
-        findings: What the reply says; None before it came.
-        reply: What it took; likewise.
-        failure: Why there is none.
+        evaluator: The evaluator; any value accepted by `Critic`.
+        request: The request.
+        content_note: A note about the content for the critic.
+        findings: The findings in the reply; None before it arrives.
+        reply: The reply's usage and cost; None before it arrives.
+        failure: The error, if there is no reply.
     """
 
     judge_id: str
@@ -88,14 +88,14 @@ class CritiqueJudge:
     failure: JudgeError | None = field(default=None, init=False)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The answer to one criterion."""
+        """Return the answer to one criterion."""
         return (await self.ask_many([request]))[0]
 
     async def ask_many(self, requests: Sequence[JudgeRequest]) -> list[JudgeReply]:
-        """The answers to several criteria, from one request to the evaluator.
+        """Return the answers to several criteria, from one request to the evaluator.
 
         Raises:
-            JudgeError: The evaluator could not answer, or refused.
+            JudgeError: If the evaluator could not answer, or refused.
         """
         sheet = CritiqueSheet(
             name="critique",
@@ -131,7 +131,7 @@ class CritiqueJudge:
         return replies
 
     def _named(self, called: Called) -> Callable[[Any], Awaitable[Any]]:
-        """The function of a provider, which fails under the provider's name."""
+        """Return the provider's function, with its errors raised under the provider's name."""
 
         async def ask(prompt: Any) -> Any:
             try:

@@ -1,4 +1,4 @@
-"""What in a text seems to name a path, wherever it stands and however it is escaped. Looks at no file."""
+"""Finds text that looks like a path, at any position and with any escaping; accesses no files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 LONGEST_PATH: Final = 4096
-"""Most characters of a path: no file has a longer one, and resolving one takes the square of its length."""
+"""Maximum length of a path in characters: no file has a longer one, and resolving takes quadratic time."""
 
 SYSTEM_FOLDERS: Final = frozenset(
     (
@@ -33,13 +33,13 @@ SYSTEM_FOLDERS: Final = frozenset(
         *("Applications", "Library", "System", "Users", "Volumes"),
     )
 )
-"""What stands at the top of file systems."""
+"""Top-level directories of file systems."""
 
 SOMEWHERE: Final = "~"
-"""The path of what lies outside any workspace."""
+"""Placeholder for a path outside any workspace."""
 
 UNKNOWN: Final = "$"
-"""The path of what lies where a variable says that nobody here knows."""
+"""Placeholder for a path that depends on an unknown variable."""
 
 _NOT_A_PATH: Final = re.compile(
     # Addresses, with a scheme and without one, and ends of elements.
@@ -89,17 +89,17 @@ _LOOK_ALIKES: Final = str.maketrans(
         "\u223c": "~",
     }
 )
-"""Full-width forms, and other characters that look like those of a path."""
+"""Full-width forms and other characters that look like those of a path."""
 _ROUNDS: Final = 3
 
 
 class NamedPath(NamedTuple):
-    """What seems to be a path.
+    """Text that looks like a path.
 
     Attributes:
-        text: As it stands, once unescaped.
-        path: What it leads to: an absolute path, one relative to the workspace, `SOMEWHERE` or `UNKNOWN`.
-        sure: Whether it is more than the end of something else, or one word behind a slash.
+        text: The text, after unescaping.
+        path: Its target: an absolute path, one relative to the workspace, `SOMEWHERE` or `UNKNOWN`.
+        sure: Whether it is more than the end of another token, or one word after a slash.
     """
 
     text: str
@@ -108,7 +108,7 @@ class NamedPath(NamedTuple):
 
 
 def named_paths(text: str) -> Iterator[NamedPath]:
-    """What in a text seems to name a path; in time that grows as the text does."""
+    """Yield everything in a text that looks like a path, in linear time."""
     for view in views(text):
         plain = _NOT_A_PATH.sub(" ", view)
         for token in _TOKEN.finditer(plain):
@@ -117,10 +117,10 @@ def named_paths(text: str) -> Iterator[NamedPath]:
 
 
 def views(text: str) -> Iterator[str]:
-    """The text as it is, then with one layer after another of its encodings resolved.
+    """Yield the text, and then the text with one layer of encoding after another decoded.
 
-    Resolved are percent encoding, backslash escapes, HTML character references, and full-width and
-    look-alike characters; up to three layers.
+    Decodes percent encoding, backslash escapes, HTML character references, and full-width and look-alike
+    characters; up to three layers.
     """
     yield text
     for _ in range(_ROUNDS):
@@ -143,7 +143,7 @@ def _escapes_resolved(text: str) -> str:
 
 
 def _character(found: re.Match[str]) -> str:
-    """The characters of a reference; the reference itself where it has none."""
+    """Return the characters of a reference; the reference itself if it is not valid."""
     if found[3]:
         return html.unescape(found[0])
     code = int(found[1]) if found[1] else int(found[2], 16)
@@ -157,12 +157,12 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _read(before: str, head: str, rest: str) -> Iterator[NamedPath]:
-    """The paths of one token.
+    """Yield the paths of one token.
 
     Args:
-        before: What stands before it.
+        before: The text before it.
         head: Its characters up to the first separator.
-        rest: The others.
+        rest: The remaining characters.
     """
     text = head[-LONGEST_PATH:] + rest
     if (variable := _variable(before, head)) is not None:
@@ -200,7 +200,7 @@ def _rooted(before: str, rest: str) -> Iterator[NamedPath]:
 
 
 def _goes_on(before: str) -> bool:
-    """Whether a slash that stands behind this likely goes on with something: a template, a glob, a sum."""
+    """Whether a slash after this text probably continues an expression: a template, a glob, a sum."""
     last, previous = before[-1:], before[-2:-1]
     if last == "+":
         return previous.isalnum()

@@ -1,4 +1,4 @@
-"""The provider table: who may evaluate, and in which order they are tried."""
+"""The provider table: the available evaluators, and the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from autorubric.tool._turns import unavailable
 from autorubric.values import Json
 
 PROVIDERS_VARIABLE: Final = "AUTORUBRIC_PROVIDERS"
-"""The environment variable that names the provider table where none is given."""
+"""Environment variable with the path of the default provider table."""
 
 TABLE_FORMAT: Final = 1
-"""Number of the table's format. A reader takes its own and older ones, and refuses newer ones."""
+"""Version of the table's format; older versions can be read, newer ones are rejected."""
 
 _NAME: Final = re.compile(r"local_fm|gpt4|claude|custom:[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SUFFIXES: Final = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
@@ -33,16 +33,16 @@ _GUARDED: Final = frozenset({"security", "safety"})
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Who evaluates, and what it is good for.
+    """An evaluator and its strengths.
 
     Attributes:
         evaluator: A model's name, an `LLMConfig`, a judge, an object with `forward(prompt)`, or a sync or
             async function of the prompt.
-        local: It runs on this machine; preferred for code.
-        fast: It is quick; preferred where nobody is preferred for what the content is.
-        specialised: It is made for security and safety, and preferred for these.
+        local: Whether it runs on this machine; preferred for code.
+        fast: Whether it is fast; preferred if no provider is preferred for the type of content.
+        specialised: Whether it is specialised in security and safety, and preferred for these criteria.
         name: Its name in the table.
-        fault: Why it cannot be asked: its entry in the table is faulty; empty where it can.
+        fault: Why it cannot be asked, because of an invalid table entry; empty if it can.
     """
 
     evaluator: Any
@@ -55,12 +55,12 @@ class Provider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTable:
-    """Providers in the order in which they are tried, and what is written down of each call.
+    """Providers in the order in which they are tried, and the audit log settings.
 
     Attributes:
         providers: The providers.
-        audit_path: Where a line is appended for each call; None for nowhere.
-        audit_content: Whether the line holds the content and the context.
+        audit_path: Path to which a line is appended for each call; None for no log.
+        audit_content: Whether the line contains the content and the context.
     """
 
     providers: tuple[Provider, ...] = field(default=())
@@ -69,11 +69,11 @@ class ProviderTable:
 
     @classmethod
     def from_file(cls, path: str | Path) -> ProviderTable:
-        """The table in a YAML, TOML or JSON file. A provider whose entry is faulty is there with its fault.
+        """Read a table from a YAML, TOML or JSON file; providers with invalid entries keep their error.
 
         Raises:
-            FileError: The file cannot be read, or is no table with a provider that can be asked; all faults
-                at once.
+            FileError: If the file cannot be read, or contains no usable provider; all errors are reported at
+                once.
         """
         document = read_structured(path, suffixes=_SUFFIXES)
         faults = document.faults()
@@ -86,10 +86,10 @@ class ProviderTable:
         return table
 
     def named(self, name: str) -> Provider:
-        """The provider of that name.
+        """Return the provider with this name.
 
         Raises:
-            ArgumentError: There is none.
+            ArgumentError: If there is none.
         """
         found = next((one for one in self.providers if one.name == name), None)
         if found is None:
@@ -100,13 +100,13 @@ class ProviderTable:
         return found
 
     def routed(self, name: str, content_type: FoundType, criteria: Iterable[str]) -> tuple[Provider, ...]:
-        """The providers to try, in order; one alone where it is named.
+        """Return the providers to try, in order; only one if it is named.
 
         First comes a local one for code, else a specialised one for security and safety, else a fast one;
-        then the others of the first two kinds that fit, then all in the order of the table.
+        then the other suitable local and specialised ones, then all in the order of the table.
 
         Raises:
-            ArgumentError: There is none, or none of that name.
+            ArgumentError: If there is no provider, or none with that name.
         """
         if name != "auto":
             return (self.named(name),)
@@ -127,11 +127,11 @@ Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
 
 
 def provider_table(given: Providers) -> ProviderTable:
-    """The table that an argument stands for: itself, evaluators by name, a file, or the environment's.
+    """Return the table for an argument: a table, evaluators by name, a file, or the environment's table.
 
     Raises:
-        ArgumentError: It stands for none.
-        FileError: The file cannot be read, or has faults.
+        ArgumentError: If it is none of these.
+        FileError: If the file cannot be read or has errors.
     """
     if given is None:
         given = os.environ.get(PROVIDERS_VARIABLE) or {}
@@ -186,7 +186,7 @@ def _read_table(document: Document, faults: Faults) -> ProviderTable:
 
 
 def _read_provider(name: str, entry: Json) -> Provider:
-    """The provider of an entry, with what is wrong with the entry."""
+    """Return the provider for a table entry, with the entry's errors."""
     settings = {"model": entry} if isinstance(entry, str) else entry
     found: list[str] = []
     if not _NAME.fullmatch(name):

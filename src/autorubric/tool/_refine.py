@@ -1,4 +1,4 @@
-"""Critique, revise, critique again: until it is good enough, or no longer worth it."""
+"""Refinement: critique and revise in turns until the content is good enough, or a limit is reached."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from autorubric.tool._providers import Providers
 from autorubric.tool._response import CritiqueResponse
 
 Revise: TypeAlias = Callable[[str, CritiqueResponse], str | Awaitable[str]]
-"""Makes the next content of one and its critique."""
+"""A function that creates the next content from a content and its critique."""
 
 
 Stopped: TypeAlias = Literal[
     "passed", "max_rounds", "unchanged", "oscillating", "failed", "max_calls", "max_cost"
 ]
-"""Why refining ended."""
+"""Reason why refining ended."""
 
 _OPTIONS: Final = ("timeout", "audit_path", "audit_content", "on_progress", "rubric_root")
-"""What `critique_evaluate` takes beside the request."""
+"""Parameters of `critique_evaluate` other than the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefineRound:
-    """One content and its critique.
+    """A content and its critique.
 
     Attributes:
         content: The content.
@@ -42,26 +42,26 @@ class RefineRound:
 
     @property
     def score(self) -> float | None:
-        """The overall score, 0 to 10; None where there is none."""
+        """Return the overall score, 0 to 10; None if there is none."""
         score = self.response.overall_score
         return None if score is None or isinstance(score, str) else float(score)
 
     @property
     def assessed(self) -> bool:
-        """Whether every criterion has a score, so that the overall score leaves none out."""
+        """Whether every criterion has a score, so that the overall score covers all of them."""
         return all(one.score is not None for one in self.response.criteria_scores)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refinement:
-    """What refining came to.
+    """The result of refining.
 
     Attributes:
         rounds: Every content with its critique, in order.
         stopped: Why it ended: the score was reached, the rounds were used up, the revision changed nothing
-            or came back to an earlier content, a critique or a revision failed or a critique had no score, or
-            a limit on requests left no room for one.
-        error: The error of the critique or the revision that failed; None where none did.
+            or returned an earlier content, a critique or revision failed, a critique had no score, or a limit
+            on requests left no room for one.
+        error: The error of the failed critique or revision; None if none failed.
     """
 
     rounds: tuple[RefineRound, ...]
@@ -75,17 +75,17 @@ class Refinement:
 
     @property
     def best(self) -> RefineRound:
-        """The round with the highest score of all criteria, else of some; the first of equals."""
+        """Return the round with the highest score, scores over all criteria first; the first of equals."""
         return max(self.rounds, key=_worth)
 
     @property
     def content(self) -> str:
-        """The best content."""
+        """Return the best content."""
         return self.best.content
 
     @property
     def response(self) -> CritiqueResponse:
-        """The critique of the best content."""
+        """Return the critique of the best content."""
         return self.best.response
 
 
@@ -101,25 +101,26 @@ async def refine_until(  # noqa: PLR0913 - the public contract
     max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
-    """What came of critiquing a content and revising it until its score is high enough.
+    """Critique and revise a content in turns until its score is high enough, and return the result.
 
     Args:
         content: The first content.
-        revise: Makes the next one of a content and its critique; sync or async. It is not called after the
-            last round, so that every content has a critique.
+        revise: Creates the next content from a content and its critique; sync or async. It is not called
+            after the last round, so every content has a critique.
         criteria: As in a request.
-        max_rounds: Most critiques, at least 1.
-        min_score: The overall score to reach, 0 to 10. One that leaves out a criterion, since it could not be
-            assessed, does not reach it.
-        providers: As `critique_evaluate` takes them.
-        max_calls: Most requests that are sent to models, those of `revise` included; None for no limit.
-        max_cost: US dollars that they may cost; None for no limit. A model whose price is not known is then
-            not asked.
-        **arguments: Further arguments of the request, as `context`, and of `critique_evaluate`, as `timeout`.
+        max_rounds: Maximum number of critiques, at least 1.
+        min_score: The overall score to reach, 0 to 10. A score that omits a criterion, because it could not
+            be assessed, does not count.
+        providers: As for `critique_evaluate`.
+        max_calls: Maximum number of requests to models, including those of `revise`; None for no limit.
+        max_cost: Maximum cost of these requests in US dollars; None for no limit. If set, a model with an
+            unknown price is not asked.
+        **arguments: Other arguments of the request, such as `context`, and of `critique_evaluate`, such as
+            `timeout`.
 
     Raises:
-        ArgumentError: `max_rounds`, `min_score` or a limit cannot work. What `revise` raises is reported in
-            `error`, with the rounds before it.
+        ArgumentError: If `max_rounds`, `min_score` or a limit is invalid. An error raised by `revise` is
+            reported in `error`, with the rounds before it.
     """
     _check(max_rounds, min_score)
     limit = SpendingLimit(max_calls=max_calls, max_cost=max_cost)
@@ -127,7 +128,7 @@ async def refine_until(  # noqa: PLR0913 - the public contract
     rounds: list[RefineRound] = []
 
     async def take_turns(content: str) -> Stopped:
-        """Critiques and revises in turns, and returns why it ended."""
+        """Critique and revise in turns, and return the reason for stopping."""
         while True:
             request = {"content": content, "criteria": criteria, **arguments, "scoring_scale": "0-10"}
             response = await critique_evaluate(request, providers=providers, **options)
@@ -169,7 +170,7 @@ def refine_until_sync(  # noqa: PLR0913 - the public contract
     max_cost: float | None = None,
     **arguments: Any,
 ) -> Refinement:
-    """What `refine_until` gives, from synchronous code; safe inside a running event loop."""
+    """Call `refine_until` from synchronous code; safe inside a running event loop."""
     return run_sync(
         refine_until(
             content,

@@ -1,4 +1,4 @@
-"""What is asked of the tool: the arguments of `critique.evaluate`."""
+"""The arguments of `critique.evaluate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EvaluationMode = Literal["detailed", "summary", "score_only"]
 ScoringScale = Literal["0-10", "0-100", "letter", "pass-fail"]
 
 MOST_BYTES: Final = 512_000
-"""Most UTF-8 bytes of the content, and of the context."""
+"""Maximum number of UTF-8 bytes of the content, and of the context."""
 
 _TOO_LONG: Final = "{what} exceeds maximum size (500KB)"
 _NAMES: Final = ("critique.evaluate", "critique_evaluate")
@@ -25,20 +25,20 @@ _LONGEST_NAME: Final = 200
 
 
 class CritiqueRequest(BaseModel):
-    """What is to be critiqued, and how.
+    """A request for a critique.
 
     Attributes:
-        content: What is evaluated, at most 512,000 UTF-8 bytes; data as a JSON text.
-        content_type: What it is; `auto` finds out.
-        criteria: Names of criteria, standard or your own, or the path of one rubric file.
-        provider: Who evaluates: `auto`, or a name of the provider table.
-        evaluation_mode: `detailed`; `summary` without issues and suggestions; `score_only` without a summary
-            as well.
+        content: The content to evaluate, at most 512,000 UTF-8 bytes; data as a JSON text.
+        content_type: Type of the content; `auto` detects it.
+        criteria: Names of criteria, standard or custom, or the path of one rubric file.
+        provider: The evaluator: `auto`, or a name in the provider table.
+        evaluation_mode: `detailed`; `summary` without issues and suggestions; `score_only` also without a
+            summary.
         scoring_scale: How scores are shown.
-        context: What else is to be known: goals, worries, related files.
+        context: Further information: goals, concerns, related files.
         workspace_root: The folder to which locations of issues, and a rubric file, are confined.
-        max_issues: Most issues of one criterion, 1 to 50.
-        dry_run: Check the request and say what would be asked, without asking.
+        max_issues: Maximum number of issues per criterion, 1 to 50.
+        dry_run: Whether to check the request and return its plan without asking an evaluator.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -130,13 +130,13 @@ RequestLike: TypeAlias = CritiqueRequest | Mapping[str, Any]
 
 
 def read_request(given: RequestLike) -> CritiqueRequest:
-    """The request that a caller's argument stands for.
+    """Return the request for a caller's argument.
 
     Args:
         given: A request, its arguments, or a tool call `{"tool": "critique.evaluate", "arguments": {...}}`.
 
     Raises:
-        ArgumentError: It has faults; all of them are named.
+        ArgumentError: If it has errors; all of them are reported.
     """
     arguments = given.model_dump() if isinstance(given, CritiqueRequest) else given
     if isinstance(arguments, Mapping) and set(arguments) == {"tool", "arguments"}:

@@ -1,4 +1,4 @@
-"""What the tool answers."""
+"""The answer of the tool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autorubric.values import Json
 Severity = Literal["low", "medium", "high", "critical"]
 Label = Literal["Excellent", "Good", "Fair", "Poor"]
 Score: TypeAlias = int | float | str | None
-"""A number, `"A"` to `"F"`, `"pass"` or `"fail"`, as the scale says; None where it could not be assessed."""
+"""A number, `"A"` to `"F"`, `"pass"` or `"fail"`, by the scale; None if it could not be assessed."""
 
 
 class CriterionScore(BaseModel):
@@ -112,15 +112,15 @@ class CritiqueResponse(BaseModel):
 
     @classmethod
     def failed(cls, error: str) -> CritiqueResponse:
-        """The answer that says what went wrong."""
+        """Return an answer that reports an error."""
         return cls(ok=False, error=error, provider=None)
 
     def to_dict(self) -> dict[str, Json]:
-        """The answer as JSON data, as it goes over a wire."""
+        """Return the answer as JSON data, as sent to clients."""
         return self.model_dump(mode="json")
 
     def one_line(self) -> str:
-        """The answer in one line, as `✓ 8.5/10 · 3 issues · 2 suggestions`."""
+        """Return the answer on one line, such as `✓ 8.5/10 · 3 issues · 2 suggestions`."""
         if not self.ok:
             return f"✗ {self.error}"
         if self.dry_run:

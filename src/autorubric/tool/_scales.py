@@ -1,4 +1,4 @@
-"""A value on [0, 1] as it is shown, and in a word."""
+"""Converts a value on [0, 1] to a scale and to a word."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _LABELS: Final[tuple[tuple[float, Label], ...]] = ((0.9, "Excellent"), (0.7, "Go
 _LETTERS: Final = ((0.9, "A"), (0.8, "B"), (0.7, "C"), (0.6, "D"))
 _BOUNDS: Final = frozenset({PASSES_FROM, *(least for least, _ in (*_LABELS, *_LETTERS))})
 _DIGITS: Final = 3
-"""Decimals of a value on [0, 1] that are told."""
+"""Number of decimals of a value on [0, 1] that are shown."""
 _NOISE: Final = 9
-"""Decimals of a value on [0, 1] that count: sums of weights leave 0.7 a little below itself."""
+"""Number of significant decimals of a value on [0, 1]: sums of weights may make 0.7 slightly smaller."""
 
 
 def shown(value: float | None, scale: ScoringScale) -> Score:
-    """The value on a scale; None where there is none."""
+    """Return the value on a scale; None if there is no value."""
     if value is None:
         return None
     value = round(value, _NOISE)
@@ -38,14 +38,14 @@ def shown(value: float | None, scale: ScoringScale) -> Score:
 
 
 def label_of(value: float | None) -> Label | None:
-    """The value in a word; None where there is none."""
+    """Return the value as a word; None if there is no value."""
     if value is None:
         return None
     return next((label for least, label in _LABELS if round(value, _NOISE) >= least), "Poor")
 
 
 def _told(value: float) -> float:
-    """The value as it is told: rounded, but not up to a bound that it does not reach."""
+    """Return the value as shown: rounded, but not up to a bound that it does not reach."""
     rounded = round(value, _DIGITS)
     if any(value < bound <= rounded for bound in _BOUNDS):
         return math.floor(value * 10**_DIGITS) / 10**_DIGITS

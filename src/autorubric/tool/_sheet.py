@@ -1,4 +1,4 @@
-"""The one reply that a critique is read from: a score for each criterion, issues, summary, suggestions."""
+"""The reply format of a critique: a score for each criterion, issues, summary, suggestions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _BESIDE: Final = frozenset({"issues", "summary", "suggestions"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a reply says.
+    """The contents of a reply.
 
     Attributes:
         answers: The answer to each criterion, by name.
-        issues: What is wrong, in the reply's order.
+        issues: The issues, in the reply's order.
         summary: The critique in a sentence or two.
-        suggestions: What to do next.
-        notes: What was left out of the reply, and why.
+        suggestions: Suggested next steps.
+        notes: Parts of the reply that were dropped, with the reason.
     """
 
     answers: Mapping[str, Answer]
@@ -48,13 +48,13 @@ class _Entry(BaseModel):
 
 
 class CritiqueSheet(BaseCriterion):
-    """Several criteria as one question, with what is wrong beside the scores. Measures nothing itself.
+    """Several criteria as one question that also asks for issues; it has no measurement of its own.
 
     Attributes:
         parts: The criteria; each reads its own answer.
-        mode: What is asked beside the scores.
-        content_note: What the critic is told of the content.
-        max_issues: Most issues of one criterion.
+        mode: What to ask for in addition to the scores.
+        content_note: A note about the content for the critic.
+        max_issues: Maximum number of issues per criterion.
         is_pass_fail: Whether `{"passed": …}` answers a rating: with its highest value or its lowest.
     """
 
@@ -68,7 +68,7 @@ class CritiqueSheet(BaseCriterion):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the criteria."""
+        """Return the names of the criteria."""
         return tuple(part.name or "" for part in self.parts)
 
     @cached_property
@@ -77,7 +77,7 @@ class CritiqueSheet(BaseCriterion):
 
     @cached_property
     def evaluation_schema(self) -> type[BaseModel]:
-        """The pydantic class of a reply; each entry of `criteria_scores` has its criterion's own fields."""
+        """Return the pydantic class of a reply; `criteria_scores` entries have their criterion's fields."""
         fields: dict[str, Any] = {"criteria_scores": (list[_Entry], Field(description="one a criterion"))}
         if self.mode == "detailed":
             fields["issues"] = (list[Issue], Field(default_factory=list))
@@ -89,7 +89,7 @@ class CritiqueSheet(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """The JSON schema sent to a model; criteria of one shape share an entry's schema."""
+        """Return the JSON schema sent to a model; criteria of the same shape share an entry's schema."""
         shapes: list[tuple[Mapping[str, Json], list[str]]] = []
         for part in self.parts:
             properties = part.wire_schema["properties"]
@@ -122,31 +122,31 @@ class CritiqueSheet(BaseCriterion):
         }
 
     def render(self, shown: Shown | None = None) -> str:
-        """The criteria as a judge reads them."""
+        """Return the criteria as text for a judge."""
         return "\n\n".join(part.render(Shown()) for part in self.parts)
 
     def instruction(self) -> str:
-        """What is known of the content, and how to answer."""
+        """Return the instruction: notes on the content, and how to answer."""
         hows: dict[str, list[str]] = {}
         for part in self.parts:
             hows.setdefault(part.instruction(), []).append(part.name or "")
         return instruction_text(self.content_note, hows, self.mode, self.max_issues)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """The reply itself, once `findings` can read it.
+        """Return the reply itself after checking that `findings` can read it.
 
         Raises:
-            ReplyError: It cannot; the message can be sent back to the judge.
+            ReplyError: If it cannot be read; the message can be sent back to the judge.
         """
         payload = reply.model_dump() if isinstance(reply, BaseModel) else reply
         found = self.findings(payload)
         return Answer(code="critique", reason=found.summary, evaluation=dict(payload))
 
     def findings(self, payload: Json) -> Findings:
-        """What a reply says.
+        """Return the contents of a reply.
 
         Raises:
-            ReplyError: A criterion has no readable answer, or two that differ; all faults are named.
+            ReplyError: If a criterion has no readable answer, or two different ones; all errors are reported.
         """
         if not isinstance(payload, Mapping):
             raise ReplyError(f"{shortened(payload)} is no critique; give one object")
@@ -166,7 +166,7 @@ class CritiqueSheet(BaseCriterion):
         )
 
     def _scores(self, payload: Mapping[str, Json]) -> Json:
-        """The scores of a reply, also where they are not under `criteria_scores` and yet unambiguous."""
+        """Return the scores of a reply, even outside `criteria_scores` if they are unambiguous."""
         if "criteria_scores" in payload:
             return payload["criteria_scores"]
         rest = {key: value for key, value in payload.items() if key not in _BESIDE}
@@ -191,7 +191,7 @@ class CritiqueSheet(BaseCriterion):
         return found
 
     def _entries(self, given: Json, faults: list[str]) -> Iterator[tuple[str, Json]]:
-        """Names with what was answered, from a list of entries or a mapping of names."""
+        """Yield names with their answers, from a list of entries or a mapping of names."""
         if isinstance(given, Mapping):
             yield from ((str(name), entry) for name, entry in given.items())
             return

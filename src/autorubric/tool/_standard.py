@@ -1,4 +1,4 @@
-"""The criteria of a request: the seven standard ones, your own by name, or those of a rubric file."""
+"""The criteria of a request: the seven standard ones, custom ones by name, or those of a rubric file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autorubric.rubric import Rubric
 from autorubric.tool._workspace import Workspace
 
 HIGHEST: Final = 10.0
-"""The score of content that has nothing wrong by a criterion; judges score from 0 to this."""
+"""The best score of a content on a criterion; judges score from 0 to this value."""
 
 STANDARD: Final[Mapping[str, str]] = {
     "correctness": (
@@ -64,7 +64,7 @@ STANDARD: Final[Mapping[str, str]] = {
         "no consequence. 0: harm is done or invited. What is only talked about was not done."
     ),
 }
-"""What judges are told of each standard criterion."""
+"""Requirements of the standard criteria, for judges."""
 
 _OWN: Final = (
     "How far the content deserves the word {name!r}. Take it in the sense that it has for content of this "
@@ -75,12 +75,12 @@ _OWN: Final = (
 
 
 def own_requirement(name: str) -> str:
-    """What judges are told of a criterion of which there is only a name."""
+    """Return the requirement, for judges, of a criterion that has only a name."""
     return _OWN.format(name=name.replace("_", " ").replace("-", " "))
 
 
 def criterion_named(name: str) -> BaseCriterion:
-    """The criterion of that name, scored from 0 to 10: a standard one, else one made from the name."""
+    """Return the criterion with this name, scored from 0 to 10: a standard one, or one made from the name."""
     requirement = STANDARD.get(name.casefold()) or own_requirement(name)
     return NumericalRatingCriterion(
         name=name, requirement=requirement, weight=1.0, min_value=0.0, max_value=HIGHEST
@@ -93,15 +93,15 @@ def is_rubric_file(name: str) -> bool:
 
 
 def rubric_of(criteria: Sequence[str], *places: Workspace | None) -> Rubric:
-    """The rubric that a request's criteria stand for.
+    """Return the rubric for a request's criteria.
 
     Args:
         criteria: Names, or a rubric file.
-        *places: Folders that a rubric file must lie in, all of them; its path goes by the first.
+        *places: Folders that must all contain a rubric file; its path is relative to the first.
 
     Raises:
-        ArgumentError: A rubric file does not stand alone, or lies outside one of the folders.
-        RubricError: The file cannot be read, or has faults.
+        ArgumentError: If a rubric file is combined with other criteria, or is outside one of the folders.
+        RubricError: If the file cannot be read or has errors.
     """
     files = [name for name in criteria if is_rubric_file(name)]
     if not files:

@@ -1,4 +1,4 @@
-"""A request with all that follows from it before anybody is asked."""
+"""A request with everything derived from it before an evaluator is asked."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from autorubric.tool._standard import rubric_of
 from autorubric.tool._workspace import Workspace
 
 _MOST_TOLD: Final = 20
-"""Most paths outside the workspace that the critic is told of; of the others there is the number."""
+"""Maximum number of outside paths listed for the critic; the others are only counted."""
 
 _LONGEST_TOLD: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A request with all that follows from it.
+    """A request with everything derived from it.
 
     Attributes:
         request: The request.
         rubric: Its criteria.
-        content_type: What the content is.
-        content_note: What the critic is told of the content.
-        workspace: What locations are confined to.
-        providers: Who is tried, in order.
+        content_type: Type of the content.
+        content_note: A note about the content for the critic.
+        workspace: The workspace to which locations are confined.
+        providers: The providers to try, in order.
     """
 
     request: CritiqueRequest
@@ -45,16 +45,16 @@ class Task:
 
 
 def task_of(request: CritiqueRequest, table: ProviderTable, rubric_root: str | Path | None) -> Task:
-    """The task that a request is.
+    """Return the task for a request.
 
     Args:
         request: The request.
-        table: Who may evaluate.
-        rubric_root: The folder that a rubric file must lie in, whatever the request says; None for any.
+        table: The available evaluators.
+        rubric_root: The folder that must contain a rubric file, regardless of the request; None for any.
 
     Raises:
-        ArgumentError: The workspace, the criteria or the provider are none.
-        RubricError: A rubric file cannot be read, or has faults.
+        ArgumentError: If the workspace, the criteria or the provider are invalid.
+        RubricError: If a rubric file cannot be read or has errors.
     """
     workspace = None if request.workspace_root is None else Workspace.at(request.workspace_root)
     files = None if rubric_root is None else Workspace.at(str(rubric_root), "rubric_root")
@@ -86,7 +86,7 @@ def _outside_note(outside: Sequence[str]) -> str:
 
 
 def confined(issue: Issue, workspace: Workspace | None) -> Issue:
-    """The issue, its location inside the workspace."""
+    """Return the issue with its location confined to the workspace."""
     if workspace is None:
         return issue
     return issue.model_copy(update={"location": workspace.confined(issue.location)})

@@ -1,4 +1,4 @@
-"""Providers one after the other, each within its share of the time that a call has."""
+"""Runs providers one after the other, each within its share of a call's time."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ T = TypeVar("T")
 
 
 async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
-    """What a provider gives within its share of a call's time.
+    """Return a provider's result within its share of a call's time.
 
     Args:
-        work: What it does.
-        ends: When the call ends, by `time.perf_counter`.
-        last: Whether no other comes after it. It has all that is left then, and the call's own limit ends
-            it; any other has half, so that one that hangs leaves time for the next.
+        work: The provider's work.
+        ends: Deadline of the call, by `time.perf_counter`.
+        last: Whether no other provider follows. The last one gets all the remaining time and is ended by the
+            call's own limit; any other gets half, so that a hanging one leaves time for the next.
 
     Raises:
-        JudgeError: It ended without an answer, or its share did.
+        JudgeError: If the work ended without an answer, or its share of the time was used up.
     """
     share = None if last else (ends - time.perf_counter()) / 2
     try:
@@ -37,5 +37,5 @@ async def in_turn(work: Awaitable[T], ends: float, *, last: bool) -> T:
 
 
 def unavailable(asked: str, why: str) -> str:
-    """What a call is told that named its provider."""
+    """Return the error message for a call that named its provider."""
     return f"Provider {asked!r} is not available: {why}"

@@ -1,4 +1,4 @@
-"""Keeping what is named inside the workspace: paths are resolved, links followed, and no file is read."""
+"""Confines paths to the workspace: paths and links are resolved, and no file is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autorubric.errors import ArgumentError
 from autorubric.tool._paths import LONGEST_PATH, SYSTEM_FOLDERS, UNKNOWN, named_paths, views
 
 OUTSIDE: Final = "outside workspace_root"
-"""What stands in the place of a location outside the workspace."""
+"""Replacement for a location outside the workspace."""
 
 _LINES: Final = re.compile(r"(?:[-:#(,]L?\d+\)?)+$")
 _TOKEN: Final = re.compile(r"[^\s\"'`<>|,;()\[\]{}=]+")
@@ -26,25 +26,25 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PLAIN: Final = re.compile(r"[\w.@~%/-]+")
 
 _Known: TypeAlias = dict[str, str | None]
-"""Where paths lead that were looked at before; None for those that are not there."""
+"""Cache of resolved paths; None for paths that do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder that paths are confined to.
+    """A folder to which paths are confined.
 
     Attributes:
-        root: The folder, links resolved.
+        root: The folder, with links resolved.
     """
 
     root: Path
 
     @classmethod
     def at(cls, given: str, name: str = "workspace_root") -> Workspace:
-        """The workspace at a path, which was given by that name.
+        """Return the workspace at a path; `name` is the argument's name in errors.
 
         Raises:
-            ArgumentError: There is no such folder.
+            ArgumentError: If there is no such folder.
         """
         try:
             root = Path(given).expanduser().resolve()
@@ -56,7 +56,7 @@ class Workspace:
         return cls(root)
 
     def holds(self, path: str) -> bool:
-        """Whether a path, relative to the root unless it is absolute, leads to somewhere inside."""
+        """Whether a path, absolute or relative to the root, leads to a place inside."""
         return self._holds(path, {})
 
     def _holds(self, path: str, known: _Known) -> bool:
@@ -74,9 +74,10 @@ class Workspace:
         return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
 
     def _real(self, path: str, known: _Known) -> str:
-        """Where a path leads, links resolved; what is not there is taken as it is written.
+        """Return the target of a path, with links resolved; missing parts are kept unchanged.
 
-        As `os.path.realpath`, which would look at each folder again for each of a hundred thousand paths.
+        Works like `os.path.realpath`, which would check each folder again for each of a hundred thousand
+        paths.
         """
         drive, rest = os.path.splitdrive(str(self.root / path))
         here = drive
@@ -92,24 +93,24 @@ class Workspace:
         return here or os.sep
 
     def _found(self, path: str, known: _Known) -> str | None:
-        """Where a path leads of which only the last part may be a link; None where nothing is there."""
+        """Return the target of a path whose last part may be a link; None if it does not exist."""
         if path not in known:
             there = path if os.path.lexists(path) else None
             known[path] = os.path.realpath(path) if there and Path(path).is_symlink() else there
         return known[path]
 
     def path(self, given: str) -> Path:
-        """A file of the workspace, links resolved.
+        """Return a file of the workspace, with links resolved.
 
         Raises:
-            ArgumentError: It lies outside.
+            ArgumentError: If it is outside.
         """
         if not self.holds(given):
             raise ArgumentError(f"{shortened(given)} lies outside the workspace {str(self.root)!r}")
         return (self.root / given).resolve()
 
     def confined(self, location: str | None) -> str | None:
-        """A location, or `outside workspace_root` where any path in it leads out."""
+        """Return a location, or `outside workspace_root` if any path in it leads outside."""
         if location is None:
             return None
         # What the web calls a path is none of the workspace's.
@@ -129,7 +130,7 @@ class Workspace:
         return all(self.holds(path) for path in {word, _LINES.sub("", word)} if path)
 
     def named_outside(self, content: str) -> list[str]:
-        """Paths that a content names and that lead out of the workspace, each once."""
+        """Return the paths in a content that lead out of the workspace, without duplicates."""
         return list(dict.fromkeys(self._outside(self._without_root(content), unknown=False)))
 
     def _outside(self, text: str, *, unknown: bool) -> Iterator[str]:
@@ -143,12 +144,12 @@ class Workspace:
                 yield named.text
 
     def _is_likely(self, path: str) -> bool:
-        """Whether a path that may be none begins as one would: as the root, or with a system's folder."""
+        """Whether an uncertain path starts like a real one: with the root, or with a system folder."""
         first = path.lstrip("/").partition("/")[0]
         return first in SYSTEM_FOLDERS or first in self.root.parts[1:2]
 
     def _without_root(self, text: str) -> str:
-        """The text with the root as `.` where its path has characters that otherwise end one."""
+        """Return the text with the root replaced by `.` if its path contains characters that end a path."""
         root = str(self.root)
         if _PLAIN.fullmatch(root):
             return text
