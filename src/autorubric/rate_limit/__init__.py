@@ -1,11 +1,11 @@
-"""Limits on requests to a provider; what is counted is shared by everything in one event loop that asks it.
+"""Rate limits for requests to a provider, shared by everything in one event loop that uses the provider.
 
-Each request obeys the limits it came with, measured against all requests to the provider, and those that the
-provider's rejections taught. Requests that wait are served strictly in the order in which they came, so that
-none starves: those behind a request that must wait do too, even where their own limits are wider. A request
-that waits holds no slot.
+Each request obeys the limits that it came with, measured against all requests to the provider, and the limits
+learned from the provider's rejections. Waiting requests are served strictly in order of arrival, so that none
+starves: requests behind a waiting one wait too, even if their own limits are wider. A waiting request holds
+no slot.
 
-Where another process keeps the limits of many, `set_authority` says how to ask it.
+If another process enforces the limits of several processes, `set_authority` connects this one to it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = [
 
 
 class Authority(Protocol):
-    """Keeps the limits of several processes."""
+    """The interface of an object that enforces the limits of several processes."""
 
     def gate(self, provider: str, limits: Limits) -> Gate:
-        """What hands out slots for requests to the provider under these limits."""
+        """Return a gate that hands out slots for requests to the provider under these limits."""
         ...
 
 
@@ -43,19 +43,19 @@ _authority: Authority | None = None
 
 
 def set_authority(authority: Authority | None) -> Authority | None:
-    """The authority that this process asked for slots so far; from now on it asks this one, or none."""
+    """Set the authority that this process asks for slots (None: no authority); return the previous one."""
     global _authority
     before, _authority = _authority, authority
     return before
 
 
 def limiter_for(provider: str, limits: Limits) -> Gate:
-    """What hands out slots to the provider: the process's authority, or else the event loop's own limiter."""
+    """Return the gate to the provider: from the process's authority, or else the event loop's own limiter."""
     return local_limiter(provider, limits) if _authority is None else _authority.gate(provider, limits)
 
 
 def local_limiter(provider: str, limits: Limits) -> Limiter:
-    """A limiter under these limits that counts every request to the provider in the running event loop."""
+    """Return a limiter with these limits that counts all requests to the provider in this event loop."""
     providers = _TRAFFIC.of(asyncio.get_running_loop())
     traffic = providers.get(provider)
     if traffic is None:

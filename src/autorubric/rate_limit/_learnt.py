@@ -1,16 +1,17 @@
-"""Limits that a provider does not state, learnt from the requests that it rejects (HTTP 429).
+"""Limits that a provider does not publish, learned from the requests that it rejects (HTTP 429).
 
-Two bounds are kept: how many requests at a time, and how many a second. A rejection lowers the one that
-explains it: the first where more requests were in flight than have usually been answered of late, else the
-second.
+There are two bounds: the number of concurrent requests, and the requests per second. A rejection lowers the
+bound that explains it: the first if more requests were in flight than have usually been answered recently,
+otherwise the second.
 
-- Requests at a time come down to those that were not rejected.
-- Requests a second come down to what got through in the last second, less a twentieth. Once known, they come
-  down by a twentieth at a time, and no further than to nine tenths of that.
-- Each answer to a request that a bound held back raises it by so little that about a hundred answers pay
-  for one rejection; by more as long as the bound is a guess, or has not been met for a while.
-- Where a tenth of the requests are rejected after the first second, `LoadTest` finds out whether that
-  depends on the load. If it does not, both bounds are given up until rejections become more frequent.
+- The concurrency bound drops to the number of requests that were not rejected.
+- The rate bound drops to the rate of the last second, less a twentieth. Once known, it drops by a twentieth
+at
+  a time, and not below nine tenths of that rate.
+- Each answer to a request that a bound delayed raises the bound slightly, so that about a hundred answers
+  offset one rejection; the increase is larger if the bound is a guess, or has not been reached for a while.
+- If a tenth of the requests are rejected after the first second, `LoadTest` checks whether rejections depend
+  on the load. If they do not, both bounds are dropped until rejections become more frequent.
 """
 
 from __future__ import annotations
@@ -23,46 +24,46 @@ from typing import Final, Protocol
 _DECREASE: Final = 0.95
 _LEAST: Final = 0.9
 _FASTER: Final = 0.0005
-"""Share of the rate that one answer adds: what a rejection took is back after a hundred answers."""
+"""Share of the rate added per answer: about a hundred answers offset one rejection."""
 _WIDER: Final = 0.0125
-"""Requests at a time that one answer adds."""
+"""Concurrent requests added per answer."""
 _GUESSED_FASTER: Final = 0.02
 _GUESSED_WIDER: Final = 0.25
-"""The same, as long as the bound is a guess: one that was not met from below."""
+"""The same for a bound that is a guess: one that has not been reached from below."""
 _CONFIRMING: Final = 4
-"""So many answers to requests that the bound held back, and a rejection after them, meet it from below."""
+"""Delayed requests that must be answered before a rejection to confirm the bound from below."""
 _FIRST_SECONDS: Final = 1.0
-"""A rate is no more than a guess before a whole second has passed."""
+"""Seconds that must pass before a rate is more than a guess."""
 _STAGE_SECONDS: Final = 2.0
 _STAGE_ANSWERS: Final = 80
-"""After so long, and so many answers, without a rejection the increase doubles."""
+"""Number of answers without a rejection, together with a minimum time, after which the increase doubles."""
 _MOST_STAGES: Final = 8.0
 
 _LATELY: Final = 200
-"""Answers from which is taken how many requests fit at a time."""
+"""Number of recent answers used to estimate how many concurrent requests fit."""
 _REMEMBERED: Final = 4096
 _ENOUGH: Final = 8
 _SHORTEST_LOOK: Final = 0.2
 _LONGEST_LOOK: Final = 64.0
 _CREDIT: Final = 0.02
-"""Seconds by which requests that a busy event loop sent late may be caught up with."""
+"""Maximum number of seconds of delay by a busy event loop that later requests may catch up."""
 _CLOSED: Final = 3
-"""So many rejections, with no answer between them, say that nothing gets through."""
+"""Number of consecutive rejections, without an answer, after which the provider counts as closed."""
 _PROBE: Final = 0.25
-"""Share of the time without an answer after which one is asked for again."""
+"""Interval between probes of a closed provider, as a share of the time without an answer."""
 _SHORTEST_PROBE: Final = 0.05
 _LONGEST_PROBE: Final = 10.0
 
 _WATCHED: Final = 50
-"""Outcomes from which the share of rejections is taken."""
+"""Number of outcomes used to compute the share of rejections."""
 _MANY: Final = 0.1
-"""Share of rejections from which it is tested whether they depend on the load."""
+"""Minimum share of rejections to test whether they depend on the load."""
 _EASED: Final = 0.75
-"""Share of the pace at which requests are sent meanwhile."""
+"""Share of the previous pace used for requests during the test."""
 _SURE: Final = math.log(20.0)
 """Logarithm of the likelihood ratio at which the test ends."""
 _FEWEST: Final = 3
-"""Answers without which rejections are not called random: a provider that is closed rejects everything."""
+"""Minimum number of answers to call rejections random, because a closed provider rejects everything."""
 
 
 class Sent(Protocol):
@@ -70,10 +71,10 @@ class Sent(Protocol):
 
     Attributes:
         number: Its number among all requests to the provider.
-        running: How many were in flight then, itself included.
-        at: When it was sent; unknown, and minus infinity, before the first rejection.
-        rejections: How many requests had been turned away by then.
-        is_held: Whether the rate held it back.
+        running: Number of requests in flight at that time, including itself.
+        at: Time of sending; minus infinity (unknown) before the first rejection.
+        rejections: Number of requests rejected before it was sent.
+        is_held: Whether the rate bound delayed it.
     """
 
     number: int
@@ -84,17 +85,17 @@ class Sent(Protocol):
 
 
 class Bound:
-    """A bound that was learnt: it comes down at a rejection and goes up by little.
+    """A learned bound that drops at a rejection and rises slowly.
 
     Args:
-        step: What one answer adds; a share of the bound if `is_share`.
-        guess: The same, as long as the bound is a guess.
+        step: Increase per answer; a share of the bound if `is_share`.
+        guess: Increase per answer if the bound is a guess.
         is_share: Whether steps are shares.
-        learning: Seconds for which it is a guess at least.
+        learning: Minimum number of seconds for which it is a guess.
 
     Attributes:
-        value: The bound; infinite as long as nothing speaks for one.
-        is_known: Whether it was met from below.
+        value: The bound; infinite if there is no evidence of one.
+        is_known: Whether it was reached from below.
     """
 
     __slots__ = (
@@ -114,7 +115,7 @@ class Bound:
         self._answers = 0
 
     def lower(self, value: float, now: float) -> None:
-        """Comes down to the value, where it is higher."""
+        """Lower the bound to the value, if it is higher."""
         if self.value == math.inf:
             self._since = now
         self.value = min(self.value, value)
@@ -124,7 +125,7 @@ class Bound:
         self._answers = 0
 
     def grow(self, now: float) -> None:
-        """Goes up by what one answer allows."""
+        """Raise the bound by the increase for one answer."""
         self._answers += 1
         step = self._guess
         if self.is_known:
@@ -135,7 +136,7 @@ class Bound:
         self.value += step * self.value if self._is_share else step
 
     def lift(self, value: float) -> None:
-        """Goes up to the value, from which it is a guess again."""
+        """Raise the bound to the value, which makes it a guess again."""
         self.value = value
         self.is_known = False
 
@@ -143,12 +144,12 @@ class Bound:
 class LoadTest:
     """Tests whether rejections depend on the load, with the sequential probability ratio test of Wald (1945).
 
-    While it runs, requests are sent at three quarters of the pace that got through. Rejections are then as
+    During the test, requests are sent at three quarters of the pace that got through. Rejections then are as
     frequent as before if they are random, and at most a quarter as frequent if a limit causes them.
 
     Attributes:
         is_running: Whether requests are sent at three quarters of the pace.
-        random_share: Share of requests that are rejected at random; 0 where none was found.
+        random_share: Share of requests that are rejected at random; 0 if none was found.
     """
 
     __slots__ = ("_answers", "_evidence", "_first", "_rejections", "_share", "is_running", "random_share")
@@ -165,7 +166,7 @@ class LoadTest:
         """Whether more requests are rejected than a known limit explains, or than were rejected at random.
 
         Args:
-            last: Number of the last request that was sent.
+            last: Number of the last request sent.
         """
         if self.is_running or self._answers + self._rejections < _WATCHED:
             return False
@@ -175,13 +176,13 @@ class LoadTest:
         return self._share >= (min(2 * random, (1 + random) / 2) if random else _MANY)
 
     def start(self, last: int) -> None:
-        """Starts; requests with a number above `last` count."""
+        """Start the test; only requests with a number above `last` count."""
         self.is_running = True
         self._evidence = 0.0
         self._restart(last)
 
     def count(self, number: int, last: int, *, is_rejected: bool) -> bool:
-        """Counts the outcome of a request; says whether the test ends with it."""
+        """Count the outcome of a request and return whether the test ends with it."""
         # Rejections come back sooner than answers: all of so many requests count, or none.
         if number <= self._first or (not self.is_running and number > self._first + _WATCHED):
             return False
@@ -208,16 +209,16 @@ class LoadTest:
 
 
 class Learnt:
-    """What the rejections of one provider taught; made at the first of them.
+    """Limits learned from the rejections of one provider; created at the first one.
 
     Args:
-        running: How many requests are in flight, the rejected one included.
-        now: The time.
+        running: Number of requests in flight, including the rejected one.
+        now: The current time.
 
     Attributes:
-        width: Bound of requests at a time.
-        rate: Bound of requests a second.
-        rejections: How many requests have been turned away.
+        width: Bound on concurrent requests.
+        rate: Bound on requests per second.
+        rejections: Number of rejected requests.
     """
 
     __slots__ = (
@@ -244,23 +245,23 @@ class Learnt:
         self._before = (math.inf, math.inf, math.inf)
 
     def is_full(self, running: int) -> bool:
-        """Whether so many in flight are as many as the provider is known to take."""
+        """Whether this many requests in flight reach the known capacity of the provider."""
         return running + 1 > self.width.value
 
     def wait(self, now: float, latest: float) -> float:
-        """Seconds until the next request is due; 0 or less if it is.
+        """Return the seconds until the next request is due; 0 or less if it is due now.
 
         Args:
-            now: The time.
-            latest: Until when the caller waits. A pause that the provider asked for and that ends later holds
-                nothing back; one that was learnt ends then at the latest.
+            now: The current time.
+            latest: Latest time until which the caller waits. A pause requested by the provider that ends
+                later is ignored; a learned pause ends at this time at the latest.
         """
         due = self._due if self.rate.value < math.inf else now
         asked_until = self._asked_until if self._asked_until <= latest else now
         return max(due, asked_until, min(self._paused_until, latest)) - now
 
     def sending(self, now: float) -> bool:
-        """Counts a request that is sent; says whether the rate held it back."""
+        """Count a request that is sent and return whether the rate bound delayed it."""
         self._sent.append(now)
         if self.rate.value == math.inf:
             return False
@@ -270,7 +271,7 @@ class Learnt:
         return is_held
 
     def answered(self, sent: Sent, last: int, now: float) -> None:
-        """Learns from a request that was answered."""
+        """Update the bounds after an answered request."""
         self._unanswered = 0
         self._answered_at = now
         self._lately.append((sent.number, sent.running, sent.rejections))
@@ -286,18 +287,18 @@ class Learnt:
             self.rate.grow(now)
 
     def ended(self, sent: Sent, last: int) -> None:
-        """Counts a request that was not turned away, whatever came of it."""
+        """Count a request that was not rejected, whatever its result."""
         if self._load_test.count(sent.number, last, is_rejected=False):
             self._end_test(last)
 
     def rejected(self, sent: Sent, left: int, last: int, now: float) -> bool:
-        """Learns from a request that was turned away; says whether nothing seems to get through.
+        """Update the bounds after a rejected request and return whether the provider seems to be closed.
 
         Args:
             sent: The request.
-            left: How many others are in flight now.
-            last: Number of the last request that was sent.
-            now: The time.
+            left: Number of other requests now in flight.
+            last: Number of the last request sent.
+            now: The current time.
         """
         self.rejections += 1
         self._rejected.append((sent.number, max(sent.at, self._since)))
@@ -321,14 +322,14 @@ class Learnt:
         return is_news and fitted == 1
 
     def pause(self, retry_after: float | None, number: int, now: float) -> None:
-        """After a rejection: sends nothing for a while, unless a request sent after this one is answered.
+        """Pause after a rejection, unless a request sent after this one is answered.
 
-        A rejection or two among answers are no reason, since the bounds came down: only they wait.
+        Few rejections among answers cause no pause, since the bounds were lowered: only those requests wait.
 
         Args:
-            retry_after: Seconds that the provider asks to wait; None: longer and longer.
+            retry_after: Seconds that the provider asks to wait; None for increasing pauses.
             number: The request's number among all to the provider.
-            now: The time.
+            now: The current time.
         """
         self._unanswered += 1
         # Where rejections come at random, several follow one another by chance.
@@ -373,7 +374,7 @@ class Learnt:
         self._epoch = self._rate_epoch = last
 
     def _seen_rate(self, now: float) -> float:
-        """Requests a second that were not turned away: of the last second, or longer where there were few."""
+        """Return the accepted requests per second over the last second, or longer if there were few."""
         look = 1.0
         while True:
             start = now - look
@@ -383,12 +384,12 @@ class Learnt:
             look *= 2.0
 
     def _usual_width(self) -> int:
-        """How many fitted at a time, or more, for a tenth of the latest answers; at least 1."""
+        """Return the concurrency that a tenth of the latest answers reached or exceeded; at least 1."""
         fitted = sorted((self._fitted(*one) for one in self._lately), reverse=True)
         return max(1, fitted[len(fitted) // 10]) if fitted else 1
 
     def _fitted(self, number: int, running: int, rejections: int) -> int:
-        """How many of those in flight when a request was sent were not turned away, itself included."""
+        """Return how many requests in flight when one was sent were not rejected, including itself."""
         since = min(self.rejections - rejections, len(self._rejected))
         return running - sum(other < number for other, _ in islice(reversed(self._rejected), since))
 

@@ -1,4 +1,4 @@
-"""Lets requests through as the limits allow: those of the user, and those learnt from the provider."""
+"""Admits requests under two kinds of limits: those set by the user, and those learned from the provider."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from autorubric.rate_limit._learnt import Learnt
 from autorubric.rate_limit._limits import Limits, Use, Window
 
 _LONGEST_NAP: Final = 0.1
-"""Seconds after which a request that waits looks again whether what was learnt still holds."""
+"""Seconds after which a waiting request checks again whether the learned limits still apply."""
 
 
 class Slot(Protocol):
-    """One request in flight; tells the limiter what came of it."""
+    """A request in flight, which reports its result to the limiter."""
 
     def spent(self, tokens: int) -> None:
-        """Puts the tokens that the provider counted in the place of the estimate."""
+        """Replace the estimate by the tokens that the provider counted."""
         ...
 
     def throttled(self, retry_after: float | None) -> None:
-        """Says that the provider turned the request away, and for how many seconds if it says so."""
+        """Record that the provider rejected the request, and the seconds to wait, if specified."""
         ...
 
 
 class Gate(Protocol):
-    """Hands out slots for requests to one provider."""
+    """The interface of objects that hand out slots for requests to one provider."""
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
-        """Waits until a request may go, and counts it as in flight until the block ends.
+        """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimate of the tokens that it will use.
+            tokens: Estimate of its tokens.
         """
         ...
 
 
 class Traffic:
-    """What is under way to one provider in one event loop, what was in the last 60 seconds, what was learnt.
+    """The traffic to one provider in one event loop: in flight, in the last 60 seconds, and learned limits.
 
     Attributes:
-        running: Requests in flight.
-        sent: Requests sent so far.
+        running: Number of requests in flight.
+        sent: Number of requests sent so far.
         line: Requests that wait for their turn, the next one first.
-        learnt: What rejections taught; None before the first.
-        patience: The shortest patience of those who have asked, in seconds.
+        learnt: Limits learned from rejections; None before the first one.
+        patience: The shortest patience of all callers so far, in seconds.
     """
 
     __slots__ = ("learnt", "line", "patience", "requests", "running", "sent", "tokens")
@@ -65,7 +65,7 @@ class Traffic:
         self.patience = math.inf
 
     def admit(self) -> None:
-        """Gives slots to those who wait, in their order, for as long as there are any."""
+        """Hand out free slots to waiting requests, in order."""
         line = self.line
         while line and line[0].may_go():
             line.popleft().take()
@@ -75,13 +75,13 @@ class Traffic:
 
 
 class Limiter:
-    """Lets requests through one by one as the limits allow; of one event loop.
+    """A limiter that admits requests one by one, for one event loop.
 
     Args:
-        limits: What is allowed.
-        traffic: What is counted; limiters with the same one share it.
-        clock: Seconds that only grow.
-        sleep: Waits for some seconds.
+        limits: The limits.
+        traffic: The counted traffic; limiters with the same object share it.
+        clock: A monotonic clock, in seconds.
+        sleep: Waits for a number of seconds.
     """
 
     __slots__ = ("_sleep", "clock", "limits", "traffic")
@@ -102,23 +102,23 @@ class Limiter:
 
     @property
     def running(self) -> int:
-        """Requests in flight to the provider, under whatever limits."""
+        """Return the number of requests in flight to the provider, under any limits."""
         return self.traffic.running
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
-        """Waits until a request may go, and counts it as in flight until the block ends.
+        """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimate of the tokens that it will use.
+            tokens: Estimate of its tokens.
         """
         return _LocalSlot(self, tokens)
 
     def is_free(self, slot: _LocalSlot) -> bool:
-        """Whether a request may go at once."""
+        """Whether a request may be sent at once."""
         return not self.is_full() and self._seconds_to_wait(slot) <= 0
 
     async def wait_in_line(self, slot: _LocalSlot) -> None:
-        """Waits for the turn of a request; its slot has been taken when it ends."""
+        """Wait for a request's turn; on return its slot has been taken."""
         traffic = self.traffic
         traffic.line.append(slot)
         try:
@@ -137,7 +137,7 @@ class Limiter:
             raise
 
     def is_full(self) -> bool:
-        """Whether as many requests are in flight as may be."""
+        """Whether the maximum number of requests is in flight."""
         traffic, parallel = self.traffic, self.limits.parallel
         if parallel is not None and traffic.running >= parallel:
             return True
@@ -193,16 +193,16 @@ class _LocalSlot:
         return self
 
     def came(self, now: float) -> float:
-        """When the request came, as far as the clock was looked at."""
+        """Return the arrival time of the request: the earliest `now` passed so far."""
         self._came_at = min(self._came_at, now)
         return self._came_at
 
     def may_go(self) -> bool:
-        """Whether it may be taken now; one that naps looks for itself when it wakes."""
+        """Whether the slot may be taken now; a napping request checks this itself when it wakes."""
         return not self._naps and self.limiter.is_free(self)
 
     def take(self) -> None:
-        """Counts the request as in flight, and wakes it where it waits."""
+        """Count the request as in flight, and wake it if it waits."""
         limiter, traffic = self.limiter, self.limiter.traffic
         self.is_taken = True
         traffic.running += 1
@@ -219,12 +219,12 @@ class _LocalSlot:
         self.wake()
 
     async def called(self) -> None:
-        """Waits to be woken."""
+        """Wait for `wake`."""
         self._called = asyncio.get_running_loop().create_future()
         await self._called
 
     async def nap(self, nap: Awaitable[None]) -> None:
-        """Waits for time to pass."""
+        """Wait for some time to pass."""
         self._naps = True
         try:
             await nap
@@ -232,7 +232,7 @@ class _LocalSlot:
             self._naps = False
 
     def wake(self) -> None:
-        """Ends the waiting of `called`."""
+        """Wake a request that waits in `called`."""
         if self._called is not None and not self._called.done():
             self._called.set_result(None)
 
@@ -250,12 +250,12 @@ class _LocalSlot:
             traffic.admit()
 
     def spent(self, tokens: int) -> None:
-        """Puts the tokens that the provider counted in the place of the estimate."""
+        """Replace the estimate by the tokens that the provider counted."""
         self.limiter.traffic.tokens.correct(self._use, tokens - self.tokens)
         self.tokens = tokens
 
     def throttled(self, retry_after: float | None) -> None:
-        """Says that the provider turned the request away, and for how many seconds if it says so."""
+        """Record that the provider rejected the request, and the seconds to wait, if specified."""
         self._was_rejected = True
         traffic, now = self.limiter.traffic, self.limiter.clock()
         if traffic.learnt is None:

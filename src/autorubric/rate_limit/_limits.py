@@ -1,4 +1,4 @@
-"""What may be asked of a provider, as its user says, and what was used in the last 60 seconds."""
+"""Limits on a provider set by the user, and the usage in the last 60 seconds."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Final
 from autorubric.errors import ArgumentError
 
 WINDOW_SECONDS: Final = 60.0
-"""Length of the window in which requests and tokens are counted."""
+"""Length in seconds of the window in which requests and tokens are counted."""
 
 _GRAIN: Final = 0.05
-"""Seconds whose uses are counted as one, so that a busy minute takes little memory."""
+"""Seconds whose uses are merged into one, to save memory in a busy minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much may be asked of a provider.
+    """Limits on requests to a provider.
 
     Attributes:
-        parallel: Most requests in flight at a time; None for no limit, as for all here.
-        requests_per_minute: Most requests started in any 60 seconds.
-        tokens_per_minute: Most tokens, sent and received, in any 60 seconds.
-        patience: Most seconds, from when it comes, for which a request waits because the provider asked
-            another one to wait; a pause that ends after that does not hold it back.
+        parallel: Maximum number of concurrent requests; None for no limit, as for every limit here.
+        requests_per_minute: Maximum number of requests started in any 60 seconds.
+        tokens_per_minute: Maximum number of tokens, sent and received, in any 60 seconds.
+        patience: Maximum number of seconds, from its arrival, for which a request waits because the provider
+            asked another one to wait; a pause that ends later does not delay it.
     """
 
     parallel: int | None = None
@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Use:
-    """What was used in one moment, dated by its end."""
+    """The usage of one time slice, dated by its end."""
 
     began: float
     at: float
@@ -51,7 +51,7 @@ class Use:
 
 
 class Window:
-    """What was used in the last 60 seconds."""
+    """The usage in the last 60 seconds."""
 
     __slots__ = ("_total", "_uses")
 
@@ -60,7 +60,7 @@ class Window:
         self._total = 0.0
 
     def wait(self, amount: float, limit: int, now: float) -> float:
-        """Seconds until `amount` fits in; 0 if it does now. More than the limit waits for an empty window."""
+        """Return the seconds until `amount` fits, or 0; more than `limit` needs an empty window."""
         self._forget(now)
         excess = self._total + min(amount, limit) - limit
         if excess <= 0 or not self._uses:
@@ -72,7 +72,7 @@ class Window:
         return use.at + WINDOW_SECONDS - now
 
     def take(self, amount: float, now: float) -> Use:
-        """Counts a use; what it was can be corrected later."""
+        """Count a use, whose amount can be corrected later."""
         uses = self._uses
         self._total += amount
         if uses and now - uses[-1].began < _GRAIN:
@@ -86,7 +86,7 @@ class Window:
         return use
 
     def correct(self, use: Use, more: float) -> None:
-        """Adds to a use that was counted, or takes from it; to no avail once it is over 60 seconds old."""
+        """Add to the amount of a counted use, or subtract; has no effect if it is over 60 seconds old."""
         if use.counted:
             self._total += more
             use.amount += more
