@@ -128,7 +128,7 @@ class _Account:
 
 
 class Keeper:
-    """Enforces the limits and the budget of all workers of a run.
+    """The keeper of the limits and the budget of all workers of a run.
 
     Args:
         max_calls: Maximum number of requests; None for no limit.

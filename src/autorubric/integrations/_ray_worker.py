@@ -41,7 +41,7 @@ class Parcel:
 
 
 class Worker:
-    """Grades items in a separate process.
+    """A worker that grades items in a separate process.
 
     Args:
         name: The worker's name.

@@ -158,7 +158,7 @@ class _Graded:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Grades the completions of one call."""
+    """A grading of the completions of one call."""
 
     rubric: Rubric | None
     grader: Grader

@@ -128,7 +128,7 @@ def _without(text: str, forms: Sequence[str]) -> str:
 
 
 class Mask:
-    """Removes a config's secrets, and those in the environment, from texts.
+    """A mask that removes a config's secrets, and those in the environment, from texts.
 
     Args:
         given: The config's secrets.

@@ -142,7 +142,7 @@ class Bound:
 
 
 class LoadTest:
-    """Tests whether rejections depend on the load, with the sequential probability ratio test of Wald (1945).
+    """A test whether rejections depend on the load: the sequential probability ratio test of Wald (1945).
 
     During the test, requests are sent at three quarters of the pace that got through. Rejections then are as
     frequent as before if they are random, and at most a quarter as frequent if a limit causes them.

@@ -67,24 +67,24 @@ class Issue(BaseModel):
 
 
 class CritiqueResponse(BaseModel):
-    """A critique, what a dry run found, or an error. Its JSON has the keys that it was made with.
+    """A critique, the result of a dry run, or an error; its JSON contains only the keys that were set.
 
     Attributes:
-        ok: Whether there is what was asked for.
-        provider: Who evaluated, or would; None in an error.
-        overall_score: Weighted mean of the criteria, on the scale, less what each penalty that applies takes
-            off; None where none could be assessed.
+        ok: Whether the request succeeded.
+        provider: The evaluator, or the one that a dry run would use; None in an error.
+        overall_score: Weighted mean of the criteria on the scale, minus the deductions of the penalties that
+            apply; None if none could be assessed.
         scoring_scale: The scale.
-        criteria_scores: A score for each criterion, in the order asked.
-        issues: What is wrong; in `detailed` mode.
+        criteria_scores: A score for each criterion, in the requested order.
+        issues: The issues found; in `detailed` mode.
         summary: The critique in a sentence or two; not in `score_only` mode.
-        suggestions: What to do next; in `detailed` mode.
-        evaluation_time_ms: Milliseconds that it took.
-        fallback_from: Providers that were chosen before and failed, each with why; where there were any.
-        notes: What was left out of the critic's reply, and why; where there was anything.
-        error: What went wrong; in an error.
-        dry_run: Whether nothing was asked; in a dry run.
-        criteria: Names of what would be evaluated; in a dry run.
+        suggestions: Suggested next steps; in `detailed` mode.
+        evaluation_time_ms: Duration in milliseconds.
+        fallback_from: Providers that were tried before and failed, each with the reason; if any.
+        notes: Parts of the critic's reply that were dropped, each with the reason; if any.
+        error: The error message; in an error.
+        dry_run: Whether no evaluator was asked; in a dry run.
+        criteria: Names of the criteria to evaluate; in a dry run.
         prompt_size: UTF-8 bytes of the prompt; in a dry run.
     """
 
