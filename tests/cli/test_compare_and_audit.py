@@ -126,7 +126,7 @@ def test_parts_may_be_chosen(cli: Cli, graded: str) -> None:
         "variance_components",
         "not_computed",
     ]
-    assert cli("judges", "audit", graded, "--only", "panel").out.startswith("The panel is right to ")
+    assert cli("judges", "audit", graded, "--only", "panel").out.startswith("Panel accuracy: ")
     refused = cli("judges", "audit", graded, "--only", "everything")
     assert refused.code == 2 and "variance_components" in refused.err
 
@@ -197,7 +197,7 @@ def test_people_let_the_panel_stand_in_or_not(cli: Cli, rubric: str) -> None:
     for one in tests["per_criterion"].values():
         assert one["passed"] is True and set(one["per_annotator"]) == {"ann", "bo", "cy"}
     shown = cli("judges", "audit", "experiments/rated", "--only", "alt_test").out
-    assert shown.startswith("The panel may stand in for a person on 3 of 3 criteria tested.")
+    assert shown.startswith("The panel may replace a person on 3 of 3 criteria tested.")
 
 
 def test_one_item_is_decided(cli: Cli, graded: str) -> None:

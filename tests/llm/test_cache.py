@@ -152,7 +152,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, content: bytes) -> None:
     path = ReplyCache(tmp_path).path
     path.write_bytes(content)
     cache = ReplyCache(tmp_path)
-    with pytest.warns(RuntimeWarning, match="is damaged .* it was set aside as replies.v1.sqlite3.damaged-"):
+    with pytest.warns(RuntimeWarning, match="is damaged .* it was renamed to replies.v1.sqlite3.damaged-"):
         assert cache.get("k") is None
     cache.put("k", REPLY)
     assert cache.get("k") is not None

@@ -106,7 +106,7 @@ def test_groups_take_criteria_groups_and_mappings() -> None:
         ({"criteria": [{"requirement": "r"}], "weight": float("inf")}, "finite"),
         ({"criteria": [{"requirement": "r"}], "wieght": 1}, "wieght"),
         ({"criteria": ["a text"]}, "'a text' is not a criterion and no group"),
-        ({"criteria": [{"requirement": "r", "gate": "must"}]}, "'must' is no gate; give 'required'"),
+        ({"criteria": [{"requirement": "r", "gate": "must"}]}, "'must' is not a gate; give 'required'"),
     ],
 )
 def test_bad_groups_are_refused(fields: dict[str, Any], told: str) -> None:
@@ -278,7 +278,7 @@ def test_all_faults_of_a_tree_at_once() -> None:
         "  - criteria[8].name: a group needs a name, a text; got None",
         "  - criteria[8].weight: a group's weight is a number from 0 up; got 'heavy'. Penalties are for "
         "criteria",
-        "  - criteria[9]: bonuses alone have no score that they could add to; put a criterion beside them",
+        "  - criteria[9]: bonuses alone have no score to add to; add a criterion",
         "  - criteria[4].when: no criterion 'ownn'; did you mean 'own'?",
         "  - criteria[5].when: 'g' is a group; a condition names a criterion",
         "  - criteria[6].criteria[1].when: 'remarks' measures nothing, so nothing can depend on it",
@@ -379,7 +379,7 @@ def test_votes_do_not_depend_on_what_is_done_with_them() -> None:
 
 def test_no_reply_has_a_field_of_the_criterion() -> None:
     """A kind whose reply had a `bonus` would be one itself, unawares."""
-    with pytest.raises(ArgumentError, match=r"Extra\.bonus: every criterion has a field 'bonus' of its own"):
+    with pytest.raises(ArgumentError, match=r"Extra\.bonus: every criterion already has a field 'bonus'"):
 
         class Extra(BaseCriterion):
             bonus: BoundInt = BoundInt(min_val=0, max_val=2)  # type: ignore[assignment]

@@ -228,11 +228,11 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - criteria[3] (line 14): a criterion is a mapping with 'requirement', and 'weight' where it is "
         "not 10; got 'just a text'",
         "  - criteria[4].type (line 15): no kind of criterion 'test_star'; did you mean 'test_stars'? "
-        "A kind of your own needs @register_kind first",
+        "Register your own kind with @register_kind first",
         "  - criteria[5].scale_type (line 16): Input should be 'ordinal' or 'nominal'; got 'cardinal'",
         "  - criteria[6] (line 17): the key 'requirement' is missing",
         f"  - criteria[7].type (line 18): no kind of criterion 'None'; registered: {tags}; "
-        "A kind of your own needs @register_kind first",
+        "Register your own kind with @register_kind first",
         "  - criteria[8].name (line 19): the name 'a' is taken by an earlier criterion; names are unique",
         "  - criteria[9].check (line 21): no check 'test_has_digit' is registered; did you mean "
         "'test_has_digits'? Register it with register_check(name, fn)",

@@ -119,9 +119,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
             if not line:
                 return
             if len(line) > MAX_LINE_BYTES:
-                what = (
-                    f"the line has more than {MAX_LINE_BYTES:,} bytes; put each record on a line of its own"
-                )
+                what = f"the line has more than {MAX_LINE_BYTES:,} bytes; put each record on its own line"
                 raise _at_top(error, path, what, number)
             yield line
 
@@ -273,7 +271,7 @@ def _toml_document(text: str, source: str) -> Document:
         # TOML has dates and infinities, which rubrics and datasets have not.
         json.dumps(data, allow_nan=False)
     except tomllib.TOMLDecodeError as fault:
-        raise SyntaxFault(f"no valid TOML: {fault}") from None
+        raise SyntaxFault(f"invalid TOML: {fault}") from None
     except TypeError as fault:
         raise SyntaxFault(f"{fault}; quote dates and times as texts") from None
     except ValueError as fault:

@@ -290,5 +290,5 @@ def closing_block(result: EvalResult, summaries: SummaryFigures | None) -> TextB
     else:
         steps.append(f"  autorubric report {folder} -o report.html")
     steps.append(f"  autorubric metrics {folder} --per-judge --bootstrap")
-    steps.append("  autorubric init              # a rubric, data and a run file of your own")
+    steps.append("  autorubric init              # your own rubric, data and run file")
     return TextBlock(title="What next", text="\n".join(steps))

@@ -36,7 +36,7 @@ Criteria = Annotated[
         "--criteria",
         metavar="A,B",
         help="What to evaluate: correctness, completeness, quality, security, performance, style, safety, or "
-        "names of your own; or one rubric file.",
+        "your own names; or one rubric file.",
         show_default=False,
     ),
 ]

@@ -53,7 +53,7 @@ Tolerance = Annotated[
     typer.Option(
         "--tolerance",
         metavar="X",
-        help="On scales and numbers, values on 0 to 1 that are no further apart do not differ.",
+        help="On scales and numbers, values on 0 to 1 that are at most this far apart count as equal.",
     ),
 ]
 ItemsOut = Annotated[

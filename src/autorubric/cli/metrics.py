@@ -43,7 +43,7 @@ Bootstrap = Annotated[
 ]
 PerJudge = Annotated[
     bool,
-    typer.Option("--per-judge", help="Give each judge's figures beside the panel's.", show_default=False),
+    typer.Option("--per-judge", help="Give each judge's figures next to the panel's.", show_default=False),
 ]
 Truth = Annotated[
     Literal["mode", "majority", "median", "mean"] | None,

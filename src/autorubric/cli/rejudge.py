@@ -33,8 +33,8 @@ NewName = Annotated[
     typer.Option(
         "--name",
         metavar="NAME",
-        help="Name of the new run, in the folder of the old one; a run of that name is gone on with. Left "
-        "out, it is made from the old one's name and the time.",
+        help="Name of the new run, in the folder of the old one; an existing run of that name is "
+        "resumed. Left out, it is made from the old one's name and the time.",
         show_default=False,
     ),
 ]

@@ -187,9 +187,7 @@ def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_js
     labels = result.dataset.item_truth(found.item_idx) or {}
     exchanges = [_exchange_json(one) for one in result.exchanges(item)] if prompts else None
     if prompts and not exchanges:
-        notice(
-            "No prompts are stored for this item: no model was asked, or the run was told not to keep them"
-        )
+        notice("No prompts are stored for this item: no model was asked, or the run did not store them")
     if as_json:
         told: dict[str, Any] = {
             "run": str(run),

@@ -39,7 +39,7 @@ class Gate(BaseModel):
         if given == "required":
             return {}
         if isinstance(given, str):
-            raise ValueError(f"{given!r} is no gate; give 'required', or at_least and cap")
+            raise ValueError(f"{given!r} is not a gate; give 'required', or at_least and cap")
         return given
 
     @model_serializer

@@ -39,7 +39,7 @@ def _name_or_function(given: Any) -> Any:
         )
     if (isinstance(given, str) and given) or callable(given):
         return given
-    raise ValueError(f"{shortened(given)} is no check; give a function of the text, or the name of one")
+    raise ValueError(f"{shortened(given)} is not a check; give a function of the text, or the name of one")
 
 
 CheckSpec = Annotated[
@@ -92,7 +92,7 @@ class Declaration(BaseModel):
         for name in Declaration.model_fields:
             if isinstance(cls.model_fields[name].default, EvalField):
                 raise ArgumentError(
-                    f"{cls.__name__}.{name}: every criterion has a field {name!r} of its own; give the field "
+                    f"{cls.__name__}.{name}: every criterion already has a field {name!r}; give the field "
                     "of the reply another name"
                 )
         for name, kind in _reply_fields(cls).items():
@@ -139,7 +139,7 @@ class Declaration(BaseModel):
     @model_validator(mode="after")
     def _check_penalty(self) -> Self:
         if self.weight < 0 and self.gate is not None:
-            raise ValueError("a penalty cannot be a gate: it is met where the fault is there; turn it round")
+            raise ValueError("a penalty cannot be a gate; reword it as a requirement with a positive weight")
         if self.weight < 0 and self.bonus:
             raise ValueError("a penalty cannot be a bonus: one takes off, the other adds")
         return self

@@ -28,7 +28,7 @@ _SCALAR_TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool"
 
 def _unless_boolean(given: Any) -> Any:
     if isinstance(given, bool):
-        raise ValueError(f"{given!r} is no number")
+        raise ValueError(f"{given!r} is not a number")
     return given
 
 
@@ -41,7 +41,7 @@ def _scalar_type(given: Any) -> Any:
         return _SCALAR_TYPES[given]
     if given in _SCALAR_TYPES.values():
         return given
-    raise ValueError(f"{given!r} is no scalar type; give one of {', '.join(_SCALAR_TYPES)}")
+    raise ValueError(f"{given!r} is not a scalar type; give one of {', '.join(_SCALAR_TYPES)}")
 
 
 ScalarType = Annotated[

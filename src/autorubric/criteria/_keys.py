@@ -61,7 +61,7 @@ def _fault(key: str, fields: Sequence[str], taken: set[str]) -> str | None:
     if keyword.iskeyword(key):
         return "is a word of the Python language"
     if not key.isidentifier():
-        return "is no identifier: letters, digits and underscores, no digit first"
+        return "is not an identifier; use letters, digits and underscores, and no digit first"
     for field in fields:
         if field in taken:
             return f"collides with the field {field!r} of the evaluation"

@@ -73,7 +73,7 @@ def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
     own, known = type(criterion), _kinds.get(criterion.kind)
     if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
         raise ArgumentError(
-            f"{own.__qualname__} has no type tag of its own, so that {criterion.name or 'it'!r} cannot be "
+            f"{own.__qualname__} has no type tag, so {criterion.name or 'it'!r} cannot be "
             "written and read back; put @register_kind('…') above the class"
         )
     fields = criterion.model_dump(mode="json", exclude_defaults=True)
@@ -105,7 +105,9 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
     known = registered_kinds()
     near = difflib.get_close_matches(str(tag), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"registered: {', '.join(known) or 'none'};"
-    raise ArgumentError(f"no kind of criterion {tag!r}; {hint} A kind of your own needs @register_kind first")
+    raise ArgumentError(
+        f"no kind of criterion {tag!r}; {hint} register your own kind with @register_kind first"
+    )
 
 
 def _load_own(tag: str | None) -> None:

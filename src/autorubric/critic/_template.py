@@ -96,7 +96,7 @@ class Template:
             if name is not None:
                 variable = Variable(name=name, conversion=conversion, specification=specification or "")
                 if not variable.is_plain:
-                    raise ArgumentError(f"prompt_template: {variable} is no variable; {_rule(known)}")
+                    raise ArgumentError(f"prompt_template: {variable} is not a variable; {_rule(known)}")
             pieces.append((literal, variable))
         return cls(tuple(pieces))
 

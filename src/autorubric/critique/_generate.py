@@ -123,7 +123,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config is {shortened(config)}; give a mapping")
     if rubric is not None and schema is not None:
-        raise ArgumentError("a rubric's critiques have a form of their own; leave out schema, or the rubric")
+        raise ArgumentError("the critiques of a rubric have their own form; leave out schema or the rubric")
     checked = CritiqueSchema.of(schema)
     critic = critic_of(
         teacher, config=config, schema=checked, template=template, rubric=rubric, threshold=threshold
@@ -167,5 +167,5 @@ def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:
     if retry_errors and not resume:
         raise ArgumentError(
             "retry_errors=True tries again what failed before, and without resume=True everything is asked "
-            "anew; give resume=True with it, or leave it out"
+            "again; give resume=True with it, or leave it out"
         )

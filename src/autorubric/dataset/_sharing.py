@@ -235,7 +235,7 @@ class SharingItems:
     def _own_rubric(self, given: Rubric | None) -> Rubric:
         rubric = self.rubric if given is None else given
         if rubric is None:
-            raise ArgumentError("the dataset has no rubric of its own; use get_item_rubric(i)")
+            raise ArgumentError("the dataset has no shared rubric; use get_item_rubric(i)")
         return rubric
 
     def compute_weighted_score(

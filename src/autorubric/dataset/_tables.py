@@ -222,11 +222,11 @@ class TableReader:
     def _twin(self, column: str, cells: Mapping[str, Any], at: FilePath) -> Json:
         beside = column.removesuffix(_TWIN)
         if cells.get(beside) not in (None, ""):
-            self.faults.add(at, f"{column} and {beside} both hold something; leave one of them empty")
+            self.faults.add(at, f"{column} and {beside} are both filled; leave one of them empty")
         try:
             return parse_json(cells[column])
         except (SyntaxFault, TypeError, RecursionError) as error:
-            self.faults.add(at, f"{error}; {column} holds JSON; a plain text belongs into {beside}")
+            self.faults.add(at, f"{error}; {column} holds JSON; put a plain text into {beside}")
             return None
 
     def _label(self, name: str, cell: Any) -> Json:

@@ -237,7 +237,7 @@ class RunIndex:
                         continue
                     raise RunFormatError(
                         f"{self.path / VOTES} was changed since the run was opened; open it again with "
-                        "EvalResult.from_experiment, or go on with the run"
+                        "EvalResult.from_experiment, or resume the run"
                     ) from None
                 yield offset, vote
 

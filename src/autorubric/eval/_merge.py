@@ -155,7 +155,7 @@ def _differences(parts: Sequence[_Part]) -> list[str]:
             told.append("what the items of the dataset share (name, prompt, rubric or reference) differs")
         if part.shard and first.shard and part.shard[1:] != first.shard[1:]:
             told.append("they are shards of different datasets, or of other numbers of shards")
-        found += [f"{part.path.name} beside {first.path.name}: {line}" for line in told]
+        found += [f"{part.path.name} and {first.path.name}: {line}" for line in told]
     return found
 
 

@@ -69,15 +69,15 @@ def _unasked(path: Path, rubric: Rubric) -> list[str]:
     """Names of the criteria on which the run has no votes, since they ask something else."""
     shared = stored_dataset(path, read_manifest(path)).dataset.rubric
     if shared is None:
-        raise ArgumentError(f"{path}: each item has a rubric of its own, which no other one can replace")
+        raise ArgumentError(f"{path}: each item has its own rubric, which another rubric cannot replace")
     asked = {one.name: digest([one.asked(), shared.guidelines]) for one in shared}
     unasked = [
         one.name or "" for one in rubric if asked.get(one.name) != digest([one.asked(), rubric.guidelines])
     ]
     if len(unasked) == len(rubric.names):
         raise ArgumentError(
-            f"{path}: the rubric shares no criterion with that of the run, so that there are no votes to "
-            "score; criteria are the same where name, requirement, options and guidelines are"
+            f"{path}: the rubric shares no criterion with the run's, so there are no votes to score; "
+            "criteria are the same if their name, requirement, options and guidelines are"
         )
     return unasked
 

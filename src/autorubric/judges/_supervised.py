@@ -155,6 +155,6 @@ def _reason(prediction: Prediction, model: CriterionModel, criterion: BaseCriter
         return f"the only answer in training (p = {prediction.probability:.2f}, {size})"
     parts = [weigh(criterion, text).reason] if prediction.lexical else []
     if prediction.terms:
-        parts.append(f"leans on {', '.join(quoted(term) for term in prediction.terms)}")
+        parts.append(f"relies on {', '.join(quoted(term) for term in prediction.terms)}")
     spoken = "; ".join(parts) or "no word of the text speaks for it more than for the others"
     return f"{spoken} (p = {prediction.probability:.2f}, {size})"

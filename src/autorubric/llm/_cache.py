@@ -284,9 +284,9 @@ class ReplyCache:
             # Another process was faster in this very moment.
             return
         except OSError as fault:
-            self._give_up(f"{error}, and it cannot be set aside: {fault.strerror}")
+            self._give_up(f"{error}, and it cannot be renamed: {fault.strerror}")
         else:
-            _warn(f"the reply cache {self.path} is damaged ({error}); it was set aside as {kept.name}")
+            _warn(f"the reply cache {self.path} is damaged ({error}); it was renamed to {kept.name}")
 
     def _give_up(self, why: str) -> None:
         if not self._gave_up:

@@ -298,9 +298,7 @@ class LLMConfig(Spec):
             )
         nested = [f.model for f in self.fallbacks if isinstance(f, LLMConfig) and f.fallbacks]
         if nested:
-            raise ValueError(
-                f"fallback {nested[0]!r} has fallbacks of its own; list all of them here, in order"
-            )
+            raise ValueError(f"fallback {nested[0]!r} has fallbacks itself; list all of them here, in order")
 
     @field_serializer("extra_params")
     def _public_params(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -193,7 +193,7 @@ class LiteLLMTransport:
         self._fail(
             ModelNotFoundError,
             "no provider is known by this name; start it with a prefix, as 'anthropic/…', "
-            f"or set api_base for a server of your own (prefixes: {prefixes})",
+            f"or set api_base for your own server (prefixes: {prefixes})",
         )
 
     def _arguments(
@@ -300,7 +300,7 @@ def _litellm() -> Any:
         found = version("litellm")
     except PackageNotFoundError:
         raise MissingDependencyError(
-            "litellm is not installed; install it with `pip install litellm`, or use a server of your own "
+            "litellm is not installed; install it with `pip install litellm`, or use your own server "
             "with transport='openai_compatible'"
         ) from None
     if found in _STOLEN_VERSIONS:

@@ -97,7 +97,7 @@ def read_spec(kind: type[S], path: str | Path) -> S:
             place = tuple(part for part in detail["loc"] if not str(part).startswith(UNION_TAG))
             faults.add(place, detail["msg"])
     faults.raise_as(FileError)
-    raise AssertionError("a failed validation has faults")
+    raise AssertionError("a failed validation has errors")
 
 
 def write_spec(spec: Mapping[str, Any], path: str | Path) -> None:

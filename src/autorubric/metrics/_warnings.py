@@ -34,7 +34,7 @@ def run_warnings(
     found += _thin_classes(panel.per_criterion)
     repeated = [name for name, n in Counter(one.name for one in criteria).items() if n > 1]
     if repeated:
-        found.append(f"on different items {listed(repeated)} has different scales; each stands by itself")
+        found.append(f"on different items {listed(repeated)} has different scales; each is separate")
     figured = {one.name for one in panel.per_criterion}
     without = [
         one.name

@@ -109,7 +109,7 @@ def _checked(attacks: Sequence[Attack]) -> tuple[Attack, ...]:
     if repeated:
         raise ArgumentError(f"the attacks {', '.join(repeated)} stand twice; ids are unique")
     if all(attack.is_control for attack in attacks):
-        raise ArgumentError("attacks holds no attack; give at least one beside the controls")
+        raise ArgumentError("attacks has no attack; give at least one besides the controls")
     return tuple(attacks)
 
 

@@ -99,4 +99,4 @@ def _circles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
 def check_bonuses(members: Sequence[BaseCriterion | None], at: FilePath, faults: Faults) -> None:
     """Report a group of bonuses only; `members` holds its criteria, with None for nested groups."""
     if members and all(one is not None and one.bonus for one in members):
-        faults.add(at, "bonuses alone have no score that they could add to; put a criterion beside them")
+        faults.add(at, "bonuses alone have no score to add to; add a criterion")

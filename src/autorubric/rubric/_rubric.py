@@ -381,5 +381,5 @@ class Rubric(Sequence[BaseCriterion]):
 def _read(given: Json, faults: Faults, *, demand_checks: bool = True) -> Parts:
     parts = read_rubric(given, faults, demand_checks=demand_checks)
     faults.raise_as(RubricError)
-    assert parts is not None, "a rubric without faults has parts"
+    assert parts is not None, "a rubric without errors has parts"
     return parts

@@ -136,7 +136,7 @@ def _check_judges(given: Json, faults: Faults) -> None:
         _check_judge(judge, faults, at)
         name = judge.name or judge.model
         if name in known:
-            faults.add(at, f"two judges are called {name!r}; give each a name of its own with 'name'")
+            faults.add(at, f"two judges are called {name!r}; give each its own name with 'name'")
         known.add(name)
 
 

@@ -181,7 +181,7 @@ def test_other_policies_must_be_given() -> None:
     """A grader that counts CANNOT_ASSESS as 0 scores 3/4; scored by the default the votes come to 1."""
     policy = CannotAssessConfig(strategy=CannotAssessStrategy.ZERO)
     report = graded([A, B], judge("one", a="MET", b="CANNOT_ASSESS"), cannot_assess_config=policy)
-    with pytest.raises(ArgumentError, match=r"0\.75 and its votes come to 1\.0"):
+    with pytest.raises(ArgumentError, match=r"0\.75 and its votes amount to 1\.0"):
         decision(report, threshold=0.5)
     found = decision(report, threshold=0.5, cannot_assess=policy)
     assert (float(found.score), found.hard_low, found.hard_high) == (0.75, 0.75, 1.0)

@@ -35,7 +35,7 @@ class AltTests(Findings):
         opening = "No person labelled the 30 items of a criterion that the test needs."
         if tested:
             passed = sum(bool(one.passed) for one in tested)
-            opening = f"The panel may stand in for a person on {passed} of {len(tested)} criteria tested."
+            opening = f"The panel may replace a person on {passed} of {len(tested)} criteria tested."
         table = TableBlock(
             title="Alternative annotator test of the panel",
             columns=(

@@ -32,16 +32,16 @@ def panel_sentence(audit: PanelAudit) -> str:
     """Summarise the panel's figure and the effective number of its judges."""
     k = len(audit.judges)
     if audit.panel.value is None:
-        return f"Nothing can be said of the panel of {k}: its figure is undefined ({audit.panel.reason})."
+        return f"The accuracy of the panel of {k} judges is undefined ({audit.panel.reason})."
     share = "" if audit.coverage is None else f" ({audit.coverage:.1%} of the labelled ones)"
-    figure = f"{said(audit.panel)} of 1, mean over criteria, on {audit.n_complete} cells{share}"
+    figure = f"{said(audit.panel)}, mean over criteria, on {audit.n_complete} cells{share}"
     if k < 2:
-        return f"There is one judge, right to {figure}: a panel needs two."
+        return f"One judge, accuracy {figure}; a panel needs two."
     if audit.effective_judges.value is None:
-        worth = f"what its {k} judges are worth together is undefined ({audit.effective_judges.reason})"
+        worth = f"the effective number of its {k} judges is undefined ({audit.effective_judges.reason})"
     else:
-        worth = f"its {k} judges are worth {said(audit.effective_judges)} that err independently"
-    return f"The panel is right to {figure}; {worth}{_beside_best(audit)}."
+        worth = f"its {k} judges are worth {said(audit.effective_judges)} independent ones"
+    return f"Panel accuracy: {figure}; {worth}{_beside_best(audit)}."
 
 
 def _beside_best(audit: PanelAudit) -> str:

@@ -245,8 +245,8 @@ def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None
     if report.score is None or (scored is not None and abs(scored - report.score) <= 1e-9):
         return
     raise ArgumentError(
-        f"the report's score is {report.score!r} and its votes come to {scored!r} under these policies; give "
-        "rubric, aggregation, cannot_assess and normalize as the grader had them"
+        f"the report's score is {report.score!r} and its votes amount to {scored!r} under these policies; "
+        "give rubric, aggregation, cannot_assess and normalize as the grader had them"
     )
 
 

@@ -45,7 +45,7 @@ def first_looks(
     return [f"- {one}" for one in found]
 
 
-_COUNTED = {"as_negative": "as the lowest answer", "as_category": "as a category of their own"}
+_COUNTED = {"as_negative": "as the lowest answer", "as_category": "as a separate category"}
 
 
 def _headline(
@@ -199,7 +199,7 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
         return []
     said = f"People, each against the rest, have a mean {name} of {_said(people)}"
     if not ceiling.made_the_truth:
-        return [f"{said}; the labels are not theirs, so the panel's figure is not to be set beside it."]
+        return [f"{said}; the labels are not theirs, so do not compare the panel's figure with it."]
     if gap.low is None or gap.high is None:
         verdict = f"the panel differs from a person by {gap:+.3f}"
     elif gap.low > 0:

@@ -140,7 +140,7 @@ def _coded(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
     wrong = numbers[(numbers != np.round(numbers)) | (numbers < MISSING) | (numbers >= n_classes)]
     if wrong.size:
         raise ArgumentError(
-            f"truth holds {float(wrong[0])!r}; beside {n_classes} columns it is a code from 0 to "
+            f"truth holds {float(wrong[0])!r}; with {n_classes} columns it is a code from 0 to "
             f"{n_classes - 1}, -1 or None where missing, or a label of the scale that you give"
         )
     return numbers.astype(np.int64)
