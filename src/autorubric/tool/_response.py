@@ -23,15 +23,15 @@ Score: TypeAlias = int | float | str | None
 
 
 class CriterionScore(BaseModel):
-    """The score of one criterion. Its JSON has the keys that it was made with.
+    """The score of one criterion; its JSON contains only the keys that were set.
 
     Attributes:
-        criterion: Its name.
-        score: Its score on the scale asked for, of a penalty how far the content is free of it; None where it
+        criterion: The criterion's name.
+        score: The score on the requested scale; for a penalty, how free of it the content is. None if it
             could not be assessed.
-        label: The score in a word; None likewise.
-        explanation: Why it has this score, or none, in the critic's words; None where the critic gave no
-            reason, and in `score_only` mode.
+        label: The score as a word; None if it could not be assessed.
+        explanation: The critic's reason for the score, or for its absence; None if the critic gave no reason,
+            and in `score_only` mode.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,14 +47,14 @@ class CriterionScore(BaseModel):
 
 
 class Issue(BaseModel):
-    """One thing that is wrong.
+    """An issue with the content.
 
     Attributes:
         criterion: The criterion that it counts against.
-        severity: How bad it is.
-        location: Where it is, in the critic's words; None where nowhere in particular.
-        description: What is wrong.
-        suggestion: What to do about it; None where nothing was suggested.
+        severity: Its severity.
+        location: Its location, in the critic's words; None if it has no particular location.
+        description: The problem.
+        suggestion: A suggested fix; None if there is none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
