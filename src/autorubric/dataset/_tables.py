@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from autorubric._files import Faults, FilePath, SyntaxFault, load_pyarrow, nearest_key, parse_json
+from autorubric._frames import as_pandas
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import read_csv
 from autorubric.dataset._fields import (
@@ -113,6 +114,7 @@ def no_parquet(path: str | Path, why: object) -> DatasetError:
 
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
     """The dataset in a DataFrame."""
+    frame = as_pandas(frame)
     columns = [str(column) for column in frame.columns]
     held = frame.astype(object).where(frame.notna(), None)
     cells = held.itertuples(index=False, name=None)

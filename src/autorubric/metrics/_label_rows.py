@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 
+from autorubric._frames import as_pandas, is_frame
 from autorubric.errors import ArgumentError
 from autorubric.metrics._item_scores import PANEL, TRUTH, Rater
-from autorubric.metrics._rows import is_frame
 from autorubric.metrics._scales import is_missing
 from autorubric.values import VoteStatus
 
@@ -59,6 +59,7 @@ def label_rows(table: Any) -> list[LabelRow]:
     Raises:
         ArgumentError: If it is not a table, lacks a column, or has an unknown kind of rater or status.
     """
+    table = as_pandas(table)
     if is_frame(table) and (rows := _frame_rows(table)) is not None:
         return rows
     return [_row(number, row) for number, row in enumerate(_mappings(table))]

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from autorubric._frames import as_pandas, is_frame
 from autorubric.errors import ArgumentError
 
 Rows: TypeAlias = "npt.NDArray[Any] | list[Sequence[Any]]"
@@ -15,11 +16,6 @@ Rows: TypeAlias = "npt.NDArray[Any] | list[Sequence[Any]]"
 
 _PLAIN = "biufUS"
 """Kinds of dtypes that are kept; all others are converted to object arrays."""
-
-
-def is_frame(table: Any) -> bool:
-    """Return whether `table` is a data frame: it has columns and can be converted to an array."""
-    return hasattr(table, "columns") and callable(getattr(table, "to_numpy", None))
 
 
 def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows:
@@ -34,7 +30,7 @@ def read_rows(table: Any, what: str, shape: str = "(n_units, n_raters)") -> Rows
         ArgumentError: If it is not a table, or its rows differ in length.
     """
     if is_frame(table):
-        return _of_frame(table)
+        return _of_frame(as_pandas(table))
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             raise ArgumentError(f"{what} has shape {table.shape}; give {shape}")

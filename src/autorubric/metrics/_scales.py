@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from autorubric._frames import is_frame
 from autorubric.errors import ArgumentError
-from autorubric.metrics._rows import is_frame
 
 Codes: TypeAlias = npt.NDArray[np.int64]
 """Positions on a scale, from 0; -1 is missing."""

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from autorubric._blocks import Block, Cell, TableBlock, TextBlock
+from autorubric._frames import is_frame
 from autorubric.errors import ArgumentError
 from autorubric.metrics._audit._findings import FIGURE_COLUMNS, Findings, figure_cells
 from autorubric.metrics._audit._first_looks import consistency_sentence
@@ -26,7 +27,6 @@ from autorubric.metrics._label_table import table_of
 from autorubric.metrics._options import Resampling, ResamplingArguments
 from autorubric.metrics._rater_tables import weighted_units
 from autorubric.metrics._resampling import Array
-from autorubric.metrics._rows import is_frame
 from autorubric.metrics._run_protocols import GradedRun
 from autorubric.metrics._scales import Scale
 from autorubric.metrics._votes_table import VotesTable

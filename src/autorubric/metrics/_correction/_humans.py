@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from autorubric._frames import is_frame
 from autorubric.errors import ArgumentError
-from autorubric.metrics._rows import is_frame, read_rows
+from autorubric.metrics._rows import read_rows
 
 
 class Annotators(NamedTuple):
