@@ -29,6 +29,7 @@ from autorubric import (
 )
 from autorubric.demo import demo_dataset
 from autorubric.judges import FunctionJudge, JudgeReply, JudgeRequest
+from autorubric.metrics import judge_report
 
 
 @pytest.fixture(autouse=True)
@@ -149,3 +150,44 @@ def test_cost_and_accuracy(ax: Axes, tmp_path: Path) -> None:
     assert ax.get_xlabel() == "share of criteria escalated"
     assert len(ax.lines[0].get_xdata()) == len(curve.points)  # type: ignore[arg-type]
     assert legend(ax) == ["first judges alone", "strong panel alone"]
+
+
+def test_a_forest_has_a_row_a_criterion_and_the_ceiling(ax: Axes) -> None:
+    """Estimates with intervals by criterion, people as diamonds, labelled axes; unknown names are refused."""
+    people = ("ann", "bo", "cy")
+    rows = [
+        {"item_id": f"i{at}", "criterion": name, "rater": who, "rater_kind": kind, "label": "MU"[at % 2]}
+        for at in range(12)
+        for name in ("clear", "kind")
+        for who, kind in ((*((one, "human") for one in people), ("j1", "judge")))
+    ]
+    report = judge_report(rows)
+    drawn = plotting.plot_forest(report, rater="j1", ax=ax)
+    assert [label.get_text() for label in drawn.get_yticklabels()] == ["clear", "kind"]
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == ("kappa (j1)", "criterion")
+    legend = drawn.get_legend()
+    assert legend is not None and [text.get_text() for text in legend.get_texts()] == ["people"]
+    with pytest.raises(ArgumentError, match="rater='j2'; the report has"):
+        plotting.plot_forest(report, rater="j2")
+    with pytest.raises(ArgumentError, match="stat='kapa'; the report has"):
+        plotting.plot_forest(report, rater="j1", stat="kapa")
+
+
+def test_matrices_have_a_colour_bar(run: EvalResult, ax: Axes) -> None:
+    """A shade can be read off."""
+    plotting.plot_agreement_matrix(run, ax=ax)
+    figure = ax.get_figure()
+    assert figure is not None
+    assert "share of equal decisions" in [one.get_ylabel() for one in figure.axes]
+
+
+def test_result_tables_are_latex(run: EvalResult) -> None:
+    """Every table is a tabular of as many columns, with special characters escaped."""
+    text = judge_report(run).to_latex()
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") > 2
+    for table in text.split("\n\n"):
+        n_columns = len(table.split(r"\begin{tabular}{")[1].split("}")[0])
+        rows = [line for line in table.splitlines() if line.endswith(r"\\")]
+        assert rows and {line.replace(r"\&", "").count("&") + 1 for line in rows} == {n_columns}
+    assert r"names\_stake" in text and "names_stake" not in text
+    assert r"\toprule" in run.compute_metrics().to_latex()

@@ -143,6 +143,39 @@ def _render_block(block: Block) -> str:
             assert_never(block)
 
 
+_LATEX: dict[str, str] = {character: f"\\{character}" for character in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
+}  # fmt: skip
+
+
+def render_latex(blocks: Sequence[Block]) -> str:
+    """Return the tables among blocks as LaTeX `tabular` environments, each with its title as a comment.
+
+    They use the rules of the package booktabs.
+    """
+    return "\n\n".join(_latex_table(block) for block in blocks if isinstance(block, TableBlock))
+
+
+def _latex_table(block: TableBlock) -> str:
+    def row(cells: Sequence[str]) -> str:
+        texts = ("".join(_LATEX.get(one, one) for one in printable(cell)) for cell in cells)
+        return " & ".join(texts) + r" \\"
+
+    numeric = [all(not isinstance(one[at], str) for one in block.rows) for at in range(len(block.columns))]
+    return "\n".join(
+        [
+            *([f"% {printable(block.title)}"] if block.title else []),
+            rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in numeric)}}}",
+            r"\toprule",
+            row(block.columns),
+            r"\midrule",
+            *(row([as_text(cell) for cell in one]) for one in block.rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
+
+
 _CARD_BLOCKS, _CARD_ROWS, _CARD_CHARS = 4, 20, 300
 """Blocks of a card, rows of each of its tables, and characters of a cell."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from autorubric.escalation import EscalationCurve
-    from autorubric.metrics import ConfusionMatrix, Estimate, ReliabilityCurve
+    from autorubric.metrics import ConfusionMatrix, Estimate, JudgeReport, ReliabilityCurve
     from autorubric.types import EnsembleEvaluationReport
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "plot_calibration",
     "plot_confusion",
     "plot_cost_accuracy",
+    "plot_forest",
     "plot_intervals",
     "plot_scores",
 ]
@@ -105,7 +106,7 @@ def plot_confusion(confusion: ConfusionMatrix, *, title: str = "", ax: Axes | No
     """
     ax = _axes(ax)
     shares = [[count / max(sum(row), 1) for count in row] for row in confusion.counts]
-    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    _shaded(ax, shares, "share of the row")
     for at, row in enumerate(confusion.counts):
         for column, count in enumerate(row):
             ax.text(column, at, str(count), ha="center", va="center", color=_on(shares[at][column]))
@@ -157,7 +158,7 @@ def plot_agreement_matrix(run: Scored, *, ax: Axes | None = None) -> Axes:
         for at, column in ((left, right), (right, left)):
             told = f"{share:.2f}\nκ {'–' if kappa is None else f'{kappa:.2f}'}\nn = {np.count_nonzero(both)}"
             ax.text(column, at, told, ha="center", va="center", color=_on(share), fontsize="small")
-    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    _shaded(ax, shares, "share of equal decisions")
     _ticks(ax, judges)
     return ax
 
@@ -217,6 +218,38 @@ def plot_intervals(
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     return _plain(ax)
+
+
+def plot_forest(
+    report: JudgeReport, *, stat: str = "kappa", rater: str = "panel", ax: Axes | None = None
+) -> Axes:
+    """Plot a metric of a rater on each criterion with its interval, and the human ceiling if there is one.
+
+    Args:
+        report: Result of `judge_report`.
+        stat: Name of the metric, such as `kappa`, `accuracy` or `pearson`.
+        rater: `panel` or a judge's id.
+        ax: Axes to draw on; None creates new ones.
+
+    Raises:
+        ArgumentError: If there is no such rater or metric, or no criterion.
+        MissingDependencyError: If matplotlib is not installed.
+    """
+    raters = report.raters()
+    if rater not in raters:
+        raise ArgumentError(f"rater={rater!r}; the report has {', '.join(raters)}")
+    found = {name: one.figures() for name, one in raters[rater].per_criterion.items()}
+    if any(stat not in one for one in found.values()):
+        known = next(iter(found.values()))
+        raise ArgumentError(f"stat={stat!r}; the report has {', '.join(known)}")
+    ax = plot_intervals({name: one[stat] for name, one in found.items()}, ax=ax)
+    people = report.human_ceiling.per_criterion if report.human_ceiling else {}
+    marks = [(people[name].figures()[stat].value, at) for at, name in enumerate(found) if name in people]
+    if drawn := [(value, at) for value, at in marks if value is not None]:
+        ax.plot(*zip(*drawn, strict=True), "D", color=_ORANGE, fillstyle="none", label="people")
+        ax.legend(frameon=False)
+    ax.set(xlabel=f"{stat} ({rater})", ylabel="criterion")
+    return ax
 
 
 def plot_cost_accuracy(curve: EscalationCurve, *, ax: Axes | None = None) -> Axes:
@@ -279,6 +312,12 @@ def _axes(ax: Axes | None) -> Axes:
 def _plain(ax: Axes) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     return ax
+
+
+def _shaded(ax: Axes, shares: list[list[float]], label: str) -> None:
+    """Draw shares as shades of blue with a colour bar."""
+    image = ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+    ax.figure.colorbar(image, ax=ax, label=label)
 
 
 def _ticks(ax: Axes, labels: Sequence[str]) -> None:

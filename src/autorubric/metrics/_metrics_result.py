@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autorubric._blocks import Block, card, render_text
+from autorubric._blocks import Block, card, render_latex, render_text
 from autorubric._files import write_text_atomic
 from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import CannotAssessMode, NaMode
@@ -71,6 +71,10 @@ class MetricsResult(RaterMetrics):
 
     def __str__(self) -> str:
         return self.summary()
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX `tabular` environments, for the package booktabs."""
+        return render_latex(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
         """Return all metrics as JSON-compatible values, never NaN."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from autorubric._blocks import Block, Cell, card, render_text
+from autorubric._blocks import Block, Cell, card, render_latex, render_text
 from autorubric.metrics._estimate import Estimate
 
 
@@ -28,6 +28,10 @@ class Findings(ABC):
 
     def _repr_html_(self) -> str:
         return card(self.blocks())
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX `tabular` environments, for the package booktabs."""
+        return render_latex(self.blocks())
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures as JSON-serialisable data; never NaN."""
