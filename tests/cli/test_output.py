@@ -173,3 +173,21 @@ def test_figures_stand_to_the_right_of_their_column(capsys: pytest.CaptureFixtur
 def test_a_bar_that_is_no_number_is_refused(cli: Cli, bar: str) -> None:
     """A bar that nothing or everything would clear is a faulty command line."""
     assert cli("grade", "text", "--rubric", "r.yaml", "--judge", "lexical", "--fail-under", bar).code == 2
+
+
+def test_verdicts_are_coloured_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verdicts and failures have colours where colours are wanted, and the words are the same without."""
+    rows = (("MET", "failed"), ("UNMET (tie)", "a text on MET"))
+    block = TableBlock(columns=("verdict", "vote"), rows=rows)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    print_blocks([block])
+    coloured = capsys.readouterr().out
+    assert "\x1b[32mMET" in coloured and "\x1b[35mUNMET (tie)" in coloured and "\x1b[31mfailed" in coloured
+    assert "\x1b[32ma text on MET" not in coloured
+    monkeypatch.delenv("FORCE_COLOR")
+    monkeypatch.setenv("NO_COLOR", "1")
+    print_blocks([block])
+    plain = capsys.readouterr().out
+    assert "\x1b" not in plain and "UNMET (tie)" in plain

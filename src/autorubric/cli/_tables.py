@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 _BROAD = 20
 """Width in characters from which the cells of a column may be wrapped."""
 _GAP = 2
+_COLOURS = {
+    **dict.fromkeys(("MET", "PASS"), "green"),
+    # Of a penalty UNMET is good, so it is not red.
+    "UNMET": "magenta",
+    **dict.fromkeys(("FAIL", "failed", "lost"), "red"),
+    **dict.fromkeys(("CANNOT_ASSESS", "UNDECIDED", "abstained", "undecided", "not asked"), "yellow"),
+}
+"""Colours of verdicts and statuses; the words say the same without them."""
 _BOX = "    \n    \n -- \n" + "    \n" * 5
 """A rule under the header, made of hyphens, which every encoding has."""
 
@@ -117,6 +125,11 @@ def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
     yield chosen
 
 
+def _style(text: str) -> str:
+    """The colour of a cell that begins with a verdict or a status; none for any other."""
+    return _COLOURS.get(text.split("\n")[0].split(" (")[0].strip(), "")
+
+
 def _table(
     columns: Sequence[str],
     rows: Sequence[Sequence[Cell]],
@@ -139,5 +152,5 @@ def _table(
             overflow="fold",
         )
     for row in texts:
-        table.add_row(*(Text(row[at]) for at in chosen))
+        table.add_row(*(Text(row[at], style=_style(row[at])) for at in chosen))
     return table
