@@ -1,4 +1,4 @@
-"""A dataset in all its forms: files, mappings, tables, streams, and the parts it is split into."""
+"""A dataset in all its forms: files, mappings, tables and streams, and its division into parts."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 class RubricDataset(SharingItems):
-    """Items with a prompt, a rubric and a reference that they share.
+    """Items that share a prompt, a rubric and a reference.
 
     Attributes:
-        prompt: What the submissions answer, where an item says nothing else.
-        rubric: What they are graded by, where an item has no rubric of its own.
-        name: The dataset's name.
-        reference_submission: A model answer, where an item has none of its own.
-        metadata: Anything else, as JSON.
+        prompt: What the submissions answer; an item's own prompt replaces it.
+        rubric: The rubric; an item's own rubric replaces it.
+        name: Name of the dataset.
+        reference_submission: A model answer; an item's own replaces it.
+        metadata: Other data, as JSON.
     """
 
     def part(self, first: int, step: int) -> Self:
-        """The dataset of every `step`-th item from `first` on, with the ids that they have here.
+        """Return the dataset of every `step`-th item from `first` on; items keep their ids.
 
-        Where the dataset is streamed, so is the part.
+        A part of a streamed dataset is streamed.
         """
         positions = range(first, len(self), step)
         if isinstance(self._items, LazyItems):
@@ -57,19 +57,19 @@ class RubricDataset(SharingItems):
     def split_train_test(
         self, n_train: int, *, stratify: bool = True, seed: int | None = None
     ) -> tuple[Self, Self]:
-        """The dataset as a train part of `n_train` items and a test part of the rest.
+        """Split the dataset into a train part of `n_train` items and a test part of the rest.
 
-        Stratified, each label of each criterion is as frequent in one part as in the other, as far as it
-        can be: iterative stratification (Sechidis et al. 2011) over the labels of `item_truth`; labels that
-        are no category count by quarters of [0, 1]. Items keep their ids.
+        A stratified split gives each label of each criterion the same frequency in both parts, as far as
+        possible: iterative stratification (Sechidis et al. 2011) on the labels of `item_truth`. Labels that
+        are not categories count by quarters of [0, 1]. Items keep their ids.
 
         Args:
-            n_train: From 1 to one less than there are items.
-            stratify: Whether labels decide; else the split is random.
-            seed: Decides among equals; None is 0.
+            n_train: Number of train items, from 1 to one less than the number of items.
+            stratify: Whether to stratify by labels; otherwise the split is random.
+            seed: Seed for ties; None means 0.
 
         Raises:
-            ArgumentError: `n_train` leaves a part empty.
+            ArgumentError: If `n_train` leaves a part empty.
         """
         if isinstance(n_train, bool) or not isinstance(n_train, int) or not 0 < n_train < len(self):
             raise ArgumentError(f"n_train is {n_train!r}; give a whole number from 1 to {len(self) - 1}")
@@ -90,28 +90,29 @@ class RubricDataset(SharingItems):
         group: str | Callable[[DataItem], Hashable] | None = None,
         seed: int | None = None,
     ) -> DatasetSplit:
-        """The dataset in three parts that share no item: few-shot examples, tuning, measuring.
+        """Split the dataset into three disjoint parts, for few-shot examples, tuning and measuring.
 
-        Without groups each part has its share of the items, rounded. Stratified by one thing (a criterion, a
-        key of `metadata`, a function), each part has its share of each stratum too, rounded up or down. By
-        the labels of several criteria each label is as frequent in all parts as can be: iterative
-        stratification (Sechidis et al. 2011), in which labels that are no category count by quarters of
-        [0, 1]. With groups, which are never divided, sizes and labels are met as closely as the groups allow.
-        Items keep their ids.
+        Without groups, each part has its share of the items, rounded. If stratified by one variable (a
+        criterion, a key of `metadata` or a function), each part also has its share of each stratum, rounded
+        up or down. If stratified by the labels of several criteria, each label has the same frequency in all
+        parts, as far as possible: iterative stratification (Sechidis et al. 2011), where labels that are not
+        categories count by quarters of [0, 1]. Groups are never divided, and sizes and labels are met as
+        closely as the groups allow. Items keep their ids.
 
         Args:
             train: Share of the items, above 0.
             dev: Share of the items, above 0.
-            test: Share of the items, above 0; the three sum to 1.
-            stratify: True takes the labels of all criteria (`item_truth`), a name those of that criterion or,
-                where no criterion has it, the value of that key of `metadata`; or a function of an item.
-                Items without a label or value are a stratum of their own. False divides at random.
+            test: Share of the items, above 0; the three shares sum to 1.
+            stratify: True for the labels of all criteria (`item_truth`); a name for the labels of that
+                criterion or, if no criterion has it, the value of that key of `metadata`; or a function of an
+                item. Items without a label or value form a separate stratum. False for a random split.
             group: Items that belong together, such as texts by one author or answers to one prompt: a key of
-                `metadata`, or a function of an item. An item for which the function gives None is alone.
-            seed: Decides among equals; None is 0. The same dataset and seed give the same parts.
+                `metadata`, or a function of an item. An item for which the function returns None is a group
+                alone.
+            seed: Seed for ties; None means 0. The same dataset and seed give the same parts.
 
         Raises:
-            ArgumentError: The shares are not above 0 or do not sum to 1, a part would be empty, or an item
+            ArgumentError: If the shares are not above 0 or do not sum to 1, a part would be empty, or an item
                 lacks the key that `stratify` or `group` names.
         """
         shares = (train, dev, test)
@@ -127,7 +128,7 @@ class RubricDataset(SharingItems):
         return DatasetSplit(*map(self.subset, found))
 
     def _strata_of(self, i: int, stratify: bool | str | Callable[[DataItem], Hashable]) -> Sequence[Hashable]:
-        """What an item is stratified by."""
+        """Return the strata of an item."""
         item, rubric = self._items[i], self._rubric_of(i)
         if callable(stratify):
             return [stratify(item)]
@@ -141,7 +142,7 @@ class RubricDataset(SharingItems):
         return labels
 
     def _groups(self, group: str | Callable[[DataItem], Hashable]) -> list[Hashable]:
-        """The group of each item; an item that has none is one by itself."""
+        """Return the group of each item; an item without a group is a group alone."""
         if callable(group):
             given = [group(item) for item in self._items]
             return [("alone", i) if one is None else ("group", one) for i, one in enumerate(given)]
@@ -172,21 +173,21 @@ class RubricDataset(SharingItems):
         raters: Collection[str] | None = None,
         rater_type: str | None = "human",
     ) -> Self:
-        """The dataset with the ratings of a long table added to its items.
+        """Return the dataset with the ratings of a table added to its items.
 
-        The table is a CSV file with the columns `item_id, criterion, rater, value` and perhaps `rater_type`
-        and `sample`, or with `item_id, criterion` and a column for each person. Rows of other items, and of
-        samples after the first (`0`), are left out; so are the
-        values `NA`, `INVALID` and nothing, unless `labels` maps them or they are an option of the criterion.
+        The table is a CSV file with the columns `item_id, criterion, rater, value` and optionally
+        `rater_type` and `sample`, or with `item_id, criterion` and a column for each person. Rows of other
+        items, and of samples after the first (`0`), are left out, as are the values `NA`, `INVALID` and empty
+        cells, unless `labels` maps them or they are an option of the criterion.
 
         Args:
             path: The table.
-            labels: What raw values stand for, as `{"Yes": "MET"}`; None as a label is no rating.
-            raters: Whose ratings to take; None takes all of the type.
-            rater_type: Which type of raters to take; None takes every type.
+            labels: Labels by raw value, such as `{"Yes": "MET"}`; None as a label means no rating.
+            raters: Raters to include; None for all of the type.
+            rater_type: Type of raters to include; None for every type.
 
         Raises:
-            DatasetError: The table cannot be read, holds nothing wanted, or labels do not fit; all faults
+            DatasetError: If the table cannot be read, has no matching rows, or labels do not fit; all errors
                 are reported.
         """
         items = {self.item_id(i): (self._items[i], self.get_item_rubric(i)) for i in range(len(self))}
@@ -194,23 +195,23 @@ class RubricDataset(SharingItems):
         return type(self)._of(self._contents()._replace(items=list(rated.values())))
 
     def to_dict(self) -> dict[str, Json]:
-        """The dataset as a mapping that `from_dict` reads; nothing is lost."""
+        """Return the complete dataset as a mapping that `from_dict` reads."""
         return _store.mapping_of(self._contents())
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
-        """The dataset of a mapping, or of a list of items, as JSON files hold it."""
+        """Read a dataset from a mapping, or from a list of items, with the structure of the JSON files."""
         return cls._of(_store.contents_of_mapping(given))
 
     @property
     def is_streamed(self) -> bool:
-        """Whether the items stay in their file and are read each time they are asked for."""
+        """Whether the items stay in their file and are read on each access."""
         return isinstance(self._items, LazyItems)
 
     def source_digest(self) -> str | None:
-        """What changes whenever the file of a streamed dataset changes, or what its items share.
+        """A digest that changes with the file of a streamed dataset or with what its items share.
 
-        None where the items are in memory, or name rubric files that may change unseen.
+        None if the items are in memory, or refer to rubric files, which may change unnoticed.
         """
         sha256 = self._items.source_sha256() if isinstance(self._items, StreamedItems) else None
         return None if sha256 is None else canonical_sha256([sha256, self._header()])
@@ -219,17 +220,17 @@ class RubricDataset(SharingItems):
         return _store.header_snapshot(self._contents())
 
     def copy_lines(self, earlier: EarlierCopy | None = None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """The lines of a copy that `from_copy` reads: what the items share, then an item a line.
+        """Return the lines of a copy that `from_copy` reads: the shared data, then one line per item.
 
-        Beside each line stands the rubric that it brings. Unregistered checks stand by their qualified
-        names. Items are taken one by one.
+        Each line comes with the rubric that it introduces. Unregistered checks are written as their qualified
+        names. Items are read one at a time.
 
         Args:
-            earlier: An earlier copy, which is asked about the line of each item.
+            earlier: An earlier copy, which may have the line of an item.
 
         Raises:
-            ArgumentError: A criterion is of a kind that no file can name.
-            DatasetError: A streamed file has faults.
+            ArgumentError: If a criterion is of a kind that a file cannot name.
+            DatasetError: If a streamed file has errors.
         """
         yield self.header_line(), self.rubric
         if isinstance(self._items, StreamedItems):
@@ -242,15 +243,15 @@ class RubricDataset(SharingItems):
             yield line, item.rubric
 
     def header_line(self) -> bytes:
-        """The first line of a copy: what the items share.
+        """Return the first line of a copy: the data that the items share.
 
         Raises:
-            ArgumentError: A criterion is of a kind that no file can name.
+            ArgumentError: If a criterion is of a kind that a file cannot name.
         """
         return line_of(self._header())
 
     def item_lines(self) -> Iterator[bytes]:
-        """The line of each item in a copy; read, not made, where the dataset is one."""
+        """Return the line of each item in a copy; read from the file if the dataset is a copy."""
         if isinstance(self._items, CopiedItems):
             return iter(self._items.rows)
         return (line_of(item.snapshot()) for item in self._items)
@@ -259,35 +260,35 @@ class RubricDataset(SharingItems):
     def from_copy(
         cls, path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
     ) -> Self:
-        """The dataset of a file with `copy_lines`, streamed; its checks need not be registered here.
+        """Open a file of `copy_lines` as a streamed dataset; its checks need not be registered here.
 
         Args:
             path: The file.
-            starts: Offsets of its lines, where they are not in order; from the file otherwise.
-            substitutes: Lines in the place of those of the file, by number from 0.
+            starts: Offsets of its lines if they are not in order; None to read them from the file.
+            substitutes: Lines that replace those of the file, by number from 0.
 
         Raises:
-            DatasetError: The copy is damaged, or a newer version wrote it.
-            OSError: It cannot be read.
+            DatasetError: If the copy is damaged, or a newer version wrote it.
+            OSError: If it cannot be read.
         """
         return cls._of(stored_contents(path, starts, substitutes))
 
     def reading_items_of(self, other: RubricDataset) -> Self:
-        """The dataset with the items of another one, as they are: of a copy of this one."""
+        """Return the dataset with the items of another dataset, which is a copy of this one."""
         return self._of(self._contents()._replace(items=other._items))
 
     def with_rubric(self, rubric: Rubric) -> Self:
-        """The dataset with another rubric in the place of the one that its items share.
+        """Return the dataset with another shared rubric.
 
-        Items with a rubric of their own keep it. Labels stay as they are, and are not checked anew.
+        Items with their own rubric keep it. Labels are kept and not checked again.
         """
         return self._of(self._contents()._replace(rubric=rubric))
 
     def with_items(self, items: Iterable[DataItem]) -> Self:
-        """The dataset with other items.
+        """Return the dataset with other items.
 
         Raises:
-            DatasetError: Ids occur twice or labels do not fit their rubric.
+            DatasetError: If ids repeat or labels do not fit their rubric.
         """
         placed = ((("items", position), item) for position, item in enumerate(items))
         header = {**self._contents()._asdict()}
@@ -296,26 +297,26 @@ class RubricDataset(SharingItems):
         return self._of(contents._replace(truth_rule=self._truth_rule))
 
     def to_json(self) -> str:
-        """The dataset as JSON text; nothing is lost."""
+        """Return the complete dataset as JSON text."""
         return dump_structured(self.to_dict(), "json")
 
     @classmethod
     def from_json(cls, given: str | Path) -> Self:
-        """The dataset of a JSON text, or of a file: a `Path`, or one line that ends in `.json`."""
+        """Read a dataset from JSON text or from a file: a `Path`, or one line that ends in `.json`."""
         return cls._of(_store.contents_of_text(given))
 
     def to_file(self, path: str | Path) -> None:
-        """Writes the dataset as JSON, JSON lines, YAML, CSV or Parquet; the suffix says which.
+        """Write the dataset as JSON, JSON lines, YAML, CSV or Parquet, by the suffix of the path.
 
-        JSON lines begin with a line for what the items share, which the key `format` tells from an item.
-        A table (CSV, Parquet) has neither rubric nor name nor metadata of its own; prompts and references
-        that items share are written into every row, and ids where items have none.
+        JSON lines begin with a header line for the shared data, which has the key `format`. A table (CSV,
+        Parquet) has no rubric, name or metadata of the dataset; shared prompts and references are written
+        into every row, and positions as ids if items have none.
 
         Raises:
-            ArgumentError: A table cannot hold what an item has (a rubric, ratings, reasons), or a check
-                has no name.
-            FileError: The suffix is unknown, or the file cannot be written.
-            MissingDependencyError: Parquet without pyarrow.
+            ArgumentError: If a table cannot hold an item's data (a rubric, ratings, reasons), or a check has
+                no name.
+            FileError: If the suffix is unknown, or the file cannot be written.
+            MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         _store.write(path, self._contents(), [self.item_id(i) for i in range(len(self))])
 
@@ -323,55 +324,55 @@ class RubricDataset(SharingItems):
     def from_file(
         cls, path: str | Path, *, rubric: Rubric | str | Path | None = None, **fields: Unpack[FieldMap]
     ) -> Self:
-        """The dataset in a JSON, JSON lines, YAML, CSV or Parquet file; the suffix says which.
+        """Read a dataset from a JSON, JSON lines, YAML, CSV or Parquet file, by the suffix of the path.
 
-        A file's `rubric` may be the name of a rubric file in its folder or below. In JSON lines the first
-        line is a header if it has the key `format`. Tables hold an item a row, in the columns
+        A file's `rubric` may be the path of a rubric file in its folder or below. In JSON lines, the first
+        line is a header if it has the key `format`. A table has one row per item, with the columns
         `id, submission, description, prompt, reference_submission`, `truth.<criterion>` and `meta.<key>`; an
-        empty cell is nothing, and `submission_json` holds what is no plain text.
+        empty cell is a missing value, and `submission_json` holds submissions that are not plain text.
 
-        A file of your own, whose columns or keys are called otherwise, is read as it is where `fields` say
-        which is which; what they do not name and has no field of that name becomes metadata.
+        For a file with other columns or keys, `fields` maps them. Columns without a mapping and without a
+        field of that name become metadata.
 
         Args:
             path: The file.
-            rubric: A rubric, or its file, in place of the one in the dataset file; a table has none.
+            rubric: A rubric, or its file, that replaces the one in the dataset file; a table has none.
             **fields: See `FieldMap`: `submission="response"`, `truth={"clear": "is_clear"}`.
 
         Raises:
-            DatasetError: The file cannot be read, or has faults; all are reported.
-            RubricError: The rubric's file has faults.
-            MissingDependencyError: Parquet without pyarrow.
+            DatasetError: If the file cannot be read, or has errors; all are reported.
+            RubricError: If the rubric file has errors.
+            MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
         return cls._of(_store.contents_of_file(path, given, fields))
 
     @classmethod
     def stream(cls, path: str | Path, *, rubric: Rubric | str | Path | None = None) -> Self:
-        """The dataset in a JSON lines or Parquet file, its items read as they are asked for.
+        """Open a JSON lines or Parquet file as a dataset that reads its items on access.
 
-        For files that are too large for memory: what the items share is read at once, an item each time it
-        is asked for, and some eight bytes an item are kept. Everything that takes a dataset takes it. A file
-        is checked while it is gone through, and what is asked for out of order costs more in Parquet. The
-        file must not change meanwhile; a run works on its own copy.
+        For files that do not fit into memory: shared data is read at once, items on each access, and about
+        eight bytes per item are kept. All functions that take a dataset accept it. The file is checked while
+        it is read, and random access is slower in Parquet. The file must not change meanwhile; a run works on
+        its own copy.
 
         Args:
             path: The file.
-            rubric: A rubric, or its file, in place of the one in the dataset file; a table has none.
+            rubric: A rubric, or its file, that replaces the one in the dataset file; a table has none.
 
         Raises:
-            DatasetError: The file cannot be read, or what its items share has faults; later, on reaching an
-                item with faults, with all faults from there on.
-            RubricError: The rubric's file has faults.
-            MissingDependencyError: Parquet without pyarrow.
+            DatasetError: If the file cannot be read or its shared data has errors; later, on reaching an item
+                with errors, with all errors from there on.
+            RubricError: If the rubric file has errors.
+            MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
         return cls._of(streamed_contents(path, given))
 
     def to_dataframe(self) -> pd.DataFrame:
-        """A DataFrame with an item a row, in the columns of `from_file`; cells hold the values themselves.
+        """Return a DataFrame with one row per item and the columns of `from_file`; cells hold Python values.
 
-        Ratings, reasons and rubrics of items are not in it.
+        It leaves out ratings, reasons and rubrics of items.
         """
         ids = [self.item_id(i) for i in range(len(self))]
         return _tables.frame_of(_tables.table_of(self._contents(), ids, texts=False))
@@ -380,36 +381,35 @@ class RubricDataset(SharingItems):
     def from_dataframe(
         cls, frame: pd.DataFrame, *, rubric: Rubric | None = None, **fields: Unpack[FieldMap]
     ) -> Self:
-        """The dataset of a DataFrame with the columns of `from_file`; None and NaN are empty cells.
+        """Read a dataset from a pandas or polars frame with the columns of `from_file`.
 
         Args:
-            frame: The table, an item a row.
+            frame: The table, one row per item; None and NaN are missing values.
             rubric: The dataset's rubric.
-            **fields: Which columns of a frame of your own are which, see `FieldMap`:
-                `submission="response"`, `truth={"clear": "is_clear"}`, `truth="label_"`. Columns that they do
-                not name and that have no field of that name become metadata. Without any, a column that is
-                none of those of `from_file` is a fault.
+            **fields: The mapping of columns, see `FieldMap`: `submission="response"`, `truth={"clear":
+                "is_clear"}`, `truth="label_"`. Columns without a mapping and without a field of that name
+                become metadata.
 
         Raises:
-            ArgumentError: A field is none.
-            DatasetError: Columns are unknown or missing, or rows have faults; all are reported.
+            ArgumentError: If a field is not one of `FieldMap`.
+            DatasetError: If columns are missing, or rows have errors; all are reported.
         """
         return cls._of(_tables.contents_of_frame(frame, rubric, fields))
 
     @classmethod
     def from_hf(cls, dataset: Any, *, rubric: Rubric | None = None, **fields: Unpack[FieldMap]) -> Self:
-        """The dataset of a Hugging Face `datasets.Dataset` or `IterableDataset`, as it is.
+        """Read a dataset from a Hugging Face `datasets.Dataset` or `IterableDataset`.
 
-        Class labels are taken by their names. Columns that `fields` do not name and that are no field of
-        `DataItem` become metadata.
+        Class labels are read by name. Columns that `fields` does not name, and that are not a field of
+        `DataItem`, become metadata.
 
         Args:
             dataset: The dataset; one split of a `DatasetDict`.
             rubric: The dataset's rubric.
-            **fields: Which columns are which, see `FieldMap`.
+            **fields: The mapping of columns, see `FieldMap`.
 
         Raises:
-            ArgumentError: It is no such dataset, or a field is none.
-            DatasetError: Columns are missing, or rows have faults; all are reported.
+            ArgumentError: If it is not such a dataset, or a field is not one of `FieldMap`.
+            DatasetError: If columns are missing, or rows have errors; all are reported.
         """
         return cls._of(_store.contents_of_hf(dataset, rubric, fields))

@@ -1,4 +1,4 @@
-"""One item of a dataset: a submission with what is known of it."""
+"""One item of a dataset: a submission and its labels, prompt and metadata."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _as_dict(given: Any) -> Any:
 
 
 def as_json(given: Any) -> Json:
-    """A copy of what was given, as JSON carries it.
+    """Return a copy of a value as JSON represents it.
 
     Raises:
-        ValueError: JSON cannot carry it.
+        ValueError: If JSON cannot represent it.
     """
     try:
         return json.loads(json.dumps(given, allow_nan=False))
@@ -44,21 +44,21 @@ RubricValue = Annotated[
 
 
 class DataItem(BaseModel):
-    """A submission with what is known of it; keywords only.
+    """A submission with its prompt, labels and metadata; all arguments are keywords.
 
     Attributes:
-        submission: What is graded, as it is given: a text, `{"thinking", "output"}`, named candidates, a
-            conversation (a list of `{"role", "content"}`), or None where there is no text.
-        description: A word on the item for people.
-        ground_truth: One label per criterion, in the rubric's order or by name: a verdict, an option's
-            label, a number, or None.
-        rubric: The item's own rubric, in place of the dataset's.
-        reference_submission: A model answer, in place of the dataset's.
-        prompt: What the submission answers, in place of the dataset's.
-        id: The item's name, by which recorded votes and ratings are matched; else its position as text.
-        reasons: Why a label is as it is, by criterion name.
-        ratings: Labels by rater; their majority stands in for a ground-truth label that is missing.
-        metadata: Anything else, as JSON.
+        submission: The submission to grade: a text, `{"thinking", "output"}`, named candidates, a
+            conversation (a list of `{"role", "content"}`), or None if there is no text.
+        description: A short description for people.
+        ground_truth: One label per criterion, in the rubric's order or by name: a verdict, an option's label,
+            a number, or None.
+        rubric: The item's own rubric; replaces the dataset's.
+        reference_submission: The item's own model answer; replaces the dataset's.
+        prompt: The item's own prompt; replaces the dataset's.
+        id: The item's id, which recorded votes and ratings refer to; by default its position as text.
+        reasons: The reason for a label, by criterion name.
+        ratings: Labels by rater; their majority replaces a missing ground-truth label.
+        metadata: Other data, as JSON.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -88,10 +88,10 @@ class DataItem(BaseModel):
         return given
 
     def to_dict(self) -> dict[str, Json]:
-        """The item as a dataset file holds it, without fields at their defaults.
+        """Return the item as a dataset file holds it, without default values.
 
         Raises:
-            ArgumentError: A check of its rubric is a function that no file can name.
+            ArgumentError: If a check of its rubric is a function that a file cannot name.
         """
         return self._dump(self.rubric.to_dict() if self.rubric is not None else None)
 

@@ -1,4 +1,4 @@
-"""Labels that people gave on an annotation page: read from their files, and brought into a dataset."""
+"""Labels saved by annotation pages: reading their files, and merging them into a dataset."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Label(NamedTuple):
 
     Attributes:
         item_id: The item.
-        criterion: The criterion's name.
-        rater: Who gave it.
+        criterion: Name of the criterion.
+        rater: The person who gave the label.
         value: The label.
-        time: When, as ISO 8601 in UTC; empty where the file does not say.
-        sha256: Of the text that the rater saw; empty where the file does not say.
-        reason: Why, in the rater's words.
-        source: The file's name and the line, as `ada.jsonl:3`.
+        time: Time in ISO 8601, UTC; empty if the file does not say.
+        sha256: Hash of the text that the rater saw; empty if the file does not say.
+        reason: The rater's reason.
+        source: File name and line, such as `ada.jsonl:3`.
     """
 
     item_id: str
@@ -56,13 +56,13 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedLabels:
-    """A dataset with the labels of files.
+    """A dataset with labels merged from files.
 
     Attributes:
-        dataset: The dataset with them.
-        n_labels: Labels that were brought in.
-        raters: Who gave them, in order of appearance.
-        notices: What was left out or replaced, and why.
+        dataset: The dataset with the labels.
+        n_labels: Number of labels added.
+        raters: The people who gave them, in order of appearance.
+        notices: Labels left out or replaced, and why.
     """
 
     dataset: RubricDataset
@@ -72,10 +72,11 @@ class MergedLabels:
 
 
 def read_labels(paths: Iterable[str | Path]) -> list[Label]:
-    """The labels of JSON lines files, as annotation pages save them; heads of files are passed over.
+    """Read the labels of JSON lines files saved by annotation pages; header lines are skipped.
 
     Raises:
-        DatasetError: A file cannot be read, or has faults; all of that file are reported, with lines.
+        DatasetError: If a file cannot be read or has errors; all errors of that file are reported, with
+            lines.
     """
     return [label for path in paths for label in _of_file(path)]
 
@@ -122,26 +123,26 @@ class _Cell(NamedTuple):
 def merge_labels(
     dataset: RubricDataset, paths: Sequence[str | Path], *, disputed: RubricDataset | None = None
 ) -> MergedLabels:
-    """A dataset with the labels that people saved on annotation pages.
+    """Return a dataset with the labels that people saved on annotation pages.
 
-    Labels become ratings, the rater's last one where there are several, and an item's metadata holds under
-    `label_sources`, by rater and criterion, when each was given, in which file and line, and why. Of items
-    and criteria that the dataset has not, or whose text the rater saw otherwise, labels are left out;
-    notices tell.
+    Labels become ratings; if a rater labelled a cell several times, the last label counts. The item's
+    metadata records under `label_sources`, by rater and criterion, when each label was given, in which file
+    and line, and why. Labels of unknown items and criteria, or of a text that has changed since, are left out
+    with a notice.
 
-    With `disputed`, the labels decide: they become the ground truth of the criteria in dispute, and an item's
-    metadata holds under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file
-    (`source`), why (`reason`), from what votes (`votes`) and in place of which label (`before`). Where those
-    who decide differ, nothing is set, and a notice tells.
+    With `disputed`, the labels decide: they become the ground truth of the criteria in dispute. The item's
+    metadata records under `adjudicated`, by criterion, who decided (`by`), when (`time`), in which file
+    (`source`), why (`reason`), from which votes (`votes`) and in place of which label (`before`). If the
+    people who decide disagree, nothing is set, and a notice says so.
 
     Args:
-        dataset: Where they belong.
+        dataset: The dataset that the labels belong to.
         paths: The files.
-        disputed: The items that were handed out for adjudication, as `disputed_items` made them.
+        disputed: The items handed out for adjudication, from `disputed_items`.
 
     Raises:
-        DatasetError: A file has faults, labels do not fit their criteria, or none belongs to the dataset.
-        ArgumentError: An item's metadata has something else under those names.
+        DatasetError: If a file has errors, labels do not fit their criteria, or none belongs to the dataset.
+        ArgumentError: If an item's metadata holds something else under those names.
     """
     merging = _Merging(dataset)
     kept = merging.last(merging.fitting(read_labels(paths), [str(path) for path in paths]))

@@ -1,4 +1,4 @@
-"""What a dataset holds: items, and what each of them comes to beside what they share."""
+"""Items of a dataset, and their values combined with what the dataset shares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from autorubric.values import Json
 
 
 class SharingItems:
-    """Items with a prompt, a rubric and a reference that they share, in whatever form they came."""
+    """Items that share a prompt, a rubric and a reference, in memory or read on access."""
 
     def __init__(
         self,
@@ -28,10 +28,10 @@ class SharingItems:
         reference_submission: str | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
-        """A dataset of these items.
+        """Create a dataset of these items.
 
         Raises:
-            DatasetError: The rubric or items have faults, ids repeat, or labels do not fit their rubric;
+            DatasetError: If the rubric or items have errors, ids repeat, or labels do not fit their rubric;
                 all are reported.
         """
         header = {
@@ -74,9 +74,9 @@ class SharingItems:
 
     @property
     def field_map(self) -> FieldMap | None:
-        """Which column held what in the table that the dataset was read from.
+        """The mapping of columns by which the dataset was read from a table.
 
-        None if it was not read from a table, or from one in the dataset format.
+        None if it was not read from a table, or from a table in the dataset format.
         """
         return self._fields
 
@@ -86,7 +86,7 @@ class SharingItems:
 
     @property
     def items(self) -> Sequence[DataItem]:
-        """The items, in order; `add_item` adds one."""
+        """The items, in order; `add_item` appends one."""
         return self._items
 
     def __len__(self) -> int:
@@ -99,14 +99,14 @@ class SharingItems:
         return self._items[position]
 
     def add_item(self, submission: Json | DataItem, **fields: Any) -> DataItem:
-        """Adds an item and returns it.
+        """Append an item and return it.
 
         Args:
-            submission: The submission, or an item as a whole.
+            submission: The submission, or a complete item.
             **fields: The other fields of a `DataItem`.
 
         Raises:
-            DatasetError: The item has faults, or its id is taken; nothing is added then.
+            DatasetError: If the item has errors or its id is taken; the dataset is then unchanged.
         """
         given = submission if isinstance(submission, DataItem) else {"submission": submission, **fields}
         reader = DatasetReader(Faults("RubricDataset.add_item"))
@@ -124,19 +124,19 @@ class SharingItems:
         return item
 
     def item_id(self, i: int) -> str:
-        """The item's id; where it has none, its position as text."""
+        """Return the item's id, or its position as text if it has none."""
         return self._items[i].id or str(range(len(self))[i])
 
     def item_ids(self) -> Iterator[str]:
-        """The ids of all items, in order, as `item_id` gives them."""
+        """Return the ids of all items, in order; see `item_id`."""
         items = self._items
         return items.ids() if isinstance(items, LazyItems) else map(self.item_id, range(len(self)))
 
     def get_item_rubric(self, i: int) -> Rubric:
-        """The item's own rubric, else the dataset's.
+        """Return the item's own rubric, or the dataset's.
 
         Raises:
-            ArgumentError: Neither has one.
+            ArgumentError: If neither has one.
         """
         rubric = self._rubric_of(i)
         if rubric is None:
@@ -146,7 +146,7 @@ class SharingItems:
         return rubric
 
     def rubrics(self) -> Iterator[Rubric]:
-        """The rubric that items share, then, item by item, those that items bring."""
+        """Return the shared rubric, then the items' own rubrics in order."""
         if self.rubric is not None:
             yield self.rubric
         yield from (item.rubric for item in self._items if item.rubric is not None)
@@ -156,53 +156,53 @@ class SharingItems:
         return self.rubric if own is None else own
 
     def get_item_prompt(self, i: int) -> str | None:
-        """What the item's submission answers: its own prompt, else the dataset's."""
+        """Return the item's own prompt, or the dataset's."""
         own = self._items[i].prompt
         return self.prompt if own is None else own
 
     def get_item_reference_submission(self, i: int) -> str | None:
-        """The item's own model answer, else the dataset's."""
+        """Return the item's own model answer, or the dataset's."""
         own = self._items[i].reference_submission
         return self.reference_submission if own is None else own
 
     def item_truth(self, i: int) -> dict[str, Json] | None:
-        """The item's labels by criterion name, as they were given; None where it has none.
+        """Return the item's labels by criterion name, as given; None if it has none.
 
-        Where `ground_truth` lacks a label, the item's `ratings` make one, by the rule of `with_truth`.
-        Without a rule it is the median on an ordinal scale (of two middle options the lower one), the mean of
-        numbers (their lower median where the mean is not an allowed answer), and elsewhere the label that
-        most raters gave, missing where two are tied. Ratings are compared by what the criterion reads in
-        them (`yes` is `MET`); CANNOT_ASSESS is no vote. NA is a label like others; on an ordinal scale it is
-        the label where more raters say NA than give an answer. Criteria without a label are left out.
+        If `ground_truth` lacks a label, the item's `ratings` determine it, by the rule of `with_truth`.
+        Without a rule, the label is the median on an ordinal scale (the lower of two middle options), the
+        mean of numbers (or their lower median if the mean is not an allowed answer), and otherwise the most
+        frequent label, missing in case of a tie. Ratings are compared after parsing (`yes` is `MET`), and
+        CANNOT_ASSESS is left out. NA is a label like any other; on an ordinal scale it is the label if more
+        raters say NA than give an answer. Criteria without a label are left out.
 
         Raises:
-            ArgumentError: The rule of `with_truth` needs an order, or values, that a criterion lacks.
+            ArgumentError: If the rule of `with_truth` needs an order, or values, that a criterion lacks.
         """
         return truth_of(self._items[i], self._rubric_of(i), self._truth_rule)
 
     def with_truth(self, rule: TruthRule) -> Self:
-        """The dataset with another rule for how several raters' labels become one.
+        """Return the dataset with another rule that combines the labels of several raters.
 
-        Datasets made of this one keep the rule; files do not store it.
+        Datasets derived from it keep the rule; files do not store it.
 
         Args:
-            rule: `"mode"`, `"majority"` (more than half of the raters), `"median"` or `"mean"`; the last two
-                need ordered options (`"mean"` also values), and leave no cell without a label.
+            rule: `"mode"`, `"majority"` (more than half of the raters), `"median"` or `"mean"`. The last two
+                need ordered options (`"mean"` also values), and always give a label.
 
         Raises:
-            ArgumentError: There is no such rule.
+            ArgumentError: If there is no such rule.
         """
         if rule not in get_args(TruthRule):
             raise ArgumentError(f"truth={rule!r}; give one of {list(get_args(TruthRule))}")
         return self._of(self._contents()._replace(truth_rule=rule))
 
     def item_ratings(self, i: int) -> dict[str, dict[str, Json]]:
-        """The item's labels by rater and criterion name, as they were given; missing ones left out."""
+        """Return the item's labels by rater and criterion name, as given, without missing ones."""
         rubric = self._rubric_of(i)
         return {rater: by_name(labels, rubric) for rater, labels in self._items[i].ratings.items()}
 
     def item_fingerprint(self, i: int) -> str:
-        """SHA-256 of what a judge sees of the item: submission, prompt and reference; not of its labels."""
+        """Return the SHA-256 of what a judge sees of the item: submission, prompt and reference."""
         return canonical_sha256(
             seen_by_judges(self._items[i], self.get_item_prompt(i), self.get_item_reference_submission(i))
         )
@@ -214,13 +214,13 @@ class SharingItems:
 
     @property
     def criterion_names(self) -> tuple[str, ...]:
-        """Names of the rubric's criteria; without one, of the items' rubrics, in order of appearance."""
+        """Names of the criteria of the shared rubric, or else of the items' rubrics, in order."""
         rubrics = [self.rubric] if self.rubric is not None else self.rubrics()
         return tuple(dict.fromkeys(name for rubric in rubrics for name in rubric.names))
 
     @property
     def num_criteria(self) -> int:
-        """How many names `criterion_names` has."""
+        """Number of names in `criterion_names`."""
         return len(self.criterion_names)
 
     @property
@@ -228,7 +228,7 @@ class SharingItems:
         """Sum of the positive weights of the dataset's rubric.
 
         Raises:
-            ArgumentError: The dataset has none.
+            ArgumentError: If the dataset has no rubric.
         """
         return self._own_rubric(None).total_positive_weight
 
@@ -244,15 +244,15 @@ class SharingItems:
         normalize: bool = True,
         rubric: Rubric | None = None,
     ) -> float | None:
-        """The score of labels under `rubric`, else under the dataset's; see `Rubric.compute_score`.
+        """Return the score of labels under `rubric`, or the dataset's; see `Rubric.compute_score`.
 
         Raises:
-            ArgumentError: There is no rubric, or the labels do not fit it.
+            ArgumentError: If there is no rubric, or the labels do not fit it.
         """
         return self._own_rubric(rubric).compute_score(verdicts, normalize)
 
     def subset(self, positions: Iterable[int]) -> Self:
-        """The dataset of the items at these positions, each once, with the id that it has here."""
+        """Return the dataset of the items at these positions; items keep the ids that they have here."""
         items = {(at := self.item_id(i)): self._items[i].model_copy(update={"id": at}) for i in positions}
         return type(self)._of(self._contents()._replace(items=list(items.values())))
 

@@ -15,12 +15,12 @@ ProgressStyle = Literal["simple", "detailed"]
 
 
 class Shard(NamedTuple):
-    """Which part of a dataset a run grades.
+    """The part of a dataset that a run grades.
 
     Attributes:
-        number: Which it is, from 0.
-        shards: How many there are.
-        whole: The dataset that they are parts of, as a digest.
+        number: Index of the part, from 0.
+        shards: Number of parts.
+        whole: Digest of the dataset that is divided.
     """
 
     number: int
@@ -33,25 +33,26 @@ class EvalConfig(BaseModel):
 
     Attributes:
         fail_fast: Whether the first item without a score, or with a lost verdict, ends the run.
-        show_progress: Whether progress is shown on stderr, where that is a terminal.
-        progress_style: A bar for the items, or another one for the votes beside it.
-        max_concurrent_items: Items graded at a time; None for 64. Requests are limited by `LLMConfig`.
-        experiment_name: The run folder's name; None makes one.
-        experiments_dir: The folder that holds run folders.
-        resume: Whether a run folder of that name is gone on with; else it must not be there yet.
-        on_mismatch: What to do where a stored run depends on something that has changed: refuse and say what,
-            ask again for the votes concerned, or go on in a new folder.
-        store_prompts: Whether the prompt and raw reply of each vote are kept beside it.
-        executor: Who grades: `local` is this process; others are found by the entry point group
-            `autorubric.executors`.
-        max_calls: Most calls that this run may make: requests to models, retried and re-asked ones included,
-            and calls of judges that are functions or objects, one for each request put to them. Checks and
-            the built-in judges that work offline are not counted. The run is stopped cleanly there, with
-            items finished in order, and is resumed under the same name. None for no limit.
-        max_cost: US dollars that they may cost, the same way; every model's price has to be known.
-        shard: Which part of another dataset this is; set by `run_shard`.
-        run_file: Text of the run file, of which the run folder keeps a copy; set by `load_run`. Nothing of
-            the run depends on it.
+        show_progress: Whether to show progress on stderr, if stderr is a terminal.
+        progress_style: One bar for the items, or a second one for the votes.
+        max_concurrent_items: Number of items graded at a time; None for 64. `LLMConfig` limits requests.
+        experiment_name: Name of the run folder; None generates one.
+        experiments_dir: Folder that holds the run folders.
+        resume: Whether to resume a run folder of that name. If False, the folder must not exist.
+        on_mismatch: What to do if a stored run depends on something that has changed: raise an error that
+            lists the changes, ask again for the affected votes, or start a new folder.
+        store_prompts: Whether to store the prompt and the raw reply of each vote.
+        executor: Where items are graded: `local` is this process; the entry point group
+            `autorubric.executors` provides others.
+        max_calls: Maximum number of calls of this run: requests to models, including retries, and calls of
+            judges that are functions or objects, one per request. Checks and the built-in offline judges do
+            not count. At the limit, the run stops with complete items, in order, and can be resumed under the
+            same name. None for no limit.
+        max_cost: Maximum cost in US dollars, enforced in the same way; the price of every model must be
+            known.
+        shard: The part of another dataset that this run grades; set by `run_shard`.
+        run_file: Text of the run file, stored in the run folder; set by `load_run`. It does not affect the
+            run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

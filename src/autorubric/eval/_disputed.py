@@ -1,4 +1,4 @@
-"""The items of a run or dataset on which people or judges differ, or that a report marks, for a decision."""
+"""Items of a run or dataset on which people or judges disagree, or that a report marks, for a decision."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ def disputed_items(
     tolerance: float = 0.0,
     where: Mark | Collection[Mark] | None = None,
 ) -> RubricDataset:
-    """The items on which people disagree or judges split, without labels, for somebody to decide.
+    """Return the items on which people disagree or judges split, without labels, for someone to decide.
 
-    People disagree on a criterion where two of them rated it and their answers differ; judges are split where
-    the decisions of two of them do. Abstentions and failures are no answers, and texts are never in dispute.
-    An item's metadata holds, under `disputed` and by criterion, what the `people` and the `judges` said by
-    name; its truth, ratings and other metadata are left out. `annotation_page` asks for the criteria in
-    dispute alone and shows none of this; `merge_labels(…, disputed=…)` brings the decisions back.
+    People disagree on a criterion if the answers of two of them differ; judges split if the decisions of two
+    of them differ. Abstentions and failures do not count as answers, and texts are never in dispute. An
+    item's metadata holds under `disputed`, by criterion, the answers of `people` and `judges` by name; its
+    truth, ratings and other metadata are left out. `annotation_page` asks for the disputed criteria only and
+    does not show these answers; `merge_labels(…, disputed=…)` merges the decisions.
 
-    With `where` the items of a run are chosen as a report marks them, and so are their criteria: `wrong`
-    (another answer than the label), `split` (votes differ), `abstained` (a vote, or the panel, abstained),
-    `lost` (a vote failed or could not be read, or there is no score). Under `disputed` there are then also
-    the `label`, the answer of the `panel` and the `marks`.
+    With `where`, the items of a run and their criteria are selected by the marks of a report: `wrong` (the
+    answer differs from the label), `split` (votes differ), `abstained` (a vote, or the panel, abstained),
+    `lost` (a vote failed or could not be read, or there is no score). `disputed` then also holds the `label`,
+    the answer of the `panel` and the `marks`.
 
     Args:
         source: A run, whose dataset may hold ratings, or a dataset.
-        split: Who is to differ: people, judges, or either.
-        tolerance: On ordinal and interval levels, answers whose values on [0, 1] are no further apart than
-            this do not differ.
-        where: Marks to choose by, in the place of `split` and `tolerance`.
+        split: Who has to disagree: people, judges, or either.
+        tolerance: On ordinal and interval levels, answers whose values on [0, 1] differ by at most this much
+            count as equal.
+        where: Marks to select by, instead of `split` and `tolerance`.
 
     Raises:
-        ArgumentError: There is no such kind or mark, the tolerance is not on [0, 1], judges or marks are
-            asked for of a dataset, or `where` goes with `split` or `tolerance`.
+        ArgumentError: If there is no such split or mark, the tolerance is not on [0, 1], judges or marks are
+            requested of a dataset, or `where` is combined with `split` or `tolerance`.
     """
     if where is not None:
         if split != "any" or tolerance:

@@ -1,4 +1,4 @@
-"""What a run gives, as a view on its folder: one result an item, with timing, spend and errors."""
+"""The result of a run, as a view of its folder: one result per item, with timing, cost and errors."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalResult:
-    """What a run gave.
+    """The result of a run.
 
     Attributes:
-        dataset: The dataset that was graded.
-        item_results: One result an item, in the dataset's order; a sequence whose elements are read from
-            the run folder when asked for.
-        timing_stats: How long it took.
-        started_at: When it started, with time zone.
-        completed_at: When it ended, with time zone.
-        experiment_name: The run folder's name.
+        dataset: The graded dataset.
+        item_results: One result per item, in the dataset's order; a sequence that reads its elements from the
+            run folder on access.
+        timing_stats: Durations.
+        started_at: Start, with time zone.
+        completed_at: End, with time zone.
+        experiment_name: Name of the run folder.
         experiment_dir: The run folder.
-        notices: What the reader should know: lines passed over, scores computed anew, and the like.
-        stopped: Why the run was stopped before all items were graded: `max_calls` or `max_cost`, the limit,
-            or `same_error`, since a judge failed over and over with the same error; None where it was not.
+        notices: Messages for the reader, such as skipped lines or recomputed scores.
+        stopped: Why the run stopped before all items were graded: `max_calls` or `max_cost` for a limit,
+            `same_error` if a judge kept failing with the same error; None if it did not stop.
     """
 
     dataset: RubricDataset = field(repr=False)
@@ -61,72 +61,73 @@ class EvalResult:
 
     @property
     def total_items(self) -> int:
-        """Items graded."""
+        """Number of graded items."""
         return len(self.item_results)
 
     @property
     def successful_items(self) -> int:
-        """Items with a score."""
+        """Number of items with a score."""
         return self.total_items - self.failed_items
 
     @property
     def failed_items(self) -> int:
-        """Items without a score."""
+        """Number of items without a score."""
         return self.item_results.tally.failed
 
     @property
     def partly_scored_items(self) -> int:
-        """Items with a score although a verdict behind it was lost."""
+        """Number of items that have a score although a verdict behind it was lost."""
         return self.item_results.partly_scored
 
     @property
     def verdicts(self) -> VerdictCounts:
-        """Verdicts asked for, answered, abstained, lost and assumed, with the first cause of each loss."""
+        """Counts of verdicts asked for, answered, abstained, lost and assumed, with causes of losses."""
         return self.item_results.verdicts
 
     @property
     def n_verdicts_lost(self) -> int:
-        """Verdicts without a usable reply, which count nowhere."""
+        """Number of verdicts without a usable reply; they do not count in any score."""
         return self.verdicts.lost
 
     @property
     def n_verdicts_assumed(self) -> int:
-        """Verdicts whose reply could not be read and which count as the conservative answer."""
+        """Number of verdicts whose reply could not be read, and which count as the conservative answer."""
         return self.verdicts.assumed
 
     @property
     def errors(self) -> list[tuple[int, str]]:
-        """Position and error of each item that has one, items with a partial score included."""
+        """Position and error of each item with an error, including items with a partial score."""
         told = ((line.position, line.error or line.partial) for line in self.item_results.lines())
         return sorted((position, error) for position, error in told if error)
 
     @property
     def total_token_usage(self) -> TokenUsage | None:
-        """Tokens of all items; None where none was counted."""
+        """Tokens of all items; None if none were counted."""
         return self.item_results.tally.tokens
 
     @property
     def total_completion_cost(self) -> float | None:
-        """US dollars of all votes whose cost is known; None where none is."""
+        """Cost in US dollars of all votes with a known cost; None if no cost is known."""
         return self.item_results.tally.cost
 
     @property
     def calls_saved(self) -> int:
-        """Votes of all items that were not asked for, since they could no longer matter.
+        """Number of votes that were not requested because they could no longer change a decision.
 
-        Each is a call where every criterion has its own, as under `llm_calls="per_criterion"`.
+        With `llm_calls="per_criterion"`, this is the number of calls saved.
         """
         return self.item_results.tally.calls_saved
 
     @property
     def fingerprint(self) -> Mapping[str, Json]:
-        """What the run's decisions depend on besides items and rubric, as its manifest says it.
+        """What the run's decisions depend on besides items and rubric, from its manifest.
 
-        Judges by id, prompts (a digest), sampling, few-shot examples, checks, aggregation and judge weights.
+        Judges by id, a digest of the prompts, sampling, few-shot examples, checks, aggregation and judge
+        weights.
 
         Raises:
-            RunFormatError: The manifest of the run folder is damaged.
-            FileError: It cannot be read.
+            RunFormatError: If the manifest of the run folder is damaged.
+            FileError: If it cannot be read.
         """
         manifest = read_manifest(self.experiment_dir)
         deciding = mapping_in(manifest, "deciding")
@@ -134,19 +135,19 @@ class EvalResult:
         return {**mapping_in(manifest, "asking"), **{name: deciding.get(name) for name in kept}}
 
     def get_scores(self) -> list[float | None]:
-        """The score of each item, in the dataset's order; None where it has none."""
+        """Return the score of each item, in the dataset's order; None for items without a score."""
         return self.item_results.scores()
 
     def get_reports(self) -> Sequence[EnsembleEvaluationReport | None]:
-        """The report of each item, in the dataset's order, made when asked for; None where grading raised."""
+        """Return the report of each item, in order, computed on access; None if grading raised."""
         return View(self.total_items, lambda place: self.item_results[place].report)
 
     def filter_successful(self) -> Sequence[ItemResult]:
-        """The items with a score, read when asked for."""
+        """Return the items with a score, read on access."""
         return self.item_results.where(lambda line: line.error is None)
 
     def filter_failed(self) -> Sequence[ItemResult]:
-        """The items without a score, read when asked for."""
+        """Return the items without a score, read on access."""
         return self.item_results.where(lambda line: line.error is not None)
 
     def compute_metrics(  # noqa: PLR0913 - the options of the function of that name
@@ -162,24 +163,24 @@ class EvalResult:
         confidence_level: float = 0.95,
         seed: int | None = None,
     ) -> MetricsResult:
-        """The judges' figures against the dataset's ground truth, as `autorubric.compute_metrics` gives them.
+        """Compute the judges' metrics against the dataset's ground truth; see `autorubric.compute_metrics`.
 
         Args:
-            dataset: Where the truth is, its items matched by id; the graded dataset by default.
-            bootstrap: Whether to resample items for intervals of the macro figures.
-            n_bootstrap: Resamples.
-            per_judge: Whether to give the figures of each judge too.
+            dataset: A dataset with the truth, its items matched by id; None for the graded dataset.
+            bootstrap: Whether to resample items for intervals of the macro metrics.
+            n_bootstrap: Number of resamples.
+            per_judge: Whether to include the metrics of each judge.
             cannot_assess: Whether CANNOT_ASSESS is left out (`exclude`), counts as UNMET or the worst option
-                (`as_unmet`), or is a category of its own (`as_category`).
+                (`as_unmet`), or is a separate category (`as_category`).
             na_mode: Whether NA is left out (`exclude`), counts as the worst option (`as_worst`), or is a
-                category (`as_category`), which leaves the figures of an order None.
-            truth: How several people's labels become the label, as in `judge_report`.
+                category (`as_category`), which makes metrics of ordered answers None.
+            truth: How labels of several people become one label, as in `judge_report`.
             confidence_level: Level of all intervals.
-            seed: Seed of the resampling; None is 0.
+            seed: Seed of the resampling; None means 0.
 
         Raises:
-            ArgumentError: The dataset lacks an item that was graded, or has it with another text, or an
-                option is not one of those allowed.
+            ArgumentError: If the dataset lacks a graded item or has it with another text, or an option is not
+                one of those allowed.
         """
         # Late, since metrics load numpy and a run that wants none should not wait for it.
         from autorubric.metrics import compute_metrics
@@ -198,20 +199,20 @@ class EvalResult:
         )
 
     def votes_table(self, dataset: RubricDataset | None = None) -> pd.DataFrame:
-        """One row a vote, a judge's decision, a panel's decision and a truth label."""
+        """Return one row per vote, judge's decision, panel's decision and truth label."""
         from autorubric.metrics import votes_table
 
         return votes_table(self, dataset if dataset is not None else self.dataset)
 
     def scores_table(self) -> pd.DataFrame:
-        """One row an item, in the dataset's order.
+        """Return one row per item, in the dataset's order.
 
-        Columns: `item` (its position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score that a
-        judge's votes give alone), `group.<name>` (the score of a group), `answer.<criterion>` and
-        `value.<criterion>` (the answer decided on, in words, and on [0, 1] as it enters the score),
-        `assumed` (a JSON list of the criteria whose answer is that of unreadable replies),
-        `mean_agreement`, `cannot_assess_count`, `tokens`, `cost` (US dollars), `seconds` and `error`. What an
-        item lacks is missing, and so is an answer where the panel abstained.
+        Columns: `item` (its position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score from that
+        judge's votes alone), `group.<name>` (the score of a group), `answer.<criterion>` and
+        `value.<criterion>` (the decision in words, and on [0, 1] as it enters the score), `assumed` (a JSON
+        list of the criteria whose answer is assumed because no reply could be read), `mean_agreement`,
+        `cannot_assess_count`, `tokens`, `cost` (US dollars), `seconds` and `error`. Values that an item lacks
+        are missing, and so is an answer if the panel abstained.
         """
         # Late, here and below: few runs are made into files, and the formats take their time to load.
         from autorubric.eval._export import scores_table
@@ -226,24 +227,24 @@ class EvalResult:
         fail_under: float | None = None,
         max_lost: float = 0.05,
     ) -> bytes:
-        """The content of a file with the run, for other programs.
+        """Return the run as the content of a file for other programs.
 
-        `csv`, `parquet` and `jsonl` hold `scores_table`, or `votes_table` if `table="votes"`. In CSV, which
-        spreadsheets open, texts that would be formulas are marked (see `spreadsheet_safe`); answers that
-        are no texts are JSON there and in Parquet. `markdown` is a page with the figures, the criteria and
-        the items; `junit` a test suite with an item a case, an error where it has no score, and, if items are
-        labelled, sensitivity and specificity as properties.
+        `csv`, `parquet` and `jsonl` hold `scores_table`, or `votes_table` if `table="votes"`. In CSV, texts
+        that a spreadsheet would run as formulas are marked (see `spreadsheet_safe`); answers that are not
+        texts are JSON in CSV and Parquet. `markdown` is a page with the metrics, the criteria and the items.
+        `junit` is a test suite with one case per item, an error for each item without a score, and, if items
+        are labelled, sensitivity and specificity as properties.
 
         Args:
             format: The format.
-            table: Which table, where the format holds one.
-            fail_under: In `junit`, a case whose score is below is a failure.
-            max_lost: In `junit` with `fail_under`, a case is an error where a larger share of its verdicts,
-                on [0, 1], was lost or assumed.
+            table: The table, for formats that hold one.
+            fail_under: In `junit`, a case with a lower score is a failure.
+            max_lost: In `junit` with `fail_under`, a case is an error if a larger share of its verdicts, on
+                [0, 1], was lost or assumed.
 
         Raises:
-            ArgumentError: There is no such format or table.
-            MissingDependencyError: Parquet without pyarrow.
+            ArgumentError: If there is no such format or table.
+            MissingDependencyError: If the format is Parquet and pyarrow is not installed.
         """
         from autorubric.eval._export import exported
 
@@ -257,18 +258,18 @@ class EvalResult:
         critique: CritiqueView | None = None,
         max_chars: int | None = None,
     ) -> None:
-        """Writes the run as one HTML file that needs no server, no network and no other file.
+        """Write the run as one HTML file that needs no server, network or other file.
 
         Args:
-            path: The file; what is there is replaced.
-            baseline: Another run of the same items, to compare it with.
-            critique: What `critique_evaluate` gave, to show as a view of its own.
-            max_chars: Characters that are kept of a submission, prompt or reference, what is cut saying so;
-                None keeps 20,000, 0 leaves the texts out. Votes and their reasons are always in it.
+            path: The file; an existing file is replaced.
+            baseline: Another run on the same items to compare with.
+            critique: A result of `critique_evaluate` to show as a view of the page.
+            max_chars: Characters kept of a submission, prompt or reference; truncated texts are marked. None
+                keeps 20,000, and 0 leaves the texts out. Votes and their reasons are always included.
 
         Raises:
-            ArgumentError: The baseline graded other items, or `max_chars` is below 0.
-            FileError: The file cannot be written.
+            ArgumentError: If the baseline graded other items, or `max_chars` is negative.
+            FileError: If the file cannot be written.
         """
         # Late, as figures are.
         from autorubric.report import DEFAULT_MAX_CHARS, write_report
@@ -277,7 +278,7 @@ class EvalResult:
         write_report(self, path, baseline=baseline, critique=critique, max_chars=most)
 
     def summary(self) -> str:
-        """The run in a few lines of plain text."""
+        """Return the run in a few lines of plain text."""
         from autorubric._blocks import render_text
 
         return render_text(self.blocks())
@@ -288,7 +289,7 @@ class EvalResult:
         return card(self.blocks())
 
     def blocks(self) -> list[Block]:
-        """The run's figures, for any renderer."""
+        """Return the run's figures as blocks for renderers."""
         # Late, since most who open a run read its scores and print nothing.
         from autorubric._blocks import ScalarBlock, TextBlock
 
@@ -318,7 +319,7 @@ class EvalResult:
         return [figures, *(TextBlock(title=title, text=text) for title, text in texts.items() if text)]
 
     def _why_unscored(self) -> str:
-        """The first error, where every item has one and no score."""
+        """Return the first error if every item has one and no item has a score."""
         if not self.total_items or self.successful_items:
             return ""
         position, error = self.errors[0]
@@ -326,28 +327,28 @@ class EvalResult:
 
     @classmethod
     def from_experiment(cls, path: str | Path) -> EvalResult:
-        """The result of a stored run, its reports computed anew from the stored votes; no judge is asked.
+        """Open a stored run; its reports are recomputed from the stored votes, and no judge is asked.
 
         Raises:
-            RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
+            RunFormatError: If the folder is not a run, was written by a newer version, or is damaged.
         """
         folder = Path(path)
         return cls._of(folder, reopen(folder))
 
     def rescored(self, rubric: Rubric | None = None, **policies: Unpack[Policies]) -> EvalResult:
-        """The run as it would be under other weights or policies, from the stored votes; no judge is asked.
+        """Return the run under other weights or policies, computed from the stored votes; no judge is asked.
 
-        The run folder stays as it is.
+        The run folder is not changed.
 
         Args:
-            rubric: Stands in the place of the rubric that items share; with other weights, option values,
-                gates, groups or conditions. Criteria that ask something else than they did are left without
-                votes, and a notice names them.
-            **policies: See `Policies`; what is left out stays as it was.
+            rubric: Replaces the rubric that the items share, with other weights, option values, gates, groups
+                or conditions. Criteria that ask something else have no votes, and a notice lists them.
+            **policies: See `Policies`; options left out keep their values.
 
         Raises:
-            ArgumentError: There is no such policy or judge, or the rubric shares no criterion with the run's.
-            RunFormatError: The run folder is gone or damaged.
+            ArgumentError: If there is no such policy or judge, or the rubric shares no criterion with the
+                run's.
+            RunFormatError: If the run folder is missing or damaged.
         """
         # Late, since hardly any run is scored again.
         from autorubric.eval._rescore import rescore
@@ -355,12 +356,12 @@ class EvalResult:
         return self._of(self.experiment_dir, rescore(self.experiment_dir, rubric, policies))
 
     def exchanges(self, item_id: str) -> list[StoredExchange]:
-        """What was sent to models for an item's votes and what came back, in the order in which it came.
+        """Return what was sent to models for an item's votes and their replies, in order of arrival.
 
-        Empty where no prompts were stored. Of a judge that is no model there is what could not be read.
+        Empty if no prompts were stored. For judges that are not models, only unreadable replies are returned.
 
         Raises:
-            OSError: The file cannot be read.
+            OSError: If the file cannot be read.
         """
         from autorubric.eval._exchanges import stored_exchanges
 

@@ -1,4 +1,4 @@
-"""A run: every item of a dataset graded, votes and results stored as they come."""
+"""A run: grade every item of a dataset, and store votes and results as they arrive."""
 
 from __future__ import annotations
 
@@ -67,15 +67,15 @@ class EvalRunner:
     """Grades a dataset into a run folder.
 
     Args:
-        dataset: What is graded.
-        grader: By whom.
+        dataset: The dataset to grade.
+        grader: The grader.
         config: Options of the run.
-        preflight: Called for each model that answers one request before the others are sent; a run whose
-            model does not answer it raises a `JudgeError`. None for no preflight.
+        preflight: Called for each model that answers a first request, which is sent before all others. If a
+            model does not answer it, the run raises a `JudgeError`. None for no preflight.
 
     Raises:
-        ArgumentError: The dataset is not one or is empty, or an item has no rubric; the grader is not one, or
-            names criteria that no rubric has.
+        ArgumentError: If the dataset is empty or not a dataset, an item has no rubric, or the grader is not a
+            grader or names criteria that no rubric has.
     """
 
     def __init__(
@@ -107,20 +107,20 @@ class EvalRunner:
             grader.check_rubrics(dataset.rubrics())
 
     def run_sync(self) -> EvalResult:
-        """`run`, for synchronous code; safe inside a running event loop."""
+        """Run `run` from synchronous code; safe inside a running event loop."""
         return run_sync(self.run())
 
     async def run(self) -> EvalResult:
-        """Grades every item and returns the result.
+        """Grade every item and return the result.
 
-        A run that is interrupted can be gone on with under the same name: stored votes are not cast again.
+        An interrupted run can be resumed under the same name; stored votes are not requested again.
 
         Raises:
-            RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on
+            RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
                 (`ItemFailedError`).
-            ArgumentError: `max_cost` is set and a model's price is not known; no executor of that name is
-                installed; or a streamed dataset has an item without a rubric.
-            DatasetError: A streamed dataset has faults.
+            ArgumentError: If `max_cost` is set and the price of a model is unknown, no executor of that name
+                is installed, or a streamed dataset has an item without a rubric.
+            DatasetError: If a streamed dataset has errors.
         """
         budget = self._budget()
         executor = executor_of(self.config)
@@ -242,14 +242,14 @@ async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its opti
     max_cost: float | None = None,
     executor: str = "local",
 ) -> EvalResult:
-    """Grades a dataset into a run folder; the options are those of `EvalConfig`.
+    """Grade a dataset into a run folder; the options are those of `EvalConfig`.
 
     Raises:
-        ArgumentError: The dataset is empty, or an item has no rubric; the grader names criteria that no
-            rubric has; `max_cost` is set and a model's price is not known; or no executor of that name is
+        ArgumentError: If the dataset is empty, an item has no rubric, the grader names criteria that no
+            rubric has, `max_cost` is set and the price of a model is unknown, or no executor of that name is
             installed.
-        RunError: The run folder cannot be used as asked; or an item failed and `fail_fast` is on
-                (`ItemFailedError`).
+        RunError: If the run folder cannot be used as requested, or an item failed and `fail_fast` is on
+            (`ItemFailedError`).
     """
     config = EvalConfig(
         fail_fast=fail_fast,
@@ -269,5 +269,5 @@ async def evaluate(  # noqa: PLR0913 - the public entry point; it makes its opti
 
 
 def evaluate_sync(dataset: RubricDataset, grader: Grader, **options: Any) -> EvalResult:
-    """`evaluate`, for synchronous code; safe inside a running event loop."""
+    """Run `evaluate` from synchronous code; safe inside a running event loop."""
     return run_sync(evaluate(dataset, grader, **options))
