@@ -192,7 +192,7 @@ def test_all_broken_json_lines_are_reported() -> None:
             "x (line 3): the key 'a' stands twice, first in line 1",
         ),
         ("yaml", "a: 1\nb: 2\na: 3", "(line 3): the key 'a' stands twice, first in line 1"),
-        ("toml", "a = 1\na = 2", "no valid TOML"),
+        ("toml", "a = 1\na = 2", "invalid TOML"),
         ("json", '{"a": 1', "(line 1): no valid JSON"),
         ("json", '{"a":\n\n oops}', "(line 3): no valid JSON"),
         ("yaml", "a: 1\nb: [1", "(line 2): no valid YAML"),

@@ -144,7 +144,7 @@ def test_bad_dimensions_are_refused(fields: dict[str, Any], fault: str) -> None:
     [
         ("overall", "collides with the field 'overall_score'"),
         ("_content", "starts with an underscore"),
-        ("good content", "is no identifier"),
+        ("good content", "is not an identifier"),
     ],
 )
 def test_bad_keys_are_refused(key: str, fault: str) -> None:

@@ -98,9 +98,9 @@ def test_keys_that_collide_are_refused(key: str) -> None:
     [
         ({}, "items are empty"),
         ({"_private": "t"}, "starts with an underscore"),
-        ({"has tests": "t"}, "is no identifier"),
-        ({"1st": "t"}, "is no identifier"),
-        ({"": "t"}, "is no identifier"),
+        ({"has tests": "t"}, "is not an identifier"),
+        ({"1st": "t"}, "is not an identifier"),
+        ({"": "t"}, "is not an identifier"),
         ({"class": "t"}, "is a word of the Python language"),
         ({"copy": "t"}, "shadows 'copy'"),
         ({"json": "t"}, "shadows 'json'"),

@@ -368,7 +368,7 @@ def test_choices_are_read_whatever_their_case() -> None:
 
 def test_bounds_are_no_booleans() -> None:
     """True is 1 to Python, and to nobody who writes a scale."""
-    with pytest.raises(ValidationError, match="True is no number"):
+    with pytest.raises(ValidationError, match="True is not a number"):
         BoundInt(min_val=False, max_val=True)
 
 

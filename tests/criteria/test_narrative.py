@@ -64,7 +64,7 @@ def test_a_text_has_no_value() -> None:
         ({}, "sections are empty"),
         ({"reason": "r"}, "collides"),
         ({"dict": "d"}, "shadows"),
-        ({"a b": "x"}, "no id"),
+        ({"a b": "x"}, "not an id"),
     ],
 )
 def test_bad_sections_are_refused(sections: dict[str, str], fault: str) -> None:

@@ -172,8 +172,8 @@ def test_options_are_found_by_label_and_position() -> None:
             "an ordinal scale have values",
         ),
         ({"requirement": "r", "scale_type": "interval"}, "ordinal"),
-        ({"requirement": "r", "check": 5}, "no check; give a function"),
-        ({"requirement": "r", "check": ""}, "no check; give a function"),
+        ({"requirement": "r", "check": 5}, "not a check; give a function"),
+        ({"requirement": "r", "check": ""}, "not a check; give a function"),
     ],
 )
 def test_bad_criteria_are_refused(fields: dict[str, object], told: str) -> None:

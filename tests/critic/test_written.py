@@ -82,7 +82,7 @@ def test_what_cannot_be_written_down(critic, said):
         ({"evaluator": {"model": "m", "temperature": 9}}, "temperature"),
         ({"criterion": {"type": "likert", "scale": "x"}}, "scale"),
         ({"criterion": {"type": "no such"}}, "no kind of criterion"),
-        ({"prompt_template": "{output.x}"}, "no variable"),
+        ({"prompt_template": "{output.x}"}, "not a variable"),
     ],
 )
 def test_faulty_data_is_refused(change, said):

@@ -187,9 +187,9 @@ def test_items_without_any_rubric() -> None:
     dataset = RubricDataset(items=[DataItem(submission="a", id="first")])
     with pytest.raises(ArgumentError, match="item 'first' has no rubric"):
         dataset.get_item_rubric(0)
-    with pytest.raises(ArgumentError, match="the dataset has no rubric"):
+    with pytest.raises(ArgumentError, match="the dataset has no shared rubric"):
         _ = dataset.total_positive_weight
-    with pytest.raises(ArgumentError, match="the dataset has no rubric"):
+    with pytest.raises(ArgumentError, match="the dataset has no shared rubric"):
         dataset.compute_weighted_score([])
     assert dataset.criterion_names == ()
     assert dataset.num_criteria == 0

@@ -350,7 +350,7 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
         ("submission,truth.met\nx,yes\ny,maybe\n", "(line 3): item '1': met: 'maybe' is no verdict"),
         (
             'submission,submission_json\nx,"""y"""\n',
-            "(line 2): submission_json and submission both hold something",
+            "(line 2): submission_json and submission are both filled",
         ),
         ("submission,submission_json\n,{x\n", "submission_json holds JSON"),
         ("id,submission\na,x\na,y\n", "rows[1].id (line 3): the id 'a' is that of item 0 too"),

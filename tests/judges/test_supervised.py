@@ -81,7 +81,7 @@ def test_it_answers_by_the_words_it_learnt_and_names_them(judge: SupervisedJudge
     """A new text with the words of one answer gets it; the reason names words, probability and size."""
     reply = ask(judge, REFUND, "We swear that cash comes home on Monday.")
     assert reply.answer.label == "MET"
-    assert reply.reason.startswith('leans on "')
+    assert reply.reason.startswith('relies on "')
     assert '"cash"' in reply.reason
     assert f"(p = {reply.confidence:.2f}, 8 training texts)" in reply.reason
     assert ask(judge, REFUND, "Nothing will be done.").answer.label == "UNMET"

@@ -168,7 +168,7 @@ def test_damage_that_comes_later_is_set_aside_too(tmp_path: Path) -> None:
     other.execute("DROP TABLE replies")
     other.commit()
     other.close()
-    with pytest.warns(RuntimeWarning, match="set aside"):
+    with pytest.warns(RuntimeWarning, match="renamed"):
         cache.put("k", REPLY)
     cache.put("k", REPLY)
     assert cache.get("k") is not None
@@ -189,7 +189,7 @@ def test_a_number_that_is_none_is_damage(tmp_path: Path, damage: str) -> None:
         other.execute("CREATE TRIGGER gone AFTER INSERT ON total BEGIN DELETE FROM total; END")
     other.commit()
     other.close()
-    with pytest.warns(RuntimeWarning, match="a number in it is none.*set aside"):
+    with pytest.warns(RuntimeWarning, match="a number in it is missing.*renamed"):
         found = cache.get("k"), cache.stats().entries
     assert None in found or 0 in found
     cache.put("k", REPLY)

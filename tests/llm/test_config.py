@@ -99,7 +99,7 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
         ({"model": "m", "output_cost_per_token": float("inf")}, "finite number; got inf"),
         ({"model": "m", "input_cost_per_token": "dear"}, "valid number"),
         ({"model": "m", "extra_params": {"x": {1}}}, "extra_params must be plain JSON"),
-        ({"model": "m", "fallbacks": [{"model": "f", "fallbacks": ["g"]}]}, "'f' has fallbacks of its own"),
+        ({"model": "m", "fallbacks": [{"model": "f", "fallbacks": ["g"]}]}, "'f' has fallbacks itself"),
         ({"model": "m", "fallbacks": [3]}, "valid dictionary or instance of LLMConfig"),
         ({"model": "m", "fallbacks": 3}, "valid tuple"),
     ],

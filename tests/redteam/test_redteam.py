@@ -242,7 +242,7 @@ def test_the_spend_is_that_of_all_gradings() -> None:
     ("call", "told"),
     [
         (lambda: attacked(gullible, dataset("one"), PLEASE, PLEASE), "stand twice"),
-        (lambda: attacked(gullible, dataset("one"), NOTE), "holds no attack"),
+        (lambda: attacked(gullible, dataset("one"), NOTE), "has no attack"),
         (lambda: attacked(gullible, dataset(None), PLEASE), "no item with a text"),
         (lambda: attacked(gullible, dataset("one"), PLEASE, limit=0), "from 1 up"),
         (lambda: attacked(RecordedJudge(judge_id="r", votes={}), dataset("one"), PLEASE), "recorded votes"),

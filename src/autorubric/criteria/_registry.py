@@ -106,7 +106,7 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
     near = difflib.get_close_matches(str(tag), known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"registered: {', '.join(known) or 'none'};"
     raise ArgumentError(
-        f"no kind of criterion {tag!r}; {hint} register your own kind with @register_kind first"
+        f"no kind of criterion {tag!r}; {hint} Register your own kind with @register_kind first"
     )
 
 

@@ -329,7 +329,7 @@ def _demand_numbers(*values: object) -> None:
         sqlite3.DatabaseError: If a value is not a number.
     """
     if not all(isinstance(value, int | float) for value in values):
-        raise sqlite3.DatabaseError("a number in it is none")
+        raise sqlite3.DatabaseError("a number in it is missing")
 
 
 def _warn(message: str) -> None:

@@ -40,7 +40,7 @@ class EloResult:
 
 
 def elo(comparisons: Iterable[Comparison], *, k: float = 32.0, initial: float = 1000.0) -> EloResult:
-    """Compute Elo ratings from a sequence of comparisons [1]; legacy, as the result depends on their order.
+    """Compute Elo ratings from a sequence of comparisons [1]; legacy, as another order gives another result.
 
     After each comparison of i with j both ratings change: R_i ← R_i + k (s - E), R_j ← R_j - k (s - E), with
     E = 1 / (1 + 10^((R_j - R_i) / 400)) and s = 1 for a win of i, 1/2 for a tie, 0 for a loss; the mean
