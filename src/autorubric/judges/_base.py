@@ -1,4 +1,4 @@
-"""The judge contract: a request in, a reply out. A grader never knows which kind of judge it has."""
+"""The contract of a judge: it takes a request and returns a reply. A grader does not know the kind of judge."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ CHECK_JUDGE_ID: Final = "check"
 
 
 def is_blank(reference: Any) -> bool:
-    """Whether a reference is none: nothing could be compared with None, or with blanks."""
+    """Return whether a reference is None or blank, so that nothing can be compared with it."""
     return reference is None or not str(reference).strip()
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
-    """One criterion of one item put to a judge.
+    """A question to a judge: one criterion of one item.
 
     Attributes:
-        criterion: What is asked.
-        submission: What is judged.
+        criterion: The criterion.
+        submission: The submission to judge.
         query: What the submission answers.
         reference_submission: A good answer to compare with; a blank one becomes None.
         guidelines: The rubric's guidelines.
-        item_id: The item's id; empty where it has none.
+        item_id: Id of the item; empty if it has none.
         sample: Index of the sample, from 0.
         seed: Seed of this call, derived from the run's seed, item, criterion, judge and sample.
         shuffle: Whether options may be shown in an order drawn from the seed.
         examples: Judged examples of the criterion.
-        order: Names of the candidates in the order to be shown, for a criterion that compares; else empty.
-        presentation: Which of the orders asked for it is, from 0.
-        system_prompt: The grader's own, for judges that take it from here (critics that ask a model).
+        order: Names of the candidates in the order to show, for a criterion that compares; otherwise empty.
+        presentation: Index of this order among those requested, from 0.
+        system_prompt: The grader's system prompt, for judges that take it from here (critics with a model).
     """
 
     criterion: BaseCriterion
@@ -75,22 +75,22 @@ class JudgeRequest:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeReply:
-    """What a judge answers.
+    """The answer of a judge.
 
     Attributes:
-        answer: An evaluation, its dict, a bare label, a read `Answer`, or None where the judge abstains.
-        reason: Why.
-        confidence: Probability on [0, 1] that the answer is right, where the judge has one.
+        answer: An evaluation, its dict, a bare label, a parsed `Answer`, or None if the judge abstains.
+        reason: The reason for the answer.
+        confidence: Probability on [0, 1] that the answer is right, if the judge gives one.
         usage: Tokens spent.
         cost: US dollars spent.
         model: The model that answered.
-        asked: False where the judge has nothing on this criterion (a recorded judge without a row).
-        exchanged: What was sent and received, where a model was asked.
-        truncated: The submission was cut to fit the model's context.
+        asked: False if the judge has nothing on this criterion, such as a recorded judge without a row.
+        exchanged: The messages sent and received, if a model was asked.
+        truncated: Whether the submission was cut to fit the model's context.
 
     Raises:
-        TypeError: A field has a value of another type.
-        ReplyError: The confidence is no probability, or the cost no amount.
+        TypeError: If a field has a value of another type.
+        ReplyError: If the confidence is not a probability, or the cost is not an amount.
     """
 
     answer: Any
@@ -131,7 +131,7 @@ _FIELDS: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 
 
 def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]:
-    """One error in the place of several replies; what was spent stands at the first of them."""
+    """Return one error for several replies; the first of them carries the cost."""
     unspent = copy.copy(error)
     unspent.usage = unspent.cost = None
     return [error, *(unspent for _ in range(count - 1))]
@@ -139,18 +139,18 @@ def shared_error(error: JudgeError, count: int) -> list[JudgeReply | JudgeError]
 
 @runtime_checkable
 class Judge(Protocol):
-    """Answers one criterion about one submission."""
+    """A judge: it answers one criterion about one submission."""
 
     @property
     def judge_id(self) -> str:
-        """The judge's name in votes and metrics."""
+        """Name of the judge in votes and metrics."""
         ...
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The judge's answer.
+        """Return the judge's answer.
 
         Raises:
-            JudgeError: It could not answer; a `ReplyError` where an answer came and cannot be read.
+            JudgeError: If it cannot answer; a `ReplyError` if the answer cannot be read.
         """
         ...
 
@@ -162,33 +162,34 @@ class BatchJudge(Judge, Protocol):
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
-        """One reply, or the error in its place, for each request, in order.
+        """Return one reply or error for each request, in order.
 
-        A `BudgetError` stands where there was no room to ask, so that what was answered is not lost.
+        A `BudgetError` is returned for requests that the budget does not allow, so that other answers are
+        kept.
         """
         ...
 
 
 @runtime_checkable
 class DescribedJudge(Judge, Protocol):
-    """A judge that can say in a run's manifest what its answers depend on."""
+    """A judge that describes, for a run's manifest, what its answers depend on."""
 
     def describe(self) -> Mapping[str, Json]:
-        """What identifies it: equal descriptions give equal answers; nothing secret."""
+        """Return its description without secrets; equal descriptions mean equal answers."""
         ...
 
 
 @runtime_checkable
 class ModelAsker(Judge, Protocol):
-    """A judge that asks models, and can say beforehand what it would send."""
+    """A judge that asks models and can return its prompts before it sends them."""
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that it asks, without those that they fall back on; empty where it asks none."""
+        """The models that it asks, without their fallbacks; empty if it asks none."""
         ...
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
-        """What it would send for these requests together; None where it would send nothing."""
+        """Return the prompt for these requests together; None if nothing would be sent."""
         ...
 
 
@@ -197,34 +198,34 @@ class ClosableJudge(Judge, Protocol):
     """A judge that holds connections or files."""
 
     async def aclose(self) -> None:
-        """Releases them; asking afterwards opens them anew."""
+        """Close them; asking again reopens them."""
         ...
 
 
 @runtime_checkable
 class ReferenceJudge(Judge, Protocol):
-    """A judge that may have a reference of its own."""
+    """A judge that may have its own reference."""
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Whether a criterion that needs a reference needs it from the request.
+        """Return whether a criterion that needs a reference needs it from the request.
 
-        It does not where the judge has one itself, or has nothing on this criterion.
+        False if the judge has a reference itself, or has nothing on this criterion.
         """
         ...
 
 
 @runtime_checkable
 class SeatableJudge(Judge, Protocol):
-    """A judge that may not fit into every panel."""
+    """A judge that may not work in every panel."""
 
     def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
-        """Checks, before anything is asked, that it can vote in a panel; warns of what does not reach it.
+        """Check, before anything is asked, that it can vote in a panel; warn about settings that it ignores.
 
         Args:
-            judge_id: What the panel calls it.
-            few_shot: Names of the criteria that the panel has judged examples of.
+            judge_id: Its name in the panel.
+            few_shot: Names of the criteria with judged examples.
 
         Raises:
-            ArgumentError: It would fail on every item.
+            ArgumentError: If it would fail on every item.
         """
         ...

@@ -1,4 +1,4 @@
-"""A zero-shot judge that compares words: the floor that a paid judge must beat."""
+"""A zero-shot judge that compares words: a floor for real judges."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ class _Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighing:
-    """What the words of a text say on a criterion.
+    """The evidence in a text for the answers of a criterion.
 
     Attributes:
         odds: A probability for each declared answer, in order; they sum to 1.
-        best: Position of the most probable answer; None where nothing speaks for any more than another.
-        strength: How much of the requirement the best sentence shows; 0 is nothing, 1 all to be hoped for.
-        reason: The words that match, and the sentence.
+        best: Position of the most probable answer; None if no answer has more evidence than another.
+        strength: Share of the requirement that the best sentence matches, on [0, 1].
+        reason: The matching words, and the sentence.
     """
 
     odds: tuple[float, ...]
@@ -112,29 +112,29 @@ class Weighing:
 
 @dataclass(frozen=True, slots=True)
 class LexicalJudge:
-    """Judges any criterion with declared answers from the words alone: no training, no model, no network.
+    """A judge that compares words: no training, no model, no network.
 
-    It looks for the sentence that shares most with the requirement: stems, similar spellings, quoted phrases,
-    and the forms of what a requirement names by its kind (a date, a price, a link). A scale is walked by the
-    strength of that sentence and by the words that tell each option from the others; an NA option is chosen
-    where next to nothing is shared. Among options without an order it abstains where no word tells them
-    apart. The confidence is the chosen answer's probability on a fixed curve: it orders answers, and promises
-    no calibration.
+    It works on any criterion with declared answers. It looks for the sentence that shares most with the
+    requirement: stems, similar spellings, quoted phrases, and forms of things that a requirement names (a
+    date, a price, a link). On a scale, the strength of that sentence and the words that distinguish the
+    options decide; an NA option is chosen if almost nothing is shared. Among unordered options it abstains if
+    no word distinguishes them. The confidence is the probability of the chosen answer on a fixed curve: it
+    orders answers, but is not calibrated.
 
-    It is a floor that a paid judge must beat. It knows no synonyms and no irony, takes a claim for the deed,
-    hears a negation only close to the word, and believes a text that repeats the requirement.
+    It is a floor that a real judge must exceed. It knows no synonyms and no irony, takes a claim for the
+    fact, recognises a negation only next to the word, and is fooled by a text that repeats the requirement.
 
     Attributes:
-        judge_id: The judge's name in votes and metrics.
+        judge_id: Name of the judge in votes and metrics.
     """
 
     judge_id: str = "lexical"
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The answer that the words speak for; the reason names the words that match and quotes the sentence.
+        """Return the answer with most evidence; the reason has the matching words and quotes the sentence.
 
         Raises:
-            JudgeError: There is no text, or the criterion declares no answers to choose from.
+            JudgeError: If there is no text, or the criterion has no declared answers.
         """
         criterion, text = request.criterion, request.submission.text
         if text is None:
@@ -147,20 +147,20 @@ class LexicalJudge:
         return JudgeReply(answer=answer, reason=weighing.reason, confidence=confidence, truncated=cut)
 
     def describe(self) -> dict[str, Json]:
-        """What a run's manifest says of it; the version rises when its answers may change."""
+        """Return its entry in a run's manifest; the version increases when its answers may change."""
         return {"judge": "lexical", "version": 1}
 
 
 def chooses(criterion: BaseCriterion) -> bool:
-    """Whether a criterion is answered by one of a few declared answers."""
+    """Return whether a criterion is answered by one of a few declared answers."""
     return criterion.level in ("binary", "ordinal", "nominal") and bool(criterion.answers())
 
 
 def weigh(criterion: BaseCriterion, text: str) -> Weighing:
-    """What the words of a text say on a criterion.
+    """Return the evidence in a text for the answers of a criterion.
 
     Raises:
-        JudgeError: The criterion declares no answers to choose from.
+        JudgeError: If the criterion has no declared answers.
     """
     if not chooses(criterion):
         raise JudgeError(

@@ -21,18 +21,18 @@ _Votes: TypeAlias = Mapping[tuple[str, str, int], tuple[str, str, float | None]]
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedJudge:
-    """Answers from recorded votes, matched by item id, criterion name and sample.
+    """A judge that answers from recorded votes, matched by item id, criterion name and sample.
 
-    A value that is none of the criterion's labels (as `INVALID`) is a failed vote; `NA` is the criterion's NA
-    option where it has one, else an abstention.
+    A value that is not one of the criterion's labels (such as `INVALID`) is a failed vote. `NA` is the
+    criterion's NA option if it has one, and otherwise an abstention.
 
     Attributes:
-        judge_id: The judge's name in votes and metrics.
-        votes: Value, reason and confidence by (item id, criterion, sample); of pairs recorded in both orders
-            those in the order declared.
-        missing: What an absent row stands for: `"not_asked"`, or the label to fill in.
-        swapped: Votes on pairs that were shown in the other order; None where the order is not recorded, and
-            there is one vote a pair.
+        judge_id: Name of the judge in votes and metrics.
+        votes: Value, reason and confidence by (item id, criterion, sample); for pairs recorded in both
+            orders, those in the declared order.
+        missing: Meaning of an absent row: `"not_asked"`, or the label to use.
+        swapped: Votes on pairs shown in the other order; None if the order is not recorded and each pair has
+            one vote.
     """
 
     judge_id: str
@@ -51,21 +51,21 @@ class RecordedJudge:
         missing: Missing = "not_asked",
         orders: Mapping[str, str] | None = None,
     ) -> RecordedJudge:
-        """The judge that one rater's rows make.
+        """Create a judge from the rows of one rater.
 
         Args:
-            path: A CSV file with the columns `item_id, criterion, rater, value`, and where it has them
-                `rater_type, sample, reason, confidence`.
-            rater: Whose rows; may be left out where the file has one rater.
-            judge_id: The judge's name; the rater's by default.
-            labels: Raw values and the labels that they stand for, as `{"Yes": "MET"}`.
-            missing: What an absent row stands for: `"not_asked"`, or a label as `"UNMET"`.
-            orders: For pairs, whose rows were recorded in which order: `{"ab": rater, "ba": rater}`, `ba`
-                being the reverse of the order declared. Their values name the same candidates in both.
+            path: A CSV file with the columns `item_id, criterion, rater, value` and optionally `rater_type,
+                sample, reason, confidence`, or with a column for each person.
+            rater: The rater; may be omitted if the file has one rater.
+            judge_id: Name of the judge; by default the rater's.
+            labels: Labels by raw value, such as `{"Yes": "MET"}`.
+            missing: Meaning of an absent row: `"not_asked"`, or a label such as `"UNMET"`.
+            orders: For pairs, the rater of each order: `{"ab": rater, "ba": rater}`, where `ba` is the
+                reverse of the declared order. The values name the same candidates in both.
 
         Raises:
-            DatasetError: The file is no such table.
-            ArgumentError: The file has several raters and none is named, or not the one named.
+            DatasetError: If the file is not such a table.
+            ArgumentError: If the file has several raters and none is named, or the named one is not in it.
         """
         rows = read_long_table(path)
         raters = list(dict.fromkeys(row.rater for row in rows))
@@ -99,18 +99,18 @@ class RecordedJudge:
         labels: Mapping[str, str] | None = None,
         missing: Missing = "not_asked",
     ) -> list[RecordedJudge]:
-        """One judge for each rater of the file, in the order of their first rows.
+        """Create one judge for each rater of the file, in the order of their first rows.
 
         Args:
-            path: As for `from_csv`.
-            raters: Which raters; all of `rater_type` by default.
-            rater_type: Raters of which type; None for any. Where the file names no types, all are of it.
-            labels: As for `from_csv`.
-            missing: As for `from_csv`.
+            path: See `from_csv`.
+            raters: The raters; by default all of `rater_type`.
+            rater_type: Type of the raters; None for any. If the file has no types, all raters match.
+            labels: See `from_csv`.
+            missing: See `from_csv`.
 
         Raises:
-            DatasetError: The file is no such table.
-            ArgumentError: A rater named is not there, or none is of the type.
+            DatasetError: If the file is not such a table.
+            ArgumentError: If a named rater is not in the file, or no rater has the type.
         """
         rows = read_long_table(path)
         there = list(
@@ -134,19 +134,19 @@ class RecordedJudge:
         ]
 
     def describe(self) -> dict[str, str]:
-        """A digest of the votes."""
+        """Return a digest of the votes."""
         told = {"judge": "recorded", "votes": _digest(self.votes), "missing": self.missing}
         return told if self.swapped is None else {**told, "swapped": _digest(self.swapped)}
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Never: whoever voted had it."""
+        """Return False: the recorded rater had the reference."""
         return False
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The recorded vote.
+        """Return the recorded vote.
 
         Raises:
-            ReplyError: The recorded value is none of the criterion's labels.
+            ReplyError: If the recorded value is not one of the criterion's labels.
         """
         votes = self._in_order(request)
         key = (request.item_id, request.criterion.name or "", request.sample)
@@ -160,7 +160,7 @@ class RecordedJudge:
         return _reply(request, value, reason, confidence)
 
     def _in_order(self, request: JudgeRequest) -> _Votes | None:
-        """The votes recorded in the order asked for; None where it is one order too many."""
+        """Return the votes in the requested order; None if that order was not recorded."""
         if self.swapped is None:
             return self.votes if request.presentation == 0 else None
         declared = tuple(request.submission.candidates)

@@ -1,4 +1,4 @@
-"""From what a user writes in `judges=[...]` to judges with weights and samples."""
+"""Conversion of `judges=[...]` into judges with weights and samples."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ JudgeLike: TypeAlias = "JudgeSpec | Judge | LLMConfig | str | JudgeFunction"
 
 @dataclass(frozen=True, slots=True)
 class JudgeSpec:
-    """A judge's place in a panel.
+    """A judge in a panel, with its weight and number of samples.
 
     Attributes:
-        llm_config: Who answers: an `LLMConfig`, a model name, a `Judge`, or a function.
-        judge_id: Its name in votes and metrics; by default the model's, the judge's or the function's.
+        llm_config: The judge: an `LLMConfig`, a model name, a `Judge`, or a function.
+        judge_id: Its name in votes and metrics; by default that of the model, judge or function.
         weight: Its weight in weighted aggregations; not negative.
-        samples: Votes asked for per criterion; at least 1.
+        samples: Number of votes per criterion; at least 1.
     """
 
     llm_config: LLMConfig | str | Judge | JudgeFunction
@@ -55,15 +55,15 @@ class JudgeSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """A judge in its place in a panel.
+    """A judge in a panel, ready to be asked.
 
     Attributes:
-        judge: Who answers.
+        judge: The judge.
         judge_id: Its name in votes.
         weight: Its weight.
-        samples: Votes asked for per criterion.
-        config: The model's configuration, where a model answers.
-        logged: Places of the programming errors whose traceback is in the log.
+        samples: Number of votes per criterion.
+        config: The configuration of its model, if a model answers.
+        logged: Locations of the programming errors whose traceback is in the log.
     """
 
     judge: Judge
@@ -75,21 +75,21 @@ class Seat:
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that it asks; empty where it asks none."""
+        """The models that it asks; empty if it asks none."""
         return self.judge.models if isinstance(self.judge, ModelAsker) else ()
 
     @property
     def is_offline(self) -> bool:
-        """Whether it is known to ask nobody: recorded votes, checks, and the judges that are built in."""
+        """Whether it is known to need no network: recorded votes, checks, and the built-in judges."""
         return _is_offline(type(self.judge))
 
     @property
     def counts_as_call(self) -> bool:
-        """Whether asking it is a call of its own in a budget; of models the requests are counted instead."""
+        """Whether asking it counts as one call in a budget; for models, requests count instead."""
         return self.config is None and not self.is_offline and not self.models
 
     def to_dict(self) -> dict[str, Json]:
-        """What a run's manifest says of it; nothing secret."""
+        """Return its entry in a run's manifest, without secrets."""
         if isinstance(self.judge, DescribedJudge):
             who = dict(self.judge.describe())
         else:
@@ -102,7 +102,7 @@ class Seat:
         return {"judge_id": self.judge_id, "weight": self.weight, "samples": self.samples, **who}
 
     async def aclose(self) -> None:
-        """Closes the judge's connections, where it has any."""
+        """Close the judge's connections, if any."""
         if isinstance(self.judge, ClosableJudge):
             await self.judge.aclose()
 
@@ -120,16 +120,17 @@ def seat_judges(
     multi_choice_system_prompt: str | None = None,
     few_shot: Collection[str] = (),
 ) -> tuple[Seat, ...]:
-    """The panel's seats, in order.
+    """Return the seats of the panel, in order.
 
     Args:
-        judges: Who is to sit in the panel.
+        judges: The judges.
         system_prompt: Replaces the system prompt of models that are given as names or configs.
         multi_choice_system_prompt: Replaces it for criteria with options.
-        few_shot: Names of the criteria that there are judged examples of.
+        few_shot: Names of the criteria with judged examples.
 
     Raises:
-        ArgumentError: There is no judge, an entry is none, two have one id, or one can vote in no panel.
+        ArgumentError: If there are no judges, an entry is not a judge, two judges have the same id, or one
+            cannot vote in a panel.
     """
     if not isinstance(judges, (list, tuple)) and not _is_several(judges):
         raise ArgumentError(f"judges={judges!r} is not a list; give a list, or one model as llm_config")
@@ -180,7 +181,7 @@ def _seat(given: JudgeLike, prompts: tuple[str | None, str | None]) -> Seat:
 
 
 def _as_config(who: Any) -> LLMConfig | None:
-    """The config of a model that is given by one, or by its name."""
+    """Return the config of a model given as a config or a name."""
     if not isinstance(who, str) and (callable(who) or isinstance(who, Judge)):
         # Models are loaded late, here and below: a panel of functions or recorded votes sends nothing.
         return None
@@ -206,7 +207,7 @@ def _model_seat(config: LLMConfig, spec: JudgeSpec, prompts: tuple[str | None, s
 
 
 def _config_of(judge: Judge) -> LLMConfig | None:
-    """The config of a judge that is one model."""
+    """Return the config of a judge that is one model."""
     if not isinstance(judge, ModelAsker):
         return None
     from autorubric.judges._model import ModelJudge

@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SupervisedJudge:
-    """Judges by classifiers trained on labelled items, one for each criterion; made by `fit`.
+    """A judge of one classifier per criterion, trained on labelled items; create it with `fit`.
 
-    Each is a logistic regression on TF-IDF of words and pieces of words and on what `LexicalJudge` finds.
-    An NA option is an answer like others; CANNOT_ASSESS labels are left out. The confidence is the
-    probability of the chosen answer, with a temperature fitted on held-out predictions and Laplace's rule on
-    top, so that few texts never make it sure; a criterion with one answer in training always gets that one.
+    Each classifier is a logistic regression on TF-IDF of words and parts of words and on the evidence that
+    `LexicalJudge` finds. An NA option is an answer like any other; CANNOT_ASSESS labels are left out. The
+    confidence is the probability of the chosen answer, with a temperature fitted on held-out predictions and
+    Laplace smoothing, so that it stays low after few texts. A criterion with one answer in training always
+    gets that answer.
 
-    It is a floor that a paid judge must beat: it knows the training texts' words and nothing else. For a text
-    that it was trained on it would repeat a label that it was shown; the reply's reason says "seen in
-    training" then, and there is no confidence, for none would be honest.
+    It is a floor that a real judge must exceed: it knows only the words of the training texts. On a text that
+    it was trained on, it would repeat the label; the reason then says "seen in training", and there is no
+    confidence.
 
     Attributes:
-        judge_id: The judge's name in votes and metrics.
+        judge_id: Name of the judge in votes and metrics.
     """
 
     judge_id: str = "supervised"
@@ -42,17 +43,18 @@ class SupervisedJudge:
 
     @classmethod
     def fit(cls, dataset: RubricDataset, *, seed: int | None = None) -> SupervisedJudge:
-        """A judge that learnt from the dataset's labels: its ground truth, else the majority of its ratings.
+        """Train a judge on a dataset's labels: its ground truth, or else the majority of its ratings.
 
-        Criteria are matched by name. Those whose answers are not declared (numbers, texts, rankings) are not
-        learnt.
+        Criteria are matched by name. Criteria without declared answers (numbers, texts, rankings) are not
+        learned.
 
         Args:
-            dataset: Labelled items; two at least, some dozens to be of use. Keep the items to be judged out.
-            seed: Of the folds in which the confidence is calibrated; None is 0.
+            dataset: Labelled items: at least two, and dozens for a useful judge. Leave out the items to be
+                judged.
+            seed: Seed of the folds in which the confidence is calibrated; None means 0.
 
         Raises:
-            ArgumentError: Fewer than two items have a text and a label, or their texts have no words.
+            ArgumentError: If fewer than two items have a text and a label, or their texts have no words.
         """
         # scikit-learn takes a second to load: only those who train pay for it.
         from autorubric.judges import _supervised_model as learning
@@ -83,14 +85,14 @@ class SupervisedJudge:
         return tuple(self._models)
 
     def describe(self) -> dict[str, Json]:
-        """What a run's manifest says of it: a fingerprint of its training labels among others."""
+        """Return its entry in a run's manifest, with a fingerprint of its training labels."""
         return dict(self._description)
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The most probable answer; the reason names the words of the text that speak most for it.
+        """Return the most probable answer; the reason lists the words with most weight for it.
 
         Raises:
-            JudgeError: There is no text, the criterion was not trained, or it lacks the answer learnt.
+            JudgeError: If there is no text, the criterion was not trained, or it lacks the learned answer.
         """
         criterion, text = request.criterion, request.submission.text
         if text is None:
