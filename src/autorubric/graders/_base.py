@@ -1,4 +1,4 @@
-"""The grader contract: judge, then aggregate; grading is one after the other."""
+"""The contract of a grader: judge, then aggregate."""
 
 from __future__ import annotations
 
@@ -18,45 +18,45 @@ if TYPE_CHECKING:
 
 
 class Grader(ABC):
-    """Grades submissions: subclasses say how votes are cast and what they come to."""
+    """Base class of graders; subclasses define how votes are requested and aggregated."""
 
     @abstractmethod
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """All votes on the task, by criterion name.
+        """Return all votes on the task, by criterion name.
 
         Args:
-            task: What to grade.
-            stored: Votes already there; they are not cast again.
-            listener: Hears of each vote as it arrives.
+            task: The submission and its rubric.
+            stored: Existing votes, which are not requested again.
+            listener: Called with each vote as it arrives.
         """
 
     @abstractmethod
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """What the votes come to; pure."""
+        """Return the report that these votes give; a pure function."""
 
     @abstractmethod
     def describe(self) -> GraderDescription:
-        """What identifies this grader in a run's manifest; nothing secret."""
+        """Return this grader's entry in a run's manifest, without secrets."""
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The models that it may ask; empty where it asks none, or does not say."""
+        """The models that it may ask; empty if it asks none, or does not say."""
         return ()
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:  # noqa: B027 - most graders take any
-        """Refuses rubrics that it cannot grade by as asked, before anything is sent.
+        """Refuse rubrics that it cannot grade with, before anything is sent.
 
         Args:
-            rubrics: All that it is to grade by; read only as far as needed.
+            rubrics: All rubrics; read only as far as needed.
 
         Raises:
-            ArgumentError: It names criteria that none of them has.
+            ArgumentError: If the grader names criteria that none of them has.
         """
 
     async def aclose(self) -> None:  # noqa: B027 - most graders hold nothing
-        """Releases what the judges hold; grading afterwards opens it anew."""
+        """Release what the judges hold; grading again reopens it."""
 
     async def grade(
         self,
@@ -66,17 +66,17 @@ class Grader(ABC):
         reference_submission: str | None = None,
         item_id: str | None = None,
     ) -> EnsembleEvaluationReport:
-        """The report on one submission.
+        """Grade one submission and return its report.
 
         Args:
             to_grade: A text, `{"thinking", "output"}`, named candidates, a conversation, or None.
-            rubric: The criteria.
+            rubric: The rubric.
             query: What the submission answers.
             reference_submission: A good answer to compare with.
-            item_id: The item's id, for recorded votes, seeds and few-shot examples.
+            item_id: Id of the item, for recorded votes, seeds and few-shot examples.
 
         Raises:
-            ArgumentError: `to_grade` is none of these; or the grader names criteria that the rubric lacks.
+            ArgumentError: If `to_grade` is none of these, or the grader names criteria that the rubric lacks.
         """
         self.check_rubrics([rubric])
         task = GradingTask(

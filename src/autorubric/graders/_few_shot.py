@@ -1,4 +1,4 @@
-"""Few-shot examples: judged texts from training data, the same for every item but never the item itself."""
+"""Few-shot examples: judged texts from training data, the same for every item except the item itself."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from autorubric.values import Submission
 
 
 class FewShotConfig(BaseModel):
-    """How examples are drawn.
+    """How few-shot examples are drawn.
 
     Attributes:
-        n_examples: Examples for each criterion.
-        balance_verdicts: Whether the answers take turns, so that no answer is shown more often than needed.
-        include_reason: Whether the training data's reasons are shown; never those of comparisons, which may
-            name the candidates that judges know by letters.
-        seed: Seed of the draw; None is 0.
+        n_examples: Number of examples for each criterion.
+        balance_verdicts: Whether the answers alternate, so that all are shown about equally often.
+        include_reason: Whether to show the reasons of the training data; never those of comparisons, which
+            may name the candidates that judges know by letters.
+        seed: Seed of the draw; None means 0.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -48,10 +48,10 @@ class _Labelled:
 
 
 class ExamplePool:
-    """Examples by criterion name, in the order in which they are taken.
+    """Examples by criterion name, in the order in which they are used.
 
     Raises:
-        ArgumentError: The training data has no labelled text.
+        ArgumentError: If the training data has no labelled text.
     """
 
     def __init__(self, training_data: RubricDataset, config: FewShotConfig) -> None:
@@ -67,12 +67,12 @@ class ExamplePool:
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """Names of the criteria that there are examples of."""
+        """Names of the criteria with examples."""
         return tuple(self._shuffled)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all examples that may be shown: texts, labels and, where they are shown, reasons."""
+        """SHA-256 of all examples that may be shown: texts, labels and, if shown, reasons."""
         digest = hashlib.sha256()
         for name, labelled in sorted(self._shuffled.items()):
             for found in labelled:
@@ -84,7 +84,7 @@ class ExamplePool:
         return found.reason if self.config.include_reason else ""
 
     def examples(self, criterion_name: str, task: GradingTask) -> tuple[Example, ...]:
-        """The first examples of a criterion that are not the item itself, by id or by text."""
+        """Return the first examples of a criterion that differ from the item in id and text."""
         others = [
             found
             for found in self._shuffled.get(criterion_name, ())
@@ -104,7 +104,7 @@ class ExamplePool:
 
 
 def _bare(submission: Submission) -> set[str]:
-    """The texts without what does not make them others: blanks and case."""
+    """Return the texts without differences in white space and case."""
     texts = submission.candidates.values() or [submission.text or ""]
     return {" ".join(text.split()).casefold() for text in texts}
 
@@ -138,7 +138,7 @@ def _shuffled(labelled: Sequence[_Labelled], name: str, config: FewShotConfig) -
 
 
 def _taking_turns(labelled: Sequence[_Labelled]) -> Iterator[_Labelled]:
-    """One of each label after the other, from round to round, as long as there are any."""
+    """Yield one example of each label in turn until none is left."""
     by_label: dict[str, list[_Labelled]] = {}
     for found in labelled:
         by_label.setdefault(found.label, []).append(found)

@@ -1,4 +1,4 @@
-"""The grader: one judge is a panel of one, every (criterion, judge, sample) a vote."""
+"""The grader: one judge is a panel of one, and each (criterion, judge, sample) is a vote."""
 
 from __future__ import annotations
 
@@ -40,38 +40,37 @@ LLMCalls = Literal["per_criterion", "per_item"] | int
 
 
 class CriterionGrader(Grader):
-    """Grades by asking each judge about each criterion and combining the votes.
+    """Grades texts by asking each judge about each criterion and aggregating the votes.
 
     Args:
-        llm_config: A model, as an `LLMConfig` or a name: a panel of one. Exactly one of this and `judges`.
+        llm_config: A model, as an `LLMConfig` or a name, for a panel of one. Give this or `judges`.
         judges: The panel: `JudgeSpec`s, judges, models, names of models, functions of a `JudgeRequest`.
-        aggregation: How binary votes are combined.
-        ordinal_aggregation: How votes on ordered scales and numbers are combined.
-        nominal_aggregation: How votes on unordered choices are combined.
-        ranking_aggregation: How votes that compare candidates are combined.
+        aggregation: Aggregation of binary votes.
+        ordinal_aggregation: Aggregation of votes on ordered scales and numbers.
+        nominal_aggregation: Aggregation of votes on unordered choices.
+        ranking_aggregation: Aggregation of votes that compare candidates.
         training_data: Labelled items from which few-shot examples are drawn.
-        few_shot_config: How they are drawn; the default one where only `training_data` is given.
-        system_prompt: Replaces the system prompt for all kinds of criterion, of models given as names or
-            configs; a critic's model gets it as its system prompt. Other judges have their own words.
+        few_shot_config: How they are drawn; the default configuration if only `training_data` is given.
+        system_prompt: Replaces the system prompt for all kinds of criterion, for models given as names or
+            configs; a critic's model uses it as its system prompt. Other judges keep their own.
         multi_choice_system_prompt: Replaces it for criteria with options.
-        length_penalty: What length takes off the score.
-        normalize: Whether the score is brought to [0, 1].
+        length_penalty: Penalty for the length of a submission.
+        normalize: Whether to scale the score to [0, 1].
         cannot_assess_config: How criteria without a judgment count.
-        shuffle_options: Whether options are shown in an order drawn anew for each judge and call.
-        llm_calls: One request a criterion, one an item, or one for so many criteria of an item.
-        on_failure: Whether a reply that could not be read counts as the conservative answer, is left out,
-            or raises.
-        seed: Seed of all draws; None is 0.
-        escalation: Where criteria go that `judges` are unsure of: a cascade. The panel that is escalated to
-            decides on them alone.
-        stop_when_decided: Whether votes that can no longer change a criterion's verdict are left out. They
-            are asked for in rounds then, the heaviest judges first where weights count: fewer calls, and more
-            time. Methods that take means or medians need all votes and ask for all.
-        warm_prefix: Whether one request of each item goes first to each model, and the others only once it
-            was answered, so that they find their shared start in the provider's prefix cache.
+        shuffle_options: Whether options are shown in random order, drawn for each judge and call.
+        llm_calls: One request per criterion, one per item, or one per given number of criteria of an item.
+        on_failure: Whether an unreadable reply counts as the conservative answer, is left out, or raises.
+        seed: Seed of all draws; None means 0.
+        escalation: A cascade: criteria of which `judges` are not certain go to a second panel, which decides
+            on them alone.
+        stop_when_decided: Whether to leave out votes that can no longer change a criterion's verdict. Votes
+            are then requested in rounds, the judges with most weight first: fewer calls, and more time.
+            Methods that take means or medians need all votes.
+        warm_prefix: Whether one request of each item goes first to each model, and the others after its
+            answer, so that they find their shared prefix in the provider's cache.
 
     Raises:
-        ArgumentError: The arguments cannot work together.
+        ArgumentError: If the arguments cannot be combined.
     """
 
     def __init__(  # noqa: PLR0913 - the public constructor
@@ -147,24 +146,24 @@ class CriterionGrader(Grader):
         )
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
-        """Every vote to be cast on a task: by criterion, judge, sample and order of presentation.
+        """Return every vote needed for a task: by criterion, judge, sample and order of presentation.
 
         Raises:
-            ArgumentError: A criterion names an aggregation that its level does not have, or compares with a
-                reference that is not there.
+            ArgumentError: If a criterion names an aggregation that its level does not have, or compares with
+                a missing reference.
         """
         return self._judging.plan(task)
 
     async def judge(
         self, task: GradingTask, *, stored: Votes | None = None, listener: Listener | None = None
     ) -> dict[str, list[JudgeVote]]:
-        """All votes on the task, by criterion name; those in `stored` are not cast again.
+        """Return all votes on the task, by criterion name; votes in `stored` are not requested again.
 
         Raises:
-            ArgumentError: A criterion names an aggregation that its level does not have, or a check that
-                is not registered, or compares with a reference that is not there.
-            JudgeError: A vote failed and `on_failure` is `"raise"`.
-            BudgetError: What the run may spend is used up.
+            ArgumentError: If a criterion names an aggregation that its level does not have or a check that is
+                not registered, or compares with a missing reference.
+            JudgeError: If a vote failed and `on_failure` is `"raise"`.
+            BudgetError: If the run's limit is reached.
         """
         return await self._judging.votes(task, stored or {}, listener)
 
@@ -194,10 +193,10 @@ class CriterionGrader(Grader):
         return tuple(model for seat in self.seats for model in seat.models)
 
     def check_rubrics(self, rubrics: Iterable[Rubric]) -> None:
-        """Refuses rubrics that lack a criterion for which the cascade has a threshold.
+        """Refuse rubrics that lack a criterion for which the cascade has a threshold.
 
         Raises:
-            ArgumentError: None of them has it; the names are told.
+            ArgumentError: If none of them has it; the message lists the names.
         """
         if self.policy.escalation is not None:
             from autorubric.graders._escalation import check_per_criterion
@@ -205,24 +204,24 @@ class CriterionGrader(Grader):
             check_per_criterion(self.policy.escalation.per_criterion, rubrics)
 
     def requests(self, task: GradingTask, *, stored: Votes | None = None) -> list[list[JudgeCall]]:
-        """The requests that grading a task takes at most, each as the calls that share it.
+        """Return the requests that grading a task takes at most, each as the calls that share it.
 
-        Votes in `stored` are not among them. Where votes may be left out, or criteria are escalated, grading
-        may take fewer.
+        Votes in `stored` are not included. If votes may be left out, or criteria are escalated, grading may
+        take fewer.
 
         Raises:
-            ArgumentError: As in `plan`.
+            ArgumentError: See `plan`.
         """
         return self._judging.requests(task, stored or {})
 
     def aggregate(self, task: GradingTask, votes: Votes) -> EnsembleEvaluationReport:
-        """What the votes come to under this grader's policy."""
+        """Return the report that these votes give under this grader's policy."""
         from autorubric.reporting import build_report
 
         return build_report(task, votes, self.policy)
 
     def describe(self) -> GraderDescription:
-        """What identifies this grader in a manifest: what votes depend on, and what is done with them."""
+        """Return this grader's entry in a manifest: what its votes depend on, and how they are aggregated."""
         asking: dict[str, Json] = {
             "judges": {seat.judge_id: _asked_of(seat) for seat in self.seats},
             "prompts": prompt_digest(*self._system_prompts),
@@ -244,7 +243,7 @@ class CriterionGrader(Grader):
         return {**self._examples.config.model_dump(), "examples": self._examples.digest}
 
     async def aclose(self) -> None:
-        """Closes the judges' connections; grading afterwards opens them anew."""
+        """Close the judges' connections; grading again reopens them."""
         for seat in self.seats:
             await seat.aclose()
 
@@ -294,7 +293,7 @@ def _rule(escalation: EscalationConfig | None, seats: Sequence[Seat]) -> Escalat
 
 
 def _criteria_per_call(llm_calls: LLMCalls) -> int:
-    """Criteria in one request; 0 for all of an item."""
+    """Return the number of criteria in one request; 0 for all of an item."""
     if llm_calls == "per_criterion":
         return 1
     if llm_calls == "per_item":
@@ -307,7 +306,7 @@ def _criteria_per_call(llm_calls: LLMCalls) -> int:
 
 
 def warn_of_equal_samples(seats: Sequence[Seat], *, stacklevel: int = 3) -> None:
-    """Warns of models that are asked several times at temperature 0."""
+    """Warn about models that are asked several times at temperature 0."""
     for seat in seats:
         if seat.samples > 1 and seat.config is not None and seat.config.temperature == 0:
             warnings.warn(

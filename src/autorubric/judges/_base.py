@@ -1,4 +1,4 @@
-"""The contract of a judge: it takes a request and returns a reply. A grader does not know the kind of judge."""
+"""The contract of a judge: a request in, a reply out. A grader does not know the kind of judge."""
 
 from __future__ import annotations
 
