@@ -1,4 +1,4 @@
-"""The criterion contract: everything that is special about a kind of criterion stands in its class."""
+"""The contract of a criterion: everything specific to a kind of criterion is in its class."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Shown:
 
     Attributes:
         order: Positions of the options in the order shown; empty for the declared order.
-        names: Names of the candidates in the order shown, for a criterion that compares; else empty.
+        names: Names of the candidates in the order shown, for a criterion that compares; otherwise empty.
     """
 
     order: tuple[int, ...] = ()
@@ -41,26 +41,27 @@ AS_DECLARED: Final = Shown()
 
 
 class BaseCriterion(Declaration):
-    """One thing to judge. Kinds declare their reply as EvalField attributes and set `level`.
+    """Base class of criteria. Kinds declare their reply as EvalField attributes and set `level`.
 
     Attributes:
-        name: Its name in reports, truth and metrics; a rubric names the nameless.
-        requirement: What is judged; `description` is another name for it.
+        name: Its name in reports, truth and metrics; a rubric names criteria without a name.
+        requirement: The requirement to judge; `description` is an alias.
         weight: Its share of the score; negative for a penalty.
-        gate: What it must reach, or the score of the group it stands in is capped; `"required"`: be met, or
-            the group scores 0.
-        bonus: Whether it only adds: it counts in the numerator of its group's score and not below.
-        when: On what other criterion it depends, by name; where that one is not met, it does not apply.
+        gate: The value that it must reach; otherwise the score of its group is capped. `"required"`: it must
+            be met, or the group scores 0.
+        bonus: Whether it only adds: it counts in the numerator of its group's score and not in the
+            denominator.
+        when: The criterion that it depends on, by name; if that one is not met, this one does not apply.
         check: A function of the text, or the registered name of one, that judges instead of the panel.
-        aggregation: How its votes are combined, where not as the grader says.
+        aggregation: How its votes are aggregated, if not as the grader says.
 
-    A class whose `takes_bare` is true reads a model's reply of one word or number, as `yes` or `7`, as the
-    bare value of its one measuring field; for the others such a reply is asked for again.
+    If the class attribute `takes_bare` is true, a model's reply of one word or number, such as `yes` or `7`,
+    is read as the value of its one measuring field; for other kinds the model is asked again.
     """
 
     @property
     def measures(self) -> bool:
-        """Whether answers have a value; a criterion that measures nothing never enters a score."""
+        """Whether answers have a value; a criterion that measures nothing does not enter a score."""
         if type(self).value_of is not BaseCriterion.value_of:
             return True
         fields = any(field.measures for field in self.eval_fields.values())
@@ -68,25 +69,25 @@ class BaseCriterion(Declaration):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether judging it takes a reference submission to compare with."""
+        """Whether judging it needs a reference submission to compare with."""
         return False
 
     @cached_property
     def part_fields(self) -> Mapping[str, BaseCriterion]:
-        """The criteria that it consists of, by the field of its evaluation that answers each; as a rule none.
+        """The criteria that it consists of, by the evaluation field that answers each; empty for most kinds.
 
-        Votes are combined part by part, and each part is a row of its own in metrics.
+        Votes are aggregated part by part, and each part is a separate row in metrics.
         """
         return {}
 
     def part_answers(self, answer: Answer) -> tuple[Answer | None, ...]:
-        """What an answer says on each part, in order; None where it says nothing on it."""
+        """Return the answers to each part, in order; None for parts without an answer."""
         given = answer.code if answer.evaluation is None else answer.evaluation
         known = given if isinstance(given, Mapping) else {}
         return tuple(part.parse_truth(known.get(name)) for name, part in self.part_fields.items())
 
     def whole(self, answers: Sequence[Answer]) -> Answer:
-        """The answer that an answer to each part makes."""
+        """Return the answer that consists of an answer to each part."""
         codes = {name: answer.code for name, answer in zip(self.part_fields, answers, strict=True)}
         return self.read({**self._blank_texts(), **codes})
 
@@ -99,7 +100,7 @@ class BaseCriterion(Declaration):
         return field.declared() or (field.steps() if self.level == "ordinal" else ())
 
     def answers(self) -> tuple[Answer, ...]:
-        """The declared answers from the first to the last; empty where they cannot be listed."""
+        """Return the declared answers from first to last; empty if they cannot be listed."""
         return self._listed
 
     @cached_property
@@ -107,7 +108,7 @@ class BaseCriterion(Declaration):
         return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
 
     def answer_at(self, value: float) -> Answer:
-        """The answer at a value on [0, 1] that need not be a declared one, as a mean; in its own units."""
+        """Return the answer at a value on [0, 1], which need not be declared, such as a mean; in its own units."""
         measuring = self._measuring_fields()
         own = type(self).value_of is not BaseCriterion.value_of
         code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
@@ -115,47 +116,47 @@ class BaseCriterion(Declaration):
 
     @cached_property
     def is_shuffled(self) -> bool:
-        """Whether how it is shown, or in which orders, may be drawn; else no generator is made for it."""
+        """Whether the way it is shown may be random; otherwise no generator is created for it."""
         own = type(self)
         return own.show is not BaseCriterion.show or own.presentations is not BaseCriterion.presentations
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """How to show this criterion in one call; `rng` is None where nothing is to be shuffled."""
+        """Return how to show this criterion in one call; `rng` is None if nothing is shuffled."""
         return AS_DECLARED
 
     def facing(self, submission: Submission) -> BaseCriterion:
-        """The criterion as it faces one submission; one that compares learns what there is to compare."""
+        """Return the criterion for one submission; one that compares learns the candidates."""
         return self
 
     def misfit(self, submission: Submission) -> str | None:
-        """Why no judge can be shown this submission; None where one can."""
+        """Return why this submission cannot be shown to a judge; None if it can."""
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
-        """The orders in which a judge is shown candidates, a vote each; one without names by default."""
+        """Return the orders in which candidates are shown, one vote each; by default one without names."""
         return ((),)
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """A judged submission as an example: its text and the answer in words; None where it is none."""
+        """Return a judged submission as an example: its text and the answer in words; None if it is not one."""
         if answer.label is not None or answer.code is None:
             return submission.text, answer.label
         return submission.text, json.dumps(answer.code, ensure_ascii=False)
 
     def standing(self, answer: Answer) -> tuple[float, ...]:
-        """The value that an answer would have for each candidate; empty where nothing is compared."""
+        """Return the value that an answer gives each candidate; empty if nothing is compared."""
         return ()
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """The answer in which candidates stand as their points say, for criteria with a `standing`."""
+        """Return the answer that ranks candidates by their points, for criteria with a `standing`."""
         raise NotImplementedError(f"{type(self).__name__} has a standing and no placed()")
 
     def render(self, shown: Shown | None = None) -> str:
-        """The criterion as a judge reads it."""
+        """Return the criterion as a judge reads it."""
         head = self.name or "criterion"
         return f"{head}: {self.requirement}" if self.requirement else head
 
     def value_of(self, evaluation: Any) -> float | None:
-        """Where an evaluation stands on [0, 1]: by default the mean position of its measuring fields."""
+        """Return the value of an evaluation on [0, 1]: by default the mean position of its measuring fields."""
         placed = [
             place
             for name, field in self.eval_fields.items()
@@ -164,14 +165,15 @@ class BaseCriterion(Declaration):
         return sum(placed) / len(placed) if placed else None
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """The answer that a reply gives.
+        """Return the answer in a reply.
 
         Args:
             reply: An evaluation, its dict, or the bare value of the one measuring field.
             shown: How the criterion was shown.
 
         Raises:
-            ReplyError: The reply is no answer to this criterion; the message can be sent back to the judge.
+            ReplyError: If the reply is not an answer to this criterion; the message can be sent back to the
+                judge.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         if self._says_cannot_assess(given):
@@ -211,18 +213,18 @@ class BaseCriterion(Declaration):
         )
 
     def _label(self, code: Json) -> str:
-        """A bare answer in words."""
+        """Return a bare answer in words."""
         return str(code)
 
     def _reason(self, given: Json) -> str:
-        """Why, in the rater's words: the texts of a reply, else its `reason`."""
+        """Return the rater's reason: the texts of a reply, or its `reason`."""
         if not isinstance(given, Mapping):
             return ""
         texts = [str(given[name]) for name in self._blank_texts() if given.get(name)]
         return " ".join(texts) or str(given.get("reason") or "")
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
-        """The bare value of the one measuring field, else all of them; the fields where none measures."""
+        """Return the value of the one measuring field, or all measuring fields, or all fields if none measures."""
         measuring = self._measuring_fields()
         if len(measuring) == 1 and not isinstance(fields[measuring[0]], Mapping):
             return fields[measuring[0]]
@@ -251,10 +253,10 @@ class BaseCriterion(Declaration):
             raise ReplyError(f"{self._called}: {reply_faults(fault)}") from None
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """The answer that a ground-truth label stands for; None for a missing label.
+        """Return the answer of a ground-truth label; None for a missing label.
 
         Raises:
-            ReplyError: The label is none of this criterion's.
+            ReplyError: If the label is not one of this criterion's.
         """
         if raw is None:
             return None
@@ -264,9 +266,9 @@ class BaseCriterion(Declaration):
         return self.read(raw)
 
     def conservative(self) -> Answer:
-        """The answer that helps the score least: the worst for a positive weight, the best for a penalty.
+        """Return the answer that is worst for the score: the lowest for a positive weight, the highest for a penalty.
 
-        Its value is None where the criterion measures nothing: then no answer helps or harms.
+        Its value is None if the criterion measures nothing.
         """
         if self.part_fields:
             return self.whole([part.conservative() for part in self.part_fields.values()])
@@ -278,13 +280,13 @@ class BaseCriterion(Declaration):
         return pick(placed, key=lambda answer: answer.value or 0.0)
 
     def named(self, name: str) -> BaseCriterion:
-        """The same criterion under a name of its own."""
+        """Return the same criterion under another name."""
         fields = {field: getattr(self, field) for field in type(self).model_fields}
         return type(self).model_validate({**fields, "name": name})
 
 
 def reply_faults(fault: ValidationError) -> str:
-    """A validation error as one line that a judge can act on."""
+    """Return a validation error as one line that a judge can act on."""
     return "; ".join(
         f"{'.'.join(map(str, error['loc'])) or 'reply'}: {error['msg']}" for error in fault.errors()
     )

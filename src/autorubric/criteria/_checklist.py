@@ -1,4 +1,4 @@
-"""Several things that are there or missing."""
+"""A list of things that a text has or lacks."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _MISSING = "missing_items"
 
 @register_kind("checklist")
 class ChecklistCriterion(BaseCriterion):
-    """A list of things that a text has or lacks; worth the share that is there.
+    """A list of things that a text has or lacks; its value is the share that the text has.
 
-    A panel decides item by item, as it does on a binary criterion (majority by default; a tie counts as
-    missing, or as there where the weight is negative), and the share is that of the items decided on. In
-    metrics each item is a binary row of its own, `name/key`, beside the share.
+    A panel decides item by item, as on a binary criterion (majority by default; a tie counts as missing, or
+    as present if the weight is negative), and the share is that of the decided items. In metrics, each item
+    is also a separate binary row, `name/key`.
 
-    Labels are a mapping of every key to yes or no, the list of the keys that are there, or the share itself
-    as a number on [0, 1], which says nothing on single items.
+    Labels are a mapping of every key to yes or no, the list of the keys that are present, or the share as a
+    number on [0, 1], which says nothing about single items.
 
     Attributes:
-        items: What to look for, by key; keys become the fields of the evaluation.
+        items: The things to look for, by key; keys become the fields of the evaluation.
     """
 
     level: ClassVar[Level] = "interval"
@@ -89,10 +89,11 @@ class ChecklistCriterion(BaseCriterion):
         }
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """The answer that a reply gives: an evaluation, its dict, or the list of the keys that are there.
+        """Return the answer in a reply: an evaluation, its dict, or the list of the keys that are present.
 
         Raises:
-            ReplyError: An item has no answer, a key is unknown, or `missing_items` contradicts the answers.
+            ReplyError: If an item has no answer, a key is unknown, or `missing_items` contradicts the
+                answers.
         """
         if not isinstance(reply, list):
             return super().read(reply, shown)
@@ -103,17 +104,17 @@ class ChecklistCriterion(BaseCriterion):
         return super().read({key: key in reply for key in self.items}, shown)
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """The answer that a label stands for: as for `read`, or the share on [0, 1] as a number.
+        """Return the answer of a label: as for `read`, or the share on [0, 1] as a number.
 
         Raises:
-            ReplyError: The label is none of these.
+            ReplyError: If the label is none of these.
         """
         if isinstance(raw, (int, float)) and not isinstance(raw, bool) and 0.0 <= raw <= 1.0:
             return Answer(code=raw, value=float(raw), label=f"{raw:g}")
         return super().parse_truth(raw)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """The items in an order drawn from `rng`."""
+        """Return the items in an order drawn from `rng`."""
         return (
             AS_DECLARED
             if rng is None
@@ -121,7 +122,7 @@ class ChecklistCriterion(BaseCriterion):
         )
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, and the items in the order shown."""
+        """Return the name, the requirement, and the items in the order shown."""
         keys = list(self.items)
         order = shown.order if shown and shown.order else range(len(keys))
         lines = (f"- {keys[place]}: {self.items[keys[place]]}" for place in order)

@@ -1,4 +1,4 @@
-"""Comparisons: which of several named candidates is better, in what order they stand, or which is best."""
+"""Comparisons: which of several named candidates is better, how they rank, or which is best."""
 
 from __future__ import annotations
 
@@ -40,20 +40,21 @@ _ABSTENTIONS = ("cannot_assess", "cannot assess")
 
 @register_kind("comparative")
 class ComparativeCriterion(BaseCriterion):
-    """Compares the named candidates of a submission; its value is that of the first one as declared.
+    """A comparison of the named candidates of a submission; its value is that of the first declared one.
 
-    Candidates are shown to models under letters in the order of the presentation, and answers are mapped back
-    to names, so that neither a name nor a place speaks for a candidate. With `both_orders` a judge is asked
-    twice, in the order declared and in its reverse, and each order is a vote of its own.
+    Models see the candidates under letters, and answers are mapped back to names, so that neither a name nor
+    a position influences the judge. With `both_orders`, a judge is asked twice, in the declared order and in
+    reverse, and each order is a separate vote.
 
-    Labels of pairs are a name, `tie`, or a number from -m to m (negative: the first is better), m being
-    `margin`, or 1 without one. Labels of rankings are lists of names, best first, ties as lists within it, or
-    `a > b = c` as a text.
+    Labels of pairs are a name, `tie`, or a number from -m to m (negative: the first is better), where m is
+    `margin`, or 1 without one. Labels of rankings are lists of names, best first, with ties as nested lists,
+    or a text such as `a > b = c`.
 
     Attributes:
-        mode: `pairwise` (two candidates, 1, ½ or 0), `ranking` ((k - rank) / (k - 1)) or `best_of` (1 or 0).
-        margin: How many steps a preference between two may have; 0 for none.
-        both_orders: Whether a judge sees the candidates in both orders; else in one, drawn for each call.
+        mode: `pairwise` (two candidates; 1, ½ or 0), `ranking` ((k - rank) / (k - 1)) or `best_of` (1 or 0).
+        margin: Number of steps of a preference between two candidates; 0 for none.
+        both_orders: Whether a judge sees the candidates in both orders; otherwise in one, drawn for each
+            call.
     """
 
     level: ClassVar[Level] = "ranking"
@@ -79,7 +80,7 @@ class ComparativeCriterion(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """The JSON schema sent to a model, the explanation first, letters as an enum.
+        """The JSON schema sent to a model, with the explanation first and letters as an enum.
 
         Equal numbers of candidates share one schema. Before the candidates of a ranking or of `best_of` are
         known, their letters are texts.
@@ -89,15 +90,15 @@ class ComparativeCriterion(BaseCriterion):
 
     @property
     def measures(self) -> bool:
-        """Always: the first candidate is better, as good or worse."""
+        """Always true: the first candidate is better, equal or worse."""
         return True
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, and what is asked of the candidates."""
+        """Return the name, the requirement, and the question about the candidates."""
         return f"{super().render(shown)}\n{_QUESTIONS[self.mode]}"
 
     def instruction(self) -> str:
-        """One line on how to answer."""
+        """Return one line on how to answer."""
         margin = f"; margin, 1 (slightly) to {self.margin} (far), 0 for a tie"
         return (
             "The candidates' letters and order mean nothing. Give a short explanation that names the "
@@ -106,7 +107,7 @@ class ComparativeCriterion(BaseCriterion):
         )
 
     def misfit(self, submission: Submission) -> str | None:
-        """Why there is nothing to compare: too few candidates, more than a pair, or one called "tie"."""
+        """Return why there is nothing to compare: too few candidates, more than a pair, or one named "tie"."""
         nothing = submission.text is None and not submission.candidates
         return None if nothing else self._misfit(tuple(submission.candidates))
 
@@ -127,7 +128,7 @@ class ComparativeCriterion(BaseCriterion):
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
-        """The declared order and its reverse; without `both_orders` one, drawn where `rng` is given."""
+        """Return the declared order and its reverse; without `both_orders` one of them, drawn if `rng` is given."""
         names = tuple(submission.candidates)
         if self._misfit(names) is not None:
             return ((),)
@@ -136,11 +137,11 @@ class ComparativeCriterion(BaseCriterion):
         return (names if rng is None else tuple(rng.sample(names, len(names))),)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """The candidates in the order declared; `presentations` says in which orders judges see them."""
+        """Return the candidates in declared order; `presentations` has the orders that judges see."""
         return Shown(names=tuple(submission.candidates))
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """The candidates under letters in an order that hangs on their texts, and the answer in letters."""
+        """Return the candidates under letters, in an order that depends on their texts, and the answer in letters."""
         facing = self.facing(submission)
         names = tuple(submission.candidates)
         if self._misfit(names) is not None or not isinstance(facing, ComparativeCriterion):
@@ -156,7 +157,7 @@ class ComparativeCriterion(BaseCriterion):
     # What is read
 
     def facing(self, submission: Submission) -> Self:
-        """The criterion with the candidates' names, from which it reads values; itself without a text."""
+        """Return the criterion with the candidates' names, from which it reads values; itself without a text."""
         names = tuple(submission.candidates)
         if names == self._names or (submission.text is None and not names):
             return self
@@ -167,10 +168,10 @@ class ComparativeCriterion(BaseCriterion):
         return bound
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """The answer that a reply gives, in letters where `shown` says what they stand for, else in names.
+        """Return the answer in a reply, in letters if `shown` maps them to names, otherwise in names.
 
         Raises:
-            ReplyError: It names no candidate, or not all of them, or there is nothing to compare.
+            ReplyError: If it names no candidate, or not all of them, or there is nothing to compare.
         """
         given: Json = reply.model_dump() if isinstance(reply, BaseModel) else reply
         reason, margin = "", None
@@ -273,7 +274,7 @@ class ComparativeCriterion(BaseCriterion):
         return self.margin or 1
 
     def _preference(self, signed: float) -> Answer:
-        """The answer of a preference from -m (the first is better) to m."""
+        """Return the answer of a preference from -m (the first is better) to m."""
         most = self._most
         signed = _whole(signed)
         winner = self._winner(signed)
@@ -290,14 +291,14 @@ class ComparativeCriterion(BaseCriterion):
         return TIE if signed == 0 else names[signed > 0]
 
     def _ranking(self, groups: Sequence[Sequence[str]]) -> Answer:
-        """The answer of candidates in order, those that share a place in one group."""
+        """Return the answer of ranked candidates, with equal ones in one group."""
         code: list[Json] = [group[0] if len(group) == 1 else list(group) for group in groups]
         values = values_by_name(groups)
         label = " > ".join(" = ".join(group) for group in groups)
         return Answer(code=code, value=values[self._names[0]] if self._names else None, label=label)
 
     def _best(self, tied: Sequence[str]) -> Answer:
-        """The answer of the best candidate, or of several that share the first place."""
+        """Return the answer of the best candidate, or of several that are tied for first."""
         if not tied or len(set(tied)) != len(tied):
             raise ReplyError(f"{self._called}: the best is no candidate, or one twice; name each once")
         value = None
@@ -311,7 +312,7 @@ class ComparativeCriterion(BaseCriterion):
         )
 
     def _fields_of(self, answer: Answer) -> dict[str, Json]:
-        """The evaluation that says an answer, with names."""
+        """Return the evaluation of an answer, with names."""
         if self.mode != "pairwise" or answer.value is None:
             own = answer.code if isinstance(answer.code, dict) else {_KEYS[self.mode]: answer.code}
             return dict(own)
@@ -319,7 +320,7 @@ class ComparativeCriterion(BaseCriterion):
         return {"winner": self._winner(signed), **({"margin": abs(signed)} if self.margin else {})}
 
     def answers(self) -> tuple[Answer, ...]:
-        """Preferences from the second candidate's to the first's; the candidates; none for rankings."""
+        """Return preferences from the second candidate's to the first's, or the candidates; empty for rankings."""
         if self.mode == "pairwise":
             return tuple(self._preference(signed) for signed in range(self._most, -self._most - 1, -1))
         if self.mode == "best_of":
@@ -327,7 +328,7 @@ class ComparativeCriterion(BaseCriterion):
         return ()
 
     def answer_at(self, value: float) -> Answer:
-        """The preference at a value; for several candidates, the value alone or an end of the ranking."""
+        """Return the preference at a value; for several candidates, the value alone or an end of the ranking."""
         if self.mode == "pairwise" and (self.margin or value in (0.0, 0.5, 1.0)):
             return self._preference((1 - 2 * value) * self._most)
         if self.mode == "ranking" and self._names and value in (0.0, 1.0):
@@ -338,7 +339,7 @@ class ComparativeCriterion(BaseCriterion):
         return Answer(code=None, value=value)
 
     def standing(self, answer: Answer) -> tuple[float, ...]:
-        """The value that the answer would have for each candidate if it were the first, in declared order."""
+        """Return the value of the answer for each candidate if it were declared first, in declared order."""
         if self.mode == "pairwise":
             return () if answer.value is None else (answer.value, 1 - answer.value)
         if not self._names or answer.code is None:
@@ -351,7 +352,7 @@ class ComparativeCriterion(BaseCriterion):
         return tuple(1 / len(tied) if name in tied else 0.0 for name in self._names)
 
     def placed(self, points: Sequence[float]) -> Answer:
-        """The answer in which candidates stand as their points say; equal points share a place."""
+        """Return the answer that ranks candidates by their points; equal points are tied."""
         if self.mode == "pairwise":
             ahead = points[1] - points[0]
             if not self.margin:

@@ -27,7 +27,7 @@ class LikertItem(BaseModel):
 
     Attributes:
         val: The rating.
-        description: What it stands for.
+        description: Its meaning.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,15 +38,15 @@ class LikertItem(BaseModel):
 
 @register_kind("likert")
 class LikertCriterion(BaseCriterion):
-    """A rating on an ordered scale; worth `(rating - lowest) / (highest - lowest)`.
+    """A rating on an ordered scale; its value is `(rating - lowest) / (highest - lowest)`.
 
-    Every whole number from the lowest to the highest is an answer; the items of the scale say what some of
-    them stand for. Give `scale`, or only the range as `rating=BoundInt(min_val=1, max_val=5)`.
+    Every whole number from the lowest to the highest is an answer; the items of the scale describe some of
+    them. Give `scale`, or only the range as `rating=BoundInt(min_val=1, max_val=5)`.
 
     Attributes:
-        scale: The anchors, lowest first; empty where only the range is given.
+        scale: The anchors, lowest first; empty if only the range is given.
         rating: The range.
-        explanation: What is asked for beside the rating.
+        explanation: The text requested with the rating.
     """
 
     level: ClassVar[Level] = "ordinal"
@@ -90,7 +90,7 @@ class LikertCriterion(BaseCriterion):
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A range that only repeats the scale is not written."""
+        """Leave out a range that only repeats the scale."""
         written: dict[str, Any] = {"type": self.kind, **handler(self)}
         if self.scale and self.rating == BoundInt(min_val=self.rating.min_val, max_val=self.rating.max_val):
             written.pop("rating", None)
@@ -98,10 +98,10 @@ class LikertCriterion(BaseCriterion):
 
     @property
     def anchors(self) -> Mapping[int, str]:
-        """Descriptions by rating, the lowest first."""
+        """Return descriptions by rating, lowest first."""
         return {item.val: item.description for item in self.scale}
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, the range, and what its points stand for."""
+        """Return the name, the requirement, the range, and the meaning of its points."""
         lines = [super().render(shown), f"Rating scale: {self.rating.min_val} to {self.rating.max_val}"]
         return "\n".join([*lines, *(f"{val}: {text}" for val, text in self.anchors.items())])

@@ -1,4 +1,4 @@
-"""The plain criterion: met or not, or a choice among options with values."""
+"""The plain criterion: met or not met, or a choice among options with values."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _ENUMERATOR = re.compile(r"^(?:[-*•]|\(?(?:[A-Za-z]|[0-9]{1,2})[.):])\s+")
 
 
 class CriterionOption(BaseModel):
-    """One option of a multi-choice criterion.
+    """An option of a multi-choice criterion.
 
     Attributes:
-        label: What the judge chooses.
-        value: What choosing it is worth, on [0, 1]; None for a label without a value.
-        na: Whether it says "not applicable"; then it is left out of the score.
+        label: The label that the judge chooses.
+        value: Its value on [0, 1]; None for a label without a value.
+        na: Whether it means "not applicable", which is left out of the score.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +64,7 @@ class CriterionOption(BaseModel):
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> Any:
-        """Write a label without a value alone: TOML has no null."""
+        """Write a label without a value alone, since TOML has no null."""
         return self.label if self.value is None else handler(self)
 
     @field_validator("label")
@@ -77,17 +77,17 @@ class CriterionOption(BaseModel):
 
 @register_kind(None)
 class Criterion(BaseCriterion):
-    """A requirement that is met or not, or, with `options`, a choice among labels.
+    """A requirement that is met or not met, or, with `options`, a choice among labels.
 
     Options are `CriterionOption`s, mappings of their fields, or plain labels. Plain labels have no values and
-    make the criterion nominal: its answers are counted and compared, and never enter a score. With
-    `scale_type="ordinal"` plain labels are the steps of a scale, lowest first, with evenly spaced values from
-    0 to 1.
+    make the criterion nominal: its answers are counted and compared, and do not enter a score. With
+    `scale_type="ordinal"`, plain labels are the steps of a scale, lowest first, with evenly spaced values
+    from 0 to 1.
 
     Attributes:
-        requirement: What is judged.
+        requirement: The requirement to judge.
         options: The labels to choose from; None for MET / UNMET / CANNOT_ASSESS.
-        scale_type: Whether the options have an order; `nominal` by default where none has a value, else
+        scale_type: Whether the options are ordered; by default `nominal` if none has a value, and otherwise
             `ordinal`.
     """
 
@@ -146,7 +146,7 @@ class Criterion(BaseCriterion):
 
     @property
     def level(self) -> Level:  # type: ignore[override]
-        """`binary` without options, else the scale type."""
+        """`binary` without options, otherwise the scale type."""
         return "binary" if self.options is None else self.scale_type
 
     @property
@@ -160,12 +160,12 @@ class Criterion(BaseCriterion):
         return self.options is not None
 
     def find_option_by_label(self, label: str) -> int:
-        """Position of the option with that label; case and surrounding blanks do not count.
+        """Return the position of the option with that label, ignoring case and surrounding white space.
 
-        Chat-template tokens in it may be written as prompts show them: `‹|end|>` for `<|end|>`.
+        Chat-template tokens may be written as prompts show them: `‹|end|>` for `<|end|>`.
 
         Raises:
-            ArgumentError: There is no such option.
+            ArgumentError: If there is no such option.
         """
         for shown in (str, restore_brackets):
             folded = shown(label).strip().casefold()
@@ -175,10 +175,10 @@ class Criterion(BaseCriterion):
         raise ArgumentError(f"{self._called!r} has no option {label!r}; {self._allowed()}")
 
     def get_option_value(self, index: int) -> float | None:
-        """Value of the option at `index`, on [0, 1]; None where options are plain labels.
+        """Return the value of the option at `index`, on [0, 1]; None if options are plain labels.
 
         Raises:
-            ArgumentError: There is no such option.
+            ArgumentError: If there is no such option.
         """
         options = self.options or ()
         if not 0 <= index < len(options):
@@ -200,9 +200,9 @@ class Criterion(BaseCriterion):
 
     @cached_property
     def wire_schema(self) -> dict[str, Json]:
-        """Reason first, then the verdict or label as an enum.
+        """The JSON schema of a reply: the reason first, then the verdict or label as an enum.
 
-        Criteria whose labels are equal and declared in the same order share one schema.
+        Criteria with equal labels in the same order share one schema.
         """
         if self.options is None:
             return _choice_schema("verdict", tuple(map(str, CriterionVerdict)), may_abstain=False)
@@ -233,16 +233,16 @@ class Criterion(BaseCriterion):
         )
 
     def answers(self) -> tuple[Answer, ...]:
-        """UNMET and MET, or the options as declared, NA options included."""
+        """Return UNMET and MET, or the options as declared, including NA options."""
         return self._answers
 
     @cached_property
     def is_shuffled(self) -> bool:
-        """Whether there are options; a kind derived from this one may show itself in its own way."""
+        """Whether there are options to shuffle; a derived kind may show itself differently."""
         return self.options is not None or (type(self) is not Criterion and super().is_shuffled)
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """The options in an order drawn from `rng`; NA options stay last."""
+        """Return the options in an order drawn from `rng`; NA options stay last."""
         if self.options is None or rng is None:
             return AS_DECLARED
         scored = [i for i, option in enumerate(self.options) if not option.na]
@@ -250,7 +250,7 @@ class Criterion(BaseCriterion):
         return Shown(order=(*scored, *(i for i, option in enumerate(self.options) if option.na)))
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name, requirement and, where there are any, the options in the order shown."""
+        """Return the name, the requirement and, if any, the options in the order shown."""
         head = super().render(shown)
         if self.options is None:
             return head
@@ -258,7 +258,7 @@ class Criterion(BaseCriterion):
         return "\n".join([head, "Options:", *(f"- {self.options[index].label}" for index in order)])
 
     def asked(self) -> dict[str, Json]:
-        """What a vote depends on: what a judge is shown, so no option values either."""
+        """Return what a vote depends on: what a judge is shown, which excludes option values."""
         fields = super().asked()
         for option in fields["options"] or ():
             if not isinstance(option, str):
@@ -266,7 +266,7 @@ class Criterion(BaseCriterion):
         return fields
 
     def instruction(self) -> str:
-        """One line on how to answer."""
+        """Return one line on how to answer."""
         if self.options is None:
             return (
                 "Give a short reason that quotes or names the evidence, then the verdict: MET if the text "
@@ -280,10 +280,10 @@ class Criterion(BaseCriterion):
         return rule + " If it cannot be told, set cannot_assess to true."
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """The verdict or option that a reply names: an evaluation, its dict, or a bare label.
+        """Return the verdict or option in a reply: an evaluation, its dict, or a bare label.
 
         Raises:
-            ReplyError: It names none.
+            ReplyError: If it names none.
         """
         if isinstance(reply, str):
             return self._read_verdict(reply) if self.options is None else self._read_label(reply, False)
@@ -324,7 +324,7 @@ class Criterion(BaseCriterion):
         raise ReplyError(f"{self._called}: {shortened(given)} is no option; {self._allowed()}")
 
     def _read_number(self, given: float, in_words: bool) -> Answer:
-        """The option with that number as its label, else as its value.
+        """Return the option with that number as its label, or else as its value.
 
         A judge that answers in words (`in_words`) has seen no values: its 1 may as well count the options.
         """
@@ -345,7 +345,7 @@ def _is_list(given: Any) -> bool:
 
 
 def _has_value(option: Any) -> bool:
-    """Whether an option, read or not, has a value of its own; NA options need none."""
+    """Return whether an option has a value; NA options need none."""
     if isinstance(option, CriterionOption):
         return option.value is not None and not option.na
     # Anything else without an explicit null is an error, which the option's own fields report.
