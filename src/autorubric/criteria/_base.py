@@ -108,7 +108,7 @@ class BaseCriterion(Declaration):
         return tuple(replace(self.read(code), reason="", evaluation=None) for code in self._declared)
 
     def answer_at(self, value: float) -> Answer:
-        """Return the answer at a value on [0, 1], which need not be declared, such as a mean; in its own units."""
+        """Return the answer at a value on [0, 1], such as a mean; it need not be declared."""
         measuring = self._measuring_fields()
         own = type(self).value_of is not BaseCriterion.value_of
         code = self.eval_fields[measuring[0]].at(value) if len(measuring) == 1 and not own else None
@@ -137,7 +137,7 @@ class BaseCriterion(Declaration):
         return ((),)
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """Return a judged submission as an example: its text and the answer in words; None if it is not one."""
+        """Return a judged submission as an example: its text and the answer in words."""
         if answer.label is not None or answer.code is None:
             return submission.text, answer.label
         return submission.text, json.dumps(answer.code, ensure_ascii=False)
@@ -156,7 +156,7 @@ class BaseCriterion(Declaration):
         return f"{head}: {self.requirement}" if self.requirement else head
 
     def value_of(self, evaluation: Any) -> float | None:
-        """Return the value of an evaluation on [0, 1]: by default the mean position of its measuring fields."""
+        """Return the value of an evaluation on [0, 1]: by default the mean of its measuring fields."""
         placed = [
             place
             for name, field in self.eval_fields.items()
@@ -224,7 +224,7 @@ class BaseCriterion(Declaration):
         return " ".join(texts) or str(given.get("reason") or "")
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
-        """Return the value of the one measuring field, or all measuring fields, or all fields if none measures."""
+        """Return the value of the one measuring field, or all measuring fields, or all fields."""
         measuring = self._measuring_fields()
         if len(measuring) == 1 and not isinstance(fields[measuring[0]], Mapping):
             return fields[measuring[0]]
@@ -266,7 +266,7 @@ class BaseCriterion(Declaration):
         return self.read(raw)
 
     def conservative(self) -> Answer:
-        """Return the answer that is worst for the score: the lowest for a positive weight, the highest for a penalty.
+        """Return the worst answer for the score: the lowest for a positive weight, the highest for a penalty.
 
         Its value is None if the criterion measures nothing.
         """

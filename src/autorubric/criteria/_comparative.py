@@ -107,7 +107,7 @@ class ComparativeCriterion(BaseCriterion):
         )
 
     def misfit(self, submission: Submission) -> str | None:
-        """Return why there is nothing to compare: too few candidates, more than a pair, or one named "tie"."""
+        """Return why candidates cannot be compared: too few, more than a pair, or one named "tie"."""
         nothing = submission.text is None and not submission.candidates
         return None if nothing else self._misfit(tuple(submission.candidates))
 
@@ -128,7 +128,7 @@ class ComparativeCriterion(BaseCriterion):
         return None
 
     def presentations(self, submission: Submission, rng: random.Random | None) -> tuple[tuple[str, ...], ...]:
-        """Return the declared order and its reverse; without `both_orders` one of them, drawn if `rng` is given."""
+        """Return the declared order and its reverse; without `both_orders`, one of them."""
         names = tuple(submission.candidates)
         if self._misfit(names) is not None:
             return ((),)
@@ -141,7 +141,7 @@ class ComparativeCriterion(BaseCriterion):
         return Shown(names=tuple(submission.candidates))
 
     def example(self, submission: Submission, answer: Answer) -> tuple[str | None, str | None]:
-        """Return the candidates under letters, in an order that depends on their texts, and the answer in letters."""
+        """Return the candidates under letters, in an order by their texts, and the answer in letters."""
         facing = self.facing(submission)
         names = tuple(submission.candidates)
         if self._misfit(names) is not None or not isinstance(facing, ComparativeCriterion):
@@ -157,7 +157,7 @@ class ComparativeCriterion(BaseCriterion):
     # What is read
 
     def facing(self, submission: Submission) -> Self:
-        """Return the criterion with the candidates' names, from which it reads values; itself without a text."""
+        """Return the criterion with the candidates' names; itself without a text."""
         names = tuple(submission.candidates)
         if names == self._names or (submission.text is None and not names):
             return self
@@ -320,7 +320,7 @@ class ComparativeCriterion(BaseCriterion):
         return {"winner": self._winner(signed), **({"margin": abs(signed)} if self.margin else {})}
 
     def answers(self) -> tuple[Answer, ...]:
-        """Return preferences from the second candidate's to the first's, or the candidates; empty for rankings."""
+        """Return the preferences or the candidates; empty for rankings."""
         if self.mode == "pairwise":
             return tuple(self._preference(signed) for signed in range(self._most, -self._most - 1, -1))
         if self.mode == "best_of":
@@ -328,7 +328,7 @@ class ComparativeCriterion(BaseCriterion):
         return ()
 
     def answer_at(self, value: float) -> Answer:
-        """Return the preference at a value; for several candidates, the value alone or an end of the ranking."""
+        """Return the preference at a value; for rankings, the value or an end of the ranking."""
         if self.mode == "pairwise" and (self.margin or value in (0.0, 0.5, 1.0)):
             return self._preference((1 - 2 * value) * self._most)
         if self.mode == "ranking" and self._names and value in (0.0, 1.0):
