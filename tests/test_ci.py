@@ -69,7 +69,25 @@ def test_notebooks_have_their_time(
     assert runpy.run_path(str(ROOT / ".ci" / "run_notebooks.py"))["main"](tmp_path, most) == code
     told = capsys.readouterr().out
     assert re.search(r"^one\.ipynb: [\d.]+ s, [\d.]+ s of the processor$", told, re.MULTILINE)
-    assert ("more than 0 s: one.ipynb" in told) == bool(code)
+    assert ("one.ipynb takes more than 0 s" in told) == bool(code)
+
+
+def test_notebooks_print_what_is_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another output than the stored one fails the run, and both are shown; lines with seconds may differ."""
+    pytest.importorskip("ipykernel", reason="notebooks need the package ipykernel")
+    stream = {"output_type": "stream", "name": "stdout"}
+    for stored, code in (("2\n0.1 seconds\n", 0), ("3\n0.1 seconds\n", 1)):
+        cell = {
+            "cell_type": "code",
+            "metadata": {},
+            "execution_count": None,
+            "outputs": [{**stream, "text": stored}],
+            "source": "print(1 + 1)\nprint('0.2 seconds')",
+        }
+        notebook = {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]}
+        (tmp_path / "one.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+        assert runpy.run_path(str(ROOT / ".ci" / "run_notebooks.py"))["main"](tmp_path) == code
+        assert ("has stored\n3" in capsys.readouterr().out) == bool(code)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.name)
