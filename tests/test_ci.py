@@ -77,7 +77,7 @@ def test_notebooks_print_what_is_stored(tmp_path: Path, capsys: pytest.CaptureFi
     pytest.importorskip("ipykernel", reason="notebooks need the package ipykernel")
     stream = {"output_type": "stream", "name": "stdout"}
     for stored, code in (("2\n0.1 seconds\n", 0), ("3\n0.1 seconds\n", 1)):
-        cell = {
+        cell: dict[str, Any] = {
             "cell_type": "code",
             "metadata": {},
             "execution_count": None,
