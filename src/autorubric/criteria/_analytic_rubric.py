@@ -1,4 +1,4 @@
-"""Several dimensions, each scored by itself."""
+"""Several dimensions, each scored separately."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RubricDimension(BaseModel):
         description: What is scored.
         min_score: The lowest score.
         max_score: The highest score.
-        levels: Names of the scores, the lowest first; one each, or None.
+        levels: Names of the scores, lowest first, one each; or None.
         weight: Its share of the whole.
     """
 
@@ -56,7 +56,7 @@ class RubricDimension(BaseModel):
         return self
 
     def place(self, score: float) -> float:
-        """Where a score stands on [0, 1]."""
+        """Return the position of a score on [0, 1]."""
         return (score - self.min_score) / (self.max_score - self.min_score)
 
 
@@ -67,14 +67,14 @@ def _fields_of(key: str) -> tuple[str, str]:
 
 @register_kind("analytic_rubric")
 class AnalyticRubricCriterion(BaseCriterion):
-    """Several dimensions scored in whole numbers; worth the weighted mean of where the scores stand.
+    """Several dimensions scored in whole numbers; its value is the weighted mean of their positions on [0, 1].
 
-    `overall_score`, the weighted mean of the scores in their own units, is computed here and never taken from
-    a reply. A panel decides dimension by dimension, as it does on an ordered scale, and the whole follows
-    from that. In metrics each dimension is an ordinal row of its own, `name/key`, beside the whole.
+    `overall_score`, the weighted mean of the scores in their own units, is computed here and not read from a
+    reply. A panel decides dimension by dimension, as on an ordered scale, and the whole follows from that. In
+    metrics, each dimension is also a separate ordinal row, `name/key`.
 
-    Labels are a mapping of every key (or `<key>_score`) to its score; or, where all dimensions have one
-    range, the overall score as a number, which says nothing on single dimensions.
+    Labels are a mapping of every key (or `<key>_score`) to its score; or, if all dimensions have one range,
+    the overall score as a number, which says nothing about single dimensions.
 
     Attributes:
         dimensions: The dimensions by key; `<key>_score` and `<key>_explanation` are fields of the evaluation.
@@ -134,7 +134,7 @@ class AnalyticRubricCriterion(BaseCriterion):
         return sum(numbers[key] * weight for key, weight in weights.items()) / sum(weights.values())
 
     def value_of(self, evaluation: Any) -> float | None:
-        """Weighted mean of `(score - min_score) / (max_score - min_score)`."""
+        """Return the weighted mean of `(score - min_score) / (max_score - min_score)`."""
         return self._mean({key: self.dimensions[key].place(score) for key, score in self._scores(evaluation)})
 
     def _code(self, fields: Mapping[str, Json]) -> Json:
@@ -161,10 +161,10 @@ class AnalyticRubricCriterion(BaseCriterion):
         }
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """The answer that a label stands for: scores by key, an evaluation, or an overall score.
+        """Return the answer of a label: scores by key, an evaluation, or an overall score.
 
         Raises:
-            ReplyError: The label is none of these.
+            ReplyError: If the label is none of these.
         """
         if isinstance(raw, Mapping):
             scores = {_fields_of(key)[0]: raw[key] for key in self.dimensions if key in raw}
@@ -177,19 +177,19 @@ class AnalyticRubricCriterion(BaseCriterion):
         return super().parse_truth(raw)
 
     def asked(self) -> dict[str, Json]:
-        """What a vote depends on: not on how much a dimension counts."""
+        """Return what a vote depends on, which excludes the weights of dimensions."""
         fields = super().asked()
         for dimension in fields["dimensions"].values():
             del dimension["weight"]
         return fields
 
     def show(self, submission: Submission, rng: random.Random | None) -> Shown:
-        """The dimensions in an order drawn from `rng`."""
+        """Return the dimensions in an order drawn from `rng`."""
         count = len(self.dimensions)
         return AS_DECLARED if rng is None else Shown(order=tuple(rng.sample(range(count), count)))
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, and the dimensions in the order shown, each with its range and levels."""
+        """Return the name, the requirement, and the dimensions in the order shown, with ranges and levels."""
         entries = list(self.dimensions.items())
         lines = [super().render(shown), "Dimensions:"]
         for place in shown.order if shown and shown.order else range(len(entries)):

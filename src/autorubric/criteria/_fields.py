@@ -1,4 +1,4 @@
-"""EvalFields: what a criterion asks of a judge's reply, declared as attributes and read by the base."""
+"""EvalFields: the fields of a judge's reply, declared as attributes of a criterion."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ ScalarType = Annotated[
 
 
 class EvalField(BaseModel, ABC):
-    """One field of an evaluation; knows the pydantic field that stands for it.
+    """One field of an evaluation; it defines the corresponding pydantic field.
 
     Attributes:
-        measures: Whether a reply stands somewhere on [0, 1]; then `position` and `at` say where.
-        description: What the judge is to put there.
+        measures: Whether a reply has a position on [0, 1]; then `position` and `at` convert it.
+        description: The instruction to the judge for this field.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -67,35 +67,35 @@ class EvalField(BaseModel, ABC):
 
     @abstractmethod
     def get_field(self) -> FieldSpec:
-        """The `(type, Field(...))` pair for `pydantic.create_model`."""
+        """Return the `(type, Field(...))` pair for `pydantic.create_model`."""
 
     def reading(self, given: Json) -> Json:
-        """What a reply or label means, where it says it in other words than the field's own."""
+        """Return the value of a reply or label that is written in other words than the field's own."""
         return given
 
     def position(self, given: Any) -> float | None:
-        """Where a reply stands on [0, 1]; None for a field that measures nothing."""
+        """Return the position of a reply on [0, 1]; None for a field that measures nothing."""
         return None
 
     def allowed(self) -> str:
-        """What a judge may put there, in words; empty where anything goes."""
+        """Return the allowed values in words; empty if any value is allowed."""
         return ""
 
     def at(self, position: float) -> Json:
-        """What stands at a position on [0, 1], in the field's own units; None for a field without any."""
+        """Return the value at a position on [0, 1], in the field's own units; None for a field without positions."""
         return None
 
     def declared(self) -> tuple[Json, ...]:
-        """The replies that the field allows, where they are few; empty otherwise."""
+        """Return the allowed replies if they are few; otherwise empty."""
         return ()
 
     def steps(self) -> tuple[Json, ...]:
-        """The replies on an ordered scale, the lowest first; empty where they cannot be listed."""
+        """Return the replies on an ordered scale, lowest first; empty if they cannot be listed."""
         return ()
 
 
 class BoundInt(EvalField):
-    """A whole number from `min_val` to `max_val`, both included."""
+    """A whole number from `min_val` to `max_val`, inclusive."""
 
     measures: ClassVar[bool] = True
 
@@ -128,13 +128,13 @@ class BoundInt(EvalField):
         return round(raw) if math.isclose(raw, round(raw), abs_tol=1e-9) else raw
 
     def steps(self) -> tuple[Json, ...]:
-        """Every whole number within the bounds, where they are not too many to be a scale."""
+        """Return every whole number within the bounds, unless they are too many for a scale."""
         many = self.max_val - self.min_val >= MOST_STEPS
         return () if many else tuple(range(self.min_val, self.max_val + 1))
 
 
 class BoundFloat(EvalField):
-    """A number from `min_val` to `max_val`, both included."""
+    """A number from `min_val` to `max_val`, inclusive."""
 
     measures: ClassVar[bool] = True
 
@@ -177,12 +177,12 @@ def _ordered_bounds(bounds: _BoundT) -> _BoundT:
 
 
 def _no_boolean(given: Json) -> Json:
-    """The reply; a boolean in words, which no number reads: pydantic would take true for 1."""
+    """Return the reply; a boolean becomes text, because pydantic would read true as 1."""
     return str(given) if isinstance(given, bool) else given
 
 
 def says_yes(given: Json) -> bool:
-    """Whether a reply to a yes-or-no question that may be left out is yes, in any word for it."""
+    """Return whether a reply to an optional yes-or-no question is yes, in any word for it."""
     if isinstance(given, str):
         return given.strip().casefold() in ("true", "yes", "1")
     return given is True or (isinstance(given, (int, float)) and given == 1)
@@ -206,7 +206,7 @@ class BoolField(EvalField):
         return bool, Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
-        """MET, pass and passed are true, their contraries false; yes, no, 1 and 0 are read anyway."""
+        """Read MET, pass and passed as true and their opposites as false; pydantic reads yes, no, 1 and 0."""
         return _YES_NO.get(given.strip().casefold(), given.strip()) if isinstance(given, str) else given
 
     def allowed(self) -> str:
@@ -226,7 +226,7 @@ class ChoiceField(EvalField):
     """One of several texts.
 
     Attributes:
-        choices: The texts allowed, at least two, all different.
+        choices: The allowed texts: at least two, all different.
     """
 
     choices: tuple[str, ...]
@@ -244,7 +244,7 @@ class ChoiceField(EvalField):
         return Literal[self.choices], Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
-        """The choice that is meant, whatever its case and the blanks around it."""
+        """Return the matching choice, ignoring case and surrounding white space."""
         if not isinstance(given, str) or given in self.choices:
             return given
         folded = given.strip().casefold()
@@ -261,7 +261,7 @@ class ChoiceField(EvalField):
 
 
 class DictField(EvalField):
-    """Named values of one type, the names free.
+    """Named values of one type, with any names.
 
     Attributes:
         value_type: `str`, `int`, `float` or `bool`.
@@ -288,7 +288,7 @@ class ListField(EvalField):
     item_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
-        """A `list` of `item_type`, empty where not given."""
+        """A `list` of `item_type`, empty by default."""
         kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
         return kind, Field(description=self.description, default_factory=list)
 
@@ -298,5 +298,5 @@ class ListField(EvalField):
 
 
 def _element(kind: type) -> Any:
-    """A scalar type as JSON can carry it: NaN and infinities it cannot."""
+    """Return a scalar type as JSON represents it, which excludes NaN and infinities."""
     return _FiniteFloat if kind is float else kind

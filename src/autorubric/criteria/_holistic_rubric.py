@@ -19,9 +19,9 @@ class RubricLevel(BaseModel):
     """A level of a holistic rubric.
 
     Attributes:
-        name: What the judge chooses.
-        index: Its place among the levels.
-        description: What a text on this level is like.
+        name: The name that the judge chooses.
+        index: Its position among the levels.
+        description: Description of a text at this level.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,13 +33,12 @@ class RubricLevel(BaseModel):
 
 @register_kind("holistic_rubric")
 class HolisticRubricCriterion(BaseCriterion):
-    """The level that fits the text as a whole; worth `(index - lowest) / (highest - lowest)`.
+    """One of several levels for the text as a whole; its value is `(index - lowest) / (highest - lowest)`.
 
-    A model is asked for the level; where a reply gives the index too, they must agree. A label may be either
-    of them.
+    A model is asked for the level; if a reply also gives the index, they must agree. A label may be either.
 
     Attributes:
-        levels: The levels, the lowest first, with indices that have no gap.
+        levels: The levels, lowest first, with consecutive indices.
     """
 
     level: ClassVar[Level] = "ordinal"
@@ -108,10 +107,10 @@ class HolisticRubricCriterion(BaseCriterion):
         return tuple(level.name for level in self.levels)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """The level that a reply names: an evaluation, its dict, or the name or index of a level.
+        """Return the level in a reply: an evaluation, its dict, or the name or index of a level.
 
         Raises:
-            ReplyError: There is no such level, or name and index contradict each other.
+            ReplyError: If there is no such level, or name and index contradict each other.
         """
         given = reply.model_dump() if isinstance(reply, BaseModel) else reply
         if self._says_cannot_assess(given):
@@ -121,7 +120,7 @@ class HolisticRubricCriterion(BaseCriterion):
         return super().read(self._with_both(given), shown)
 
     def _with_both(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
-        """A reply with the level by its declared name, and with whichever of name and index it left out."""
+        """Return a reply with the level's declared name and its index, whichever of them it left out."""
         said = given.get("level", given.get("level_index"))
         named = {level.name.strip().casefold(): level for level in self.levels}
         numbered = {str(level.index): level for level in self.levels}
@@ -132,6 +131,6 @@ class HolisticRubricCriterion(BaseCriterion):
         return {**given, "level": level.name, "level_index": given.get("level_index", level.index)}
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, and the levels with their descriptions."""
+        """Return the name, the requirement, and the levels with their descriptions."""
         lines = (f"{level.index}: {level.name} - {level.description}" for level in self.levels)
         return "\n".join([super().render(shown), "Levels:", *lines])

@@ -1,4 +1,4 @@
-"""Feedback in words, which is never scored."""
+"""Feedback in words, which is not scored."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _WHOLE = "narrative"
 
 @register_kind("narrative")
 class NarrativeCriterion(BaseCriterion):
-    """Feedback as text. It has no value: it enters no score, whatever its weight.
+    """Feedback as text. It has no value and enters no score, whatever its weight.
 
-    A panel's texts are all kept in its votes; the decision shows the first.
+    All texts of a panel are kept in its votes; the decision shows the first.
 
     Attributes:
-        sections: What each part of the feedback is about, by key; None for one text, `narrative`.
+        sections: Topics of the parts of the feedback, by key; None for one text, `narrative`.
     """
 
     level: ClassVar[Level] = "text"
@@ -52,22 +52,22 @@ class NarrativeCriterion(BaseCriterion):
         return fields[_WHOLE] if self.sections is None else dict(fields)
 
     def read(self, reply: Json | BaseModel, shown: Shown | None = None) -> Answer:
-        """The feedback that a reply gives: an evaluation, its dict, or, without sections, the text.
+        """Return the feedback in a reply: an evaluation, its dict, or, without sections, the text.
 
         Raises:
-            ReplyError: A section is missing.
+            ReplyError: If a section is missing.
         """
         whole = isinstance(reply, str) and self.sections is None and not self._says_cannot_assess(reply)
         return super().read({_WHOLE: reply} if whole else reply, shown)
 
     def parse_truth(self, raw: Json) -> Answer | None:
-        """The feedback as it stands: a text may well say that something cannot be assessed."""
+        """Return the feedback as given, since a text may say that something cannot be assessed."""
         if isinstance(raw, str) and self.sections is None:
             return super().read({_WHOLE: raw})
         return super().parse_truth(raw)
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, and the sections."""
+        """Return the name, the requirement, and the sections."""
         if self.sections is None:
             return super().render(shown)
         lines = (f"- {key}: {text}" for key, text in self.sections.items())

@@ -28,13 +28,13 @@ _AGAINST: Final[Mapping[RatingMode, str]] = {
 
 @register_kind("numerical_rating")
 class NumericalRatingCriterion(BaseCriterion):
-    """A score from `min_value` to `max_value`; worth `(score - min_value) / (max_value - min_value)`.
+    """A score in a range; its value is `(score - min_value) / (max_value - min_value)`.
 
     Attributes:
         min_value: The lowest score.
         max_value: The highest score.
-        mode: Whether the text is judged by itself, against the reference as a target, or beside it as an
-            exemplar; this changes what the judge is told, not what a score is worth.
+        mode: Whether the text is judged alone, against the reference as a target, or with the reference as an
+            example; this changes the instructions to the judge and not the value of a score.
     """
 
     level: ClassVar[Level] = "interval"
@@ -65,10 +65,10 @@ class NumericalRatingCriterion(BaseCriterion):
         return self.mode != "absolute"
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, and the range."""
+        """Return the name, the requirement, and the range."""
         return f"{super().render(shown)}\nRating range: {self.min_value:g} to {self.max_value:g}"
 
     def instruction(self) -> str:
-        """One line on how to answer, and on what the reference is."""
+        """Return one line on how to answer, and on the meaning of the reference."""
         against = _AGAINST[self.mode].format(low=self.min_value, high=self.max_value)
         return against + super().instruction()

@@ -22,12 +22,12 @@ _AGAINST: Final[Mapping[PassFailMode, str]] = {
 
 @register_kind("pass_fail")
 class PassFailCriterion(BaseCriterion):
-    """Passes or fails; worth 1 or 0.
+    """A judgment with two outcomes, pass (1) and fail (0).
 
     Attributes:
-        passing_criteria: What it takes to pass.
-        mode: Whether the text is judged by itself, against the reference as a target that it must reach, or
-            beside the reference as an exemplar of what passes.
+        passing_criteria: The conditions for a pass.
+        mode: Whether the text is judged alone, against the reference as a target that it must reach, or with
+            the reference as an example of a pass.
     """
 
     level: ClassVar[Level] = "binary"
@@ -52,10 +52,10 @@ class PassFailCriterion(BaseCriterion):
         return "passed" if code else "failed"
 
     def render(self, shown: Shown | None = None) -> str:
-        """Name and requirement, and what it takes to pass."""
+        """Return the name, the requirement, and the conditions for a pass."""
         head = super().render(shown)
         return f"{head}\nPasses if: {self.passing_criteria}" if self.passing_criteria else head
 
     def instruction(self) -> str:
-        """One line on how to answer, and on what the reference is."""
+        """Return one line on how to answer, and on the meaning of the reference."""
         return _AGAINST[self.mode] + super().instruction()

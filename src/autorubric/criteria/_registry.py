@@ -33,12 +33,12 @@ _kinds: dict[str | None, type[BaseCriterion]] = {}
 
 
 def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
-    """A class decorator that makes a kind of criterion known under the `type` tag.
+    """Return a class decorator that registers a kind of criterion under the `type` tag.
 
-    The tag None is that of the plain criterion, which files need not name.
+    The tag None is that of the plain criterion, which files may omit.
 
     Raises:
-        ArgumentError: The class is no `BaseCriterion`, or the tag is taken by another class.
+        ArgumentError: If the class is not a `BaseCriterion`, or another class has the tag.
     """
 
     def register(kind: KindT) -> KindT:
@@ -57,7 +57,7 @@ def register_kind(tag: str | None) -> Callable[[KindT], KindT]:
 
 
 def registered_kinds() -> dict[str, type[BaseCriterion]]:
-    """Kinds by tag: the library's own, then the others in the order of registration."""
+    """Return kinds by tag: the built-in ones, then the others in the order of registration."""
     for tag in _OWN:
         _load_own(tag)
     others = {tag: kind for tag, kind in _kinds.items() if tag is not None}
@@ -65,10 +65,10 @@ def registered_kinds() -> dict[str, type[BaseCriterion]]:
 
 
 def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
-    """A criterion as a rubric file holds it: `type` where it is no plain one, no fields at their defaults.
+    """Return a criterion as a rubric file holds it: with `type` unless it is plain, without default values.
 
     Raises:
-        ArgumentError: Its class is registered under no tag, so that nobody could read it back.
+        ArgumentError: If its class is not registered, so that it could not be read back.
     """
     own, known = type(criterion), _kinds.get(criterion.kind)
     if known is None or (known.__module__, known.__qualname__) != (own.__module__, own.__qualname__):
@@ -81,20 +81,20 @@ def criterion_to_dict(criterion: BaseCriterion) -> dict[str, Json]:
 
 
 def criterion_from_dict(given: Mapping[str, Json]) -> BaseCriterion:
-    """The criterion that `criterion_to_dict` wrote.
+    """Read a criterion that `criterion_to_dict` wrote.
 
     Raises:
-        pydantic.ValidationError: Fields are wrong.
-        ArgumentError: No kind of that `type` is registered.
+        pydantic.ValidationError: If fields are invalid.
+        ArgumentError: If no kind of that `type` is registered.
     """
     return kind_of(given.get("type")).model_validate({k: v for k, v in given.items() if k != "type"})
 
 
 def kind_of(tag: Json) -> type[BaseCriterion]:
-    """The class of criterion that a `type` tag names; the plain criterion for None.
+    """Return the class of a `type` tag; the plain criterion for None.
 
     Raises:
-        ArgumentError: No kind of that tag is registered; the nearest one is named.
+        ArgumentError: If no kind of that tag is registered; the message suggests the nearest one.
     """
     if isinstance(tag, str) and tag not in _kinds:
         _load_own(tag)
@@ -111,12 +111,12 @@ def kind_of(tag: Json) -> type[BaseCriterion]:
 
 
 def _load_own(tag: str | None) -> None:
-    """Loads the library's own kind of this tag, where it has one; its module registers it."""
+    """Load the built-in kind of this tag, if any; its module registers it."""
     if tag in _OWN:
         import_module(f"autorubric.criteria._{tag}")
 
 
 def _load_installed(tag: str) -> None:
-    """Registers the kind that an installed package declares under the tag, where one does."""
+    """Register the kind that an installed package declares under the tag, if any."""
     for found in entry_points(group=KINDS_GROUP, name=tag):
         register_kind(tag)(found.load())

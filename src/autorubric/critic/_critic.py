@@ -1,4 +1,4 @@
-"""The critic: one criterion put to one evaluator, which gives the evaluation itself."""
+"""The critic: one criterion and one evaluator, which returns the evaluation itself."""
 
 from __future__ import annotations
 
@@ -29,28 +29,27 @@ _ALL_VARIABLES = (*VARIABLES, *OWN_VARIABLES)
 
 @dataclass(frozen=True, slots=True)
 class Critic:
-    """Evaluates outputs by one criterion, and gives the evaluation itself.
+    """Evaluates outputs on one criterion and returns the evaluation.
 
-    A critic is a judge too: in a panel it votes on its own criterion and on no other. Sync calls close what
-    they opened; after async ones `aclose`, or use the critic in `async with`.
+    A critic is also a judge: in a panel it votes on its own criterion only. Sync calls close what they
+    opened; after async calls use `aclose`, or use the critic in `async with`.
 
     Attributes:
-        evaluator: Who answers: a model's name, an `LLMConfig` (or an `LLMClient`), an object with
-            `forward(prompt)` or `aforward(prompt)`, or a sync or async function of the prompt; it gets a
-            `Prompt` and gives JSON text, a dict, an instance of `prompt.format_override`, or an object with
-            such a text as `.text`. A model whose reply cannot be read is asked again, twice at most. A
-            `Judge` will do as well; it asks in its own words, so that the template does not reach it.
-        criterion: What is evaluated.
+        evaluator: A model's name, an `LLMConfig` (or an `LLMClient`), an object with `forward(prompt)` or
+            `aforward(prompt)`, or a sync or async function of the prompt. It gets a `Prompt` and returns JSON
+            text, a dict, an instance of `prompt.format_override`, or an object with such a text as `.text`. A
+            model whose reply cannot be read is asked again, at most twice. A `Judge` works too; it uses its
+            own prompt and ignores the template.
+        criterion: The criterion.
         prompt_template: Text with the variables `{criterion}`, `{output}` (or `{outputs}`), `{input}` (or
             `{inputs}`), `{reference}`, `{context}`, `{material}` (all of these that are given, and an
             author's thinking, delimited), `{instruction}` (how to answer), `{examples}` (a panel's few-shot
-            examples, with a blank line after them), and keyword arguments of the call. A conversion and a
-            format (`{score:.2f}`) do as with `str.format`. None is empty, and braces within values mean
-            nothing.
-        reference: The reference of every call that gives none. One of blanks alone is none.
+            examples, followed by a blank line), and keyword arguments of the call. Conversions and formats
+            (`{score:.2f}`) work as in `str.format`. None is empty, and braces within values are plain text.
+        reference: Default reference of every call. A blank one counts as none.
 
     Raises:
-        ArgumentError: The evaluator or the criterion is none, or the template has something else than
+        ArgumentError: If the evaluator or the criterion is invalid, or the template has something other than
             variables in braces.
     """
 
@@ -75,29 +74,29 @@ class Critic:
     def __call__(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
-        """The evaluation of one output; see `forward`."""
+        """Return the evaluation of one output; see `forward`."""
         return self.forward(output, input, reference, context, **kwargs)
 
     def forward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
-        """The evaluation of one output, an instance of `criterion.evaluation_schema`.
+        """Return the evaluation of one output, an instance of `criterion.evaluation_schema`.
 
         Safe inside a running event loop.
 
         Args:
-            output: What is evaluated: a text or any data, `{"thinking", "output"}`, a conversation; for a
-                comparison a mapping of names to texts.
+            output: The output: a text or any data, `{"thinking", "output"}`, a conversation; for a comparison
+                a mapping of names to texts.
             input: What it answers.
-            reference: What it is compared with, as the criterion says; by default the critic's own.
-            context: What else is to be known.
+            reference: The reference, by default the critic's own.
+            context: Other information.
             **kwargs: Further template variables.
 
         Raises:
-            ReplyError: The reply cannot be read, or the evaluator says that it cannot judge.
-            JudgeError: The evaluator could not answer.
-            ArgumentError: The template has another variable, or one cannot be shown as it says; the criterion
-                needs a reference; or there is nothing to compare.
+            ReplyError: If the reply cannot be read, or the evaluator says that it cannot judge.
+            JudgeError: If the evaluator could not answer.
+            ArgumentError: If the template has an unknown variable or cannot format one, the criterion needs a
+                reference, or there is nothing to compare.
         """
         asking = self._asking(output, input, self._call(reference, context, kwargs))
         return self._evaluation(self._asker.ask_now(asking))
@@ -105,7 +104,7 @@ class Critic:
     async def aforward(
         self, output: Any, input: Any = None, reference: Any = None, context: Any = None, **kwargs: Any
     ) -> Any:
-        """What `forward` gives, without blocking; a sync evaluator runs in a thread."""
+        """Return the result of `forward` without blocking; a sync evaluator runs in a thread."""
         asking = self._asking(output, input, self._call(reference, context, kwargs))
         return self._evaluation(await self._asker.ask(asking))
 
@@ -143,35 +142,35 @@ class Critic:
         context: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """What `batch_forward` gives, without blocking."""
+        """Return the result of `batch_forward` without blocking."""
         asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(await self._asker.ask(asking))
 
     @property
     def judge_id(self) -> str:
-        """`<evaluator>/<criterion>`, as `gpt-6-luna/helpfulness`; a nameless criterion is left out.
+        """`<evaluator>/<criterion>`, such as `gpt-6-luna/helpfulness`; a criterion without a name is left out.
 
-        The evaluator goes by the name of the model, the judge, the function or the class. The name does not
-        hang on who else sits in a panel, so that another critic there renames no stored vote.
+        The evaluator's name is that of the model, judge, function or class. It does not depend on the other
+        judges of a panel, so that adding a critic renames no stored vote.
         """
         name = self.criterion.name
         return self._asker.name if name is None else f"{self._asker.name}/{name}"
 
     def describe(self) -> dict[str, Json]:
-        """What its votes depend on: the evaluator, the criterion, the template and the reference."""
+        """Return what its votes depend on: the evaluator, the criterion, the template and the reference."""
         own = {"critic": self.criterion.asked(), "prompt_template": self.prompt_template}
         return {**self._asker.describe(), **own, "reference": text_of(self.reference)}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The critic's vote in a panel, on its own criterion; `asked` is False for any other.
+        """Return the critic's vote in a panel, on its own criterion; `asked` is False for any other.
 
-        The request's query, reference submission, guidelines and examples are the template's input,
-        reference, context and examples. Its system prompt goes to an evaluator that is a model, and to no
-        other.
+        The request's query, reference submission, guidelines and examples become the template's input,
+        reference, context and examples. Its system prompt is passed to an evaluator that is a model, and to
+        no other.
 
         Raises:
-            JudgeError: The evaluator could not answer, the criterion of that name is another one, there is
-                no text, or the template cannot be filled in.
+            JudgeError: If the evaluator could not answer, the criterion of that name is a different one,
+                there is no text, or the template cannot be filled in.
         """
         if not self._is_asked_for(request.criterion):
             return JudgeReply(answer=None, asked=False)
@@ -191,14 +190,14 @@ class Critic:
 
     @property
     def models(self) -> tuple[LLMConfig, ...]:
-        """The model of an evaluator that is one."""
+        """The model, if the evaluator is one."""
         return self._asker.models
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
-        """What would be sent to a model in a panel; None where none is asked for the criterion.
+        """Return the prompt for a model in a panel; None if no model is asked for the criterion.
 
         Raises:
-            ArgumentError: The template cannot be filled in.
+            ArgumentError: If the template cannot be filled in.
         """
         if not self.models or not self._is_asked_for(requests[0].criterion):
             return None
@@ -210,18 +209,18 @@ class Critic:
         return asking_of(self.criterion, self._template, [case_in_panel(request)], call)
 
     def takes_reference_for(self, criterion: BaseCriterion) -> bool:
-        """Whether a criterion that needs a reference needs it from the panel: its own, without one here."""
+        """Return whether its own criterion needs the panel's reference because it has none itself."""
         return self._is_own(criterion) and is_blank(self.reference)
 
     def check_seat(self, judge_id: str, *, few_shot: Collection[str]) -> None:
-        """Checks that a panel has all that the template wants; warns where it has no place for examples.
+        """Check that a panel provides all template variables; warn if the template has no place for examples.
 
         Args:
-            judge_id: What the panel calls it.
-            few_shot: Names of the criteria that the panel has judged examples of.
+            judge_id: Its name in the panel.
+            few_shot: Names of the criteria with judged examples.
 
         Raises:
-            ArgumentError: A variable is unknown in a panel, or its format does not suit a text.
+            ArgumentError: If a variable is unknown in a panel, or its format does not suit a text.
         """
         unknown = [name for name in self._template.names if name not in _ALL_VARIABLES]
         if unknown:
@@ -242,17 +241,17 @@ class Critic:
             warnings.warn(f"judge {judge_id!r}: {told}", stacklevel=4)
 
     async def aclose(self) -> None:
-        """Closes the connections of a model or a judge as evaluator; asking afterwards opens them anew."""
+        """Close the connections of a model or judge; asking again reopens them."""
         await self._asker.aclose()
 
     async def __aenter__(self) -> Self:
-        """The critic itself."""
+        """Return the critic."""
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the critic."""
+        """Close the critic."""
         await self.aclose()
 
     def _is_asked_for(self, criterion: BaseCriterion) -> bool:
@@ -271,23 +270,22 @@ class Critic:
         return type(criterion) is type(self.criterion) and own == other
 
     def to_dict(self) -> dict[str, Json]:
-        """The critic as JSON data, which `from_dict` reads.
+        """Return the critic as JSON data, which `from_dict` reads.
 
-        Of an `LLMConfig` there is what `LLMConfig.to_yaml` writes. Left out are its `api_key`, all
-        `extra_headers`, and the `extra_params` that hold a secret: add them to the critic read back.
+        An `LLMConfig` is written as by `LLMConfig.to_yaml`, without its `api_key`, `extra_headers`, and
+        `extra_params` that hold a secret; add them again after reading.
 
         Raises:
-            ArgumentError: The evaluator is no model's name or `LLMConfig`, or something else has no place in
-                JSON.
+            ArgumentError: If the evaluator is not a model's name or `LLMConfig`, or a value cannot be JSON.
         """
         return written(self.evaluator, self.criterion, self.prompt_template, self.reference)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Json]) -> Self:
-        """The critic that `to_dict` wrote.
+        """Read a critic that `to_dict` wrote.
 
         Raises:
-            ArgumentError: Keys are unknown or missing, or what they hold is wrong.
+            ArgumentError: If keys are unknown or missing, or have invalid values.
         """
         return cls(**read_arguments(given))
 

@@ -19,7 +19,7 @@ JudgeFunction: TypeAlias = Callable[[JudgeRequest], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionJudge:
-    """Asks a function. A sync one runs in a thread, so that it may block.
+    """A function as a judge. A synchronous one runs in a thread, so it may block.
 
     Attributes:
         function: The function.
@@ -30,10 +30,10 @@ class FunctionJudge:
     judge_id: str
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The function's answer.
+        """Return the function's answer.
 
         Raises:
-            JudgeError: The function raised it, or any other exception, which the message names; a
+            JudgeError: If the function raised it, or any other exception, which the message names; a
                 `JudgeCodeError` for a programming error.
         """
         try:
@@ -58,7 +58,7 @@ class FunctionJudge:
             raise failure_of(self.judge_id, error) from error
 
     def describe(self) -> dict[str, str]:
-        """The function's module and qualified name, and a digest of its code."""
+        """Return the function's module and qualified name, and a digest of its code."""
         return {
             "judge": "function",
             "function": qualified_name(self.function),

@@ -24,12 +24,12 @@ _Keyed: TypeAlias = tuple[str, tuple[JudgeRequest, Shown]]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelJudge:
-    """Asks a language model.
+    """A language model as a judge.
 
     Attributes:
-        judge_id: The judge's name in votes and metrics.
+        judge_id: Name of the judge in votes and metrics.
         client: The model's client.
-        system_prompt: Replaces the system prompt; None for ours.
+        system_prompt: Replaces the system prompt; None for the built-in one.
         multi_choice_system_prompt: Replaces it for criteria with options.
     """
 
@@ -39,7 +39,7 @@ class ModelJudge:
     multi_choice_system_prompt: str | None = None
 
     def describe(self) -> dict[str, Json]:
-        """The model's config, without secrets, and the prompts that replace ours."""
+        """Return the model's config, without secrets, and the prompts that replace the built-in ones."""
         prompts = {
             "system_prompt": self.system_prompt,
             "multi_choice_system_prompt": self.multi_choice_system_prompt,
@@ -48,11 +48,11 @@ class ModelJudge:
         return {**asked_of(self.client.config), **own}
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """The model's answer; a refusal is an abstention with its reason.
+        """Return the model's answer; a refusal is an abstention with its reason.
 
         Raises:
-            ReplyError: Replies came, and none could be read.
-            ProviderError: No reply came.
+            ReplyError: If replies arrived and none could be read.
+            ProviderError: If no reply arrived.
         """
         shown = _show(request)
         misfit = request.criterion.misfit(request.submission)
@@ -75,11 +75,10 @@ class ModelJudge:
     async def ask_many(
         self, requests: Sequence[JudgeRequest]
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
-        """Answers to several criteria of one item from one request.
+        """Return answers to several criteria of one item from one request.
 
-        A criterion that is missing or unreadable in the reply is asked again on its own; where a budget has
-        no room for that, the error stands in its place. Tokens and cost of the shared request stand at the
-        first reply.
+        A criterion that is missing or unreadable in the reply is asked again alone; if the budget does not
+        allow it, the error is returned. The first reply carries the tokens and cost of the shared request.
         """
         keyed = _keyed(requests)
         if not keyed:
@@ -108,7 +107,7 @@ class ModelJudge:
         return (self.client.config,)
 
     def prompt_for(self, requests: Sequence[JudgeRequest]) -> Prompt | None:
-        """What would be sent for one criterion, or for several of one item together."""
+        """Return the prompt for one criterion, or for several of one item together."""
         first = requests[0]
         keyed = _keyed(requests) if len(requests) > 1 else {}
         if not keyed:
@@ -131,7 +130,7 @@ class ModelJudge:
         return compose_batch(material, questions, system_prompt=self._system_prompt(requests))
 
     async def aclose(self) -> None:
-        """Closes the model's connections; asking afterwards opens them anew."""
+        """Close the model's connections; asking again reopens them."""
         await self.client.aclose()
 
     async def _each(
