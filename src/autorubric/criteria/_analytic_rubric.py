@@ -67,7 +67,7 @@ def _fields_of(key: str) -> tuple[str, str]:
 
 @register_kind("analytic_rubric")
 class AnalyticRubricCriterion(BaseCriterion):
-    """Several dimensions scored in whole numbers; its value is the weighted mean of their positions on [0, 1].
+    """Several dimensions scored in whole numbers; its value is the weighted mean of their positions.
 
     `overall_score`, the weighted mean of the scores in their own units, is computed here and not read from a
     reply. A panel decides dimension by dimension, as on an ordered scale, and the whole follows from that. In

@@ -82,7 +82,7 @@ class EvalField(BaseModel, ABC):
         return ""
 
     def at(self, position: float) -> Json:
-        """Return the value at a position on [0, 1], in the field's own units; None for a field without positions."""
+        """Return the value at a position on [0, 1], in the field's units; None without positions."""
         return None
 
     def declared(self) -> tuple[Json, ...]:

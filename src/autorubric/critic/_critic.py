@@ -148,7 +148,7 @@ class Critic:
 
     @property
     def judge_id(self) -> str:
-        """`<evaluator>/<criterion>`, such as `gpt-6-luna/helpfulness`; a criterion without a name is left out.
+        """`<evaluator>/<criterion>`, such as `gpt-6-luna/helpfulness`; without a name, the evaluator alone.
 
         The evaluator's name is that of the model, judge, function or class. It does not depend on the other
         judges of a panel, so that adding a critic renames no stored vote.
