@@ -44,10 +44,10 @@ class EvalConfig(BaseModel):
         store_prompts: Whether to store the prompt and the raw reply of each vote.
         executor: Where items are graded: `local` is this process; the entry point group
             `autorubric.executors` provides others.
-        max_calls: Maximum number of calls of this run: requests to models, including retries, and calls of
-            judges that are functions or objects, one per request. Checks and the built-in offline judges do
-            not count. At the limit, the run stops with complete items, in order, and can be resumed under the
-            same name. None for no limit.
+        max_calls: Maximum number of calls of this run: requests to models, including retries and repeated
+            questions, and calls of judges that are functions or objects, one per request. Checks and the
+            built-in offline judges do not count. At the limit, the run stops with complete items, in order,
+            and can be resumed under the same name. None for no limit.
         max_cost: Maximum cost in US dollars, enforced in the same way; the price of every model must be
             known.
         shard: The part of another dataset that this run grades; set by `run_shard`.

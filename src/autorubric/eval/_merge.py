@@ -1,4 +1,4 @@
-"""Runs of parts of a dataset made one: compared in what they depend on, and put together."""
+"""Merging runs of parts of a dataset into one: checking that they fit, and combining their votes."""
 
 from __future__ import annotations
 
@@ -97,21 +97,21 @@ class _Part:
 
 
 def merge_runs(paths: Iterable[str | Path], out: str | Path) -> EvalResult:
-    """The result of one run made of several, as if their items had been graded in one; no judge is asked.
+    """Merge several runs into one, as if their items had been graded in one run; no judge is asked.
 
-    Shards of `run_shard` give the run of the whole dataset, in its order. Other runs follow one another.
-    Where an item is in several runs, its votes must be the same. What is missing stands in the result's
-    `notices`: shards, and items that are not finished. The merged run can be gone on with, as any other.
+    Shards of `run_shard` give the run of the whole dataset, in its order. Other runs are appended to one
+    another. If an item is in several runs, its votes must be equal. The result's `notices` list missing
+    shards and unfinished items. The merged run can be resumed like any other.
 
     Args:
         paths: The run folders.
-        out: The folder of the merged run; must not be there yet.
+        out: The folder of the merged run; it must not exist.
 
     Raises:
-        ArgumentError: No folder is given.
-        RunMismatchError: The runs depend on different things, or disagree on items that they share.
-        RunFormatError: A folder holds no run, or a damaged one; resuming that repairs it.
-        RunError: `out` is there already.
+        ArgumentError: If no folder is given.
+        RunMismatchError: If the runs depend on different things, or disagree on shared items.
+        RunFormatError: If a folder is not a run, or is damaged; resuming that run repairs it.
+        RunError: If `out` exists.
     """
     parts = [_Part.read(Path(path)) for path in paths]
     target = Path(out)

@@ -1,4 +1,4 @@
-"""Stored votes scored again: under another rubric's weights, or other policies. No judge is asked."""
+"""Scoring stored votes again under another rubric's weights or other policies. No judge is asked."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from autorubric.values import Json
 
 
 class Policies(TypedDict, total=False):
-    """What may be decided otherwise than in the run; what is left out stays as it was.
+    """Policies that may differ from the run's; options left out keep their values.
 
     Attributes:
-        aggregation: For binary criteria.
-        ordinal_aggregation: For ordered scales and numbers.
-        nominal_aggregation: For unordered choices.
-        ranking_aggregation: For candidates that are compared.
-        on_failure: How a reply counts that could not be read: `conservative` or `exclude`.
+        aggregation: Aggregation of binary criteria.
+        ordinal_aggregation: Aggregation of ordered scales and numbers.
+        nominal_aggregation: Aggregation of unordered choices.
+        ranking_aggregation: Aggregation of compared candidates.
+        on_failure: How an unreadable reply counts: `conservative` or `exclude`.
         cannot_assess_config: How criteria without a judgment count.
-        normalize: Whether the score is brought to [0, 1].
+        normalize: Whether to scale the score to [0, 1].
         judge_weights: Weights by judge id, above 0; judges that are not named keep theirs.
     """
 
@@ -45,12 +45,12 @@ class Policies(TypedDict, total=False):
 
 
 def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
-    """The run stored in a folder as it would be under another rubric and other policies.
+    """Return the run in a folder under another rubric and other policies.
 
     Raises:
-        ArgumentError: There is no such policy, aggregation or judge, or the rubric shares no criterion with
-            the run's.
-        RunFormatError: The folder holds no run, or it is damaged.
+        ArgumentError: If there is no such policy, aggregation or judge, or the rubric shares no criterion
+            with the run's.
+        RunFormatError: If the folder is not a run, or is damaged.
     """
     unknown = set(policies) - set(Policies.__annotations__)
     if unknown:
@@ -66,7 +66,7 @@ def rescore(path: Path, rubric: Rubric | None, policies: Policies) -> StoredRun:
 
 
 def _unasked(path: Path, rubric: Rubric) -> list[str]:
-    """Names of the criteria on which the run has no votes, since they ask something else."""
+    """Return the names of the criteria without votes in the run, since they ask something else."""
     shared = stored_dataset(path, read_manifest(path)).dataset.rubric
     if shared is None:
         raise ArgumentError(f"{path}: each item has its own rubric, which another rubric cannot replace")
@@ -83,7 +83,7 @@ def _unasked(path: Path, rubric: Rubric) -> list[str]:
 
 
 def _deciding(path: Path, policies: Policies) -> dict[str, Json]:
-    """The policies as a manifest holds them."""
+    """Return the policies as a manifest holds them."""
     deciding: dict[str, Json] = {}
     chosen: dict[str, Any] = {
         name: given for name, given in policies.items() if name in AggregationPolicy.model_fields

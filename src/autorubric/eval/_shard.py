@@ -1,4 +1,4 @@
-"""A part of a dataset as a run of its own, for schedulers that start the same command many times."""
+"""A part of a dataset as a separate run, for schedulers that start the same command many times."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options: Any) -> EvalResult:
-    """The result of grading every `n`-th item from item `i` on, in a run folder of its own; blocks.
+    """Grade every `n`-th item from item `i` on, in a separate run folder, and return the result; blocks.
 
-    Run for each `i` from 0 to n - 1, on whatever machines, the shards grade each item once; `merge_runs`
-    makes one run of their folders. A shard that is stopped goes on where it was when it is run again.
+    Run for each `i` from 0 to n - 1, on any machines, the shards grade each item once; `merge_runs` merges
+    their folders. A shard that was stopped resumes when it is run again.
 
     Args:
         dataset: The whole dataset, the same for all shards.
-        grader: By whom it is graded.
-        i: The shard, from 0.
-        n: How many there are.
-        options: As for `evaluate`. The run is called `experiment_name`, or what the dataset is called, with
-            `-i-of-n` added.
+        grader: The grader.
+        i: Index of the shard, from 0.
+        n: Number of shards.
+        options: See `evaluate`. The run's name is `experiment_name`, or the dataset's name, with `-i-of-n`
+            appended.
 
     Raises:
-        ArgumentError: There is no such shard, or no item for it; or as for `evaluate`.
-        RunError: The run folder cannot be used as asked.
+        ArgumentError: If there is no such shard or it has no items; see also `evaluate`.
+        RunError: If the run folder cannot be used as requested.
     """
     part, config = shard_of(dataset, EvalConfig(**options), i, n)
     grader.check_rubrics(dataset.rubrics())
@@ -39,10 +39,10 @@ def run_shard(dataset: RubricDataset, grader: Grader, i: int, n: int, **options:
 
 
 def shard_of(dataset: RubricDataset, config: EvalConfig, i: int, n: int) -> tuple[RubricDataset, EvalConfig]:
-    """The items of one shard, and the options of the run that grades them.
+    """Return the items of one shard, and the options of the run that grades them.
 
     Raises:
-        ArgumentError: There is no such shard, or no item for it.
+        ArgumentError: If there is no such shard or it has no items.
     """
     if n < 1 or not 0 <= i < n:
         raise ArgumentError(f"shard {i} of {n}: shards are counted from 0 to one less than there are")
