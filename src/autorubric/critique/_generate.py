@@ -1,4 +1,4 @@
-"""The critique pass: every draft of a file put to a teacher, one record a draft."""
+"""The critique pass: critiquing every draft of a file with a teacher, one record per draft."""
 
 from __future__ import annotations
 
@@ -38,48 +38,52 @@ def generate_critiques(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """The statistics of a critique pass, which writes one record a draft; safe inside a running event loop.
+    """Critique every draft of a file, write one record per draft, and return statistics.
+
+    Safe inside a running event loop.
 
     Writes `critiques_v1.jsonl`, `critiques_v1_manifest.json` and `critiques_v1_stats.json`. Records are in
-    the order in which critiques arrive, at most 32 drafts being under way, or as many as
-    `max_parallel_requests` says; a teacher that is a plain function is asked for one draft at a time unless
-    the config says more. A critique that cannot be used is a record with its error. The pass stops (`stopped`
-    is `errors`) where the teacher only fails, with the same provider error or time-out.
+    order of arrival. At most 32 drafts are in progress, or as many as `max_parallel_requests` allows; a
+    teacher that is a plain function gets one draft at a time unless the config allows more. An unusable
+    critique becomes a record with its error. The pass stops (`stopped` is `errors`) if the teacher keeps
+    failing with the same provider error or time-out.
 
     Args:
-        drafts_path: JSON lines, each `{"id", "prompt", "output", "contract"}`; further keys are let be. Lines
-            that give no draft, and ids that come twice, are told of under `faults`; the rest goes on.
-        out_dir: Where the files go; made where it is missing.
+        drafts_path: JSON lines, each `{"id", "prompt", "output", "contract"}`; other keys are ignored.
+            Invalid lines and repeated ids are listed under `faults`, and the other drafts are critiqued.
+        out_dir: Folder of the files; created if missing.
         teacher: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
-            `aforward(prompt)`, or a function of a `TeacherPrompt`, which gives JSON text, a dict, a
+            `aforward(prompt)`, or a function of a `TeacherPrompt`, which returns JSON text, a dict, a
             `TeacherReply`, or an object with a text as `.text`. With a rubric, anything that `judges=[...]`
-            takes.
-        config: `{"models": [...], "generation": {...}}`: fallbacks and settings of a model given by name.
-            Its `timeout`, in seconds, holds for an async function or an `aforward` too, for one critique; a
-            plain function cannot be ended, and has to see to that itself. For any other teacher it only
-            stands in the manifest. Secrets in it are not written.
-        schema: JSON schema of the critiques, or its file; by default the one that ships.
-        template: The prompt's text, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`, `{contract}`,
-            `{material}` (these three), `{schema}` and `{rule}`; texts of a draft always stand between
-            delimiters.
-        limit: So many of the file's first drafts; None for all.
-        resume: Go on with the records that are there: drafts that have one are passed over, unless the draft
-            has changed. Without it, records that are there are moved to `critiques_v1.previous.jsonl`.
-        rubric: A rubric, or its file, in the place of schema and template: its criteria's values on [0, 1]
+            accepts.
+        config: `{"models": [...], "generation": {...}}`: fallbacks and settings of a model given by name. Its
+            `timeout`, in seconds per critique, also applies to an async function or an `aforward`; a plain
+            function cannot be stopped and has to limit itself. For any other teacher it is only written into
+            the manifest. Secrets in it are not written.
+        schema: JSON schema of the critiques, or its file; by default the built-in one.
+        template: Text of the prompt, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`, `{contract}`,
+            `{material}` (these three), `{schema}` and `{rule}`; texts of a draft are always delimited.
+        limit: Number of drafts from the start of the file; None for all.
+        resume: Whether to keep existing records: drafts with a record are skipped unless they have changed.
+            Otherwise existing records are moved to `critiques_v1.previous.jsonl`.
+        rubric: A rubric, or its file, that replaces schema and template; the values of its criteria on [0, 1]
             become the scores.
-        threshold: Score on [0, 1] from which a rubric's verdict is pass, below it is revise; None: 0.7.
-        retry_errors: With resume, ask again for the critiques that could not be used.
-        dry_run: Read the drafts and say what would be done; ask nobody and write nothing.
-        max_calls: Most requests that are sent to models, re-asked and retried ones included. At the limit
-            what is in flight is still answered and written, and the pass ends; with `resume` another goes on,
-            with a new allowance. Teachers of your own are counted where they ask through this library.
-        max_cost: US dollars that requests may cost, the same way; every model's price has to be known.
+        threshold: Score on [0, 1] from which a rubric's verdict is pass, and below which it is revise; None
+            for 0.7.
+        retry_errors: Whether, with resume, to ask again for unusable critiques.
+        dry_run: Whether to only read the drafts and report what would be done.
+        max_calls: Maximum number of requests to models, including retries and repeated questions. At the
+            limit, requests in flight are still answered and written, and the pass ends; with `resume`,
+            another pass continues with a new limit. Your own teachers count if they use this library's
+            clients.
+        max_cost: Maximum cost of requests in US dollars, enforced in the same way; the price of every model
+            must be known.
 
     Raises:
-        ArgumentError: The arguments cannot work together; or `max_cost` is set and a model's price is not
-            known.
-        FileError: A file cannot be read, or there is nothing in the drafts.
-        RunLockedError: Another process writes to the folder.
+        ArgumentError: If the arguments cannot be combined, or `max_cost` is set and the price of a model is
+            unknown.
+        FileError: If a file cannot be read, or has no drafts.
+        RunLockedError: If another process writes to the folder.
     """
     return run_sync(
         generate_critiques_async(
@@ -118,7 +122,7 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """What `generate_critiques` gives, without blocking the event loop."""
+    """Return the result of `generate_critiques` without blocking the event loop."""
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
     if config is not None and not isinstance(config, Mapping):
         raise ArgumentError(f"config is {shortened(config)}; give a mapping")
@@ -157,10 +161,10 @@ async def generate_critiques_async(  # noqa: PLR0913 - the public contract
 
 
 def check_going_on(limit: Any, *, resume: bool, retry_errors: bool) -> None:
-    """Checks how much of a pass is wanted.
+    """Check the options that limit or resume a pass.
 
     Raises:
-        ArgumentError: It cannot be had.
+        ArgumentError: If they cannot be combined.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ArgumentError(f"limit {limit!r}: give a whole number from 0 up, or None for all")

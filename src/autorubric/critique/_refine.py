@@ -1,4 +1,4 @@
-"""The refinement pass: drafts to revise are rewritten and critiqued again, the most urgent first."""
+"""The refinement pass: rewriting drafts and critiquing them again, the most urgent first."""
 
 from __future__ import annotations
 
@@ -48,49 +48,49 @@ def refine(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """The statistics of a refinement pass over the drafts to revise; safe inside a running event loop.
+    """Rewrite the drafts to revise, critique them again, and return statistics.
 
-    A draft is rewritten as its critique says and critiqued again, until the verdict is pass (`refined`) or
-    reject (`rejected`), the score does not rise, a text comes again, or the rounds are used up (`undecided`,
-    with the reason and the best of its texts, the draft itself where none is better), or the teacher fails
-    (`errors`). The score is the mean of a
-    critique's scores, or that of the rubric. Drafts with the worst issues come first, then those with the
-    lowest scores. Writes `refined_v1.jsonl`,
-    `rejected_v1.jsonl`, `undecided_v1.jsonl`, `errors_v1.jsonl`, whose lines are drafts again,
-    `refined_v1_manifest.json` and `refined_v1_stats.json`.
+    Safe inside a running event loop.
+
+    A draft is rewritten according to its critique and critiqued again, until the verdict is pass (`refined`)
+    or reject (`rejected`), the score does not increase, a text repeats, or the rounds are used up
+    (`undecided`, with the reason and the best text, which may be the draft), or the teacher fails (`errors`).
+    The score is the mean of a critique's scores, or that of the rubric. Drafts with the worst issues come
+    first, then those with the lowest scores. Writes `refined_v1.jsonl`, `rejected_v1.jsonl`,
+    `undecided_v1.jsonl` and `errors_v1.jsonl`, whose lines are drafts, and `refined_v1_manifest.json` and
+    `refined_v1_stats.json`.
 
     Args:
-        critiques_path: What `generate_critiques` wrote.
-        drafts_path: The drafts that it was made of. Those that were removed from it are not counted, nor are
-            their outcomes.
-        out_dir: Where the files go; made where it is missing.
-        teacher: Who rewrites and critiques, as in `generate_critiques`; a function tells them apart by
-            `prompt.task`. With a rubric it is asked to rewrite as a teacher, and to judge as a judge.
-        max_rounds: How often a draft is rewritten at most; from 1 up.
-        config: As in `generate_critiques`.
-        schema: As there.
-        template: As there.
-        rewrite: The text of the rewrite prompt, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`,
+        critiques_path: The file that `generate_critiques` wrote.
+        drafts_path: The drafts of those critiques. Drafts removed from it, and their outcomes, do not count.
+        out_dir: Folder of the files; created if missing.
+        teacher: The teacher that rewrites and critiques, as in `generate_critiques`; a function distinguishes
+            the two by `prompt.task`. With a rubric, it rewrites as a teacher and votes as a judge.
+        max_rounds: Maximum number of rewrites of a draft; at least 1.
+        config: See `generate_critiques`.
+        schema: See `generate_critiques`.
+        template: See `generate_critiques`.
+        rewrite: Text of the rewrite prompt, or a `Path` to it, with `{id}`, `{prompt}`, `{output}`,
             `{contract}`, `{remarks}`, `{material}` (these four), `{form}` and `{rule}`.
-        rubric: As there.
-        threshold: As there.
-        min_risk: The least risk of hallucination that is taken: `low`, `medium` or `high`.
-        max_risk: The greatest.
-        limit: So many of the most urgent drafts; None for all.
-        resume: Go on with what is there; outcomes of drafts or critiques that have changed since are taken
-            out and made anew. Without it, files that are there are moved to `….previous.jsonl`.
-        retry_errors: With resume, try again what failed.
-        validate: A function of the rewritten output that gives what a program finds in it, as JSON data: the
-            contract of the record and of the next critique. Whatever it raises says that the output will not
-            do; a model is asked again. It takes the place of our check that no key at the top is lost.
-        max_calls: As in `generate_critiques`; where a draft was under way at the limit, its rounds are kept.
-        max_cost: As there.
+        rubric: See `generate_critiques`.
+        threshold: See `generate_critiques`.
+        min_risk: Lowest risk of hallucination to include: `low`, `medium` or `high`.
+        max_risk: Highest risk of hallucination to include.
+        limit: Number of the most urgent drafts; None for all.
+        resume: Whether to keep existing outcomes; those of changed drafts or critiques are computed again.
+            Otherwise existing files are moved to `….previous.jsonl`.
+        retry_errors: Whether, with resume, to try failed drafts again.
+        validate: A function of the rewritten output that returns a program's findings as JSON data: the
+            contract of the record and of the next critique. An exception means that the output is invalid,
+            and a model is asked again. It replaces the built-in check that no top-level key is lost.
+        max_calls: See `generate_critiques`; the rounds of a draft in progress at the limit are kept.
+        max_cost: See `generate_critiques`.
 
     Raises:
-        ArgumentError: The arguments cannot work together; or `max_cost` is set and a model's price is not
-            known.
-        FileError: A file cannot be read, or there is nothing in it.
-        RunLockedError: Another process writes to the folder.
+        ArgumentError: If the arguments cannot be combined, or `max_cost` is set and the price of a model is
+            unknown.
+        FileError: If a file cannot be read, or is empty.
+        RunLockedError: If another process writes to the folder.
     """
     return run_sync(
         refine_async(
@@ -139,7 +139,7 @@ async def refine_async(  # noqa: PLR0913 - the public contract
     max_calls: int | None = None,
     max_cost: float | None = None,
 ) -> dict[str, Json]:
-    """What `refine` gives, without blocking the event loop."""
+    """Return the result of `refine` without blocking the event loop."""
     if isinstance(max_rounds, bool) or not isinstance(max_rounds, int) or max_rounds < 1:
         raise ArgumentError(f"max_rounds {max_rounds!r}: give a whole number from 1 up")
     check_going_on(limit, resume=resume, retry_errors=retry_errors)
