@@ -111,7 +111,7 @@ def labelled_verdicts(
 
     Args:
         result: The run.
-        dataset: The labeled dataset, with items matched by id; defaults to the run's own.
+        dataset: The labelled dataset, with items matched by id; defaults to the run's own.
         criterion: Name of the only criterion to count; None for all.
     """
     # Late, since `--help` should not wait for it.

@@ -1,4 +1,4 @@
-"""Two small labeled datasets that ship with the package."""
+"""Two small labelled datasets that ship with the package."""
 
 from __future__ import annotations
 

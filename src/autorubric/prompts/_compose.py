@@ -30,7 +30,7 @@ _AROUND: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A labeled text shown to a judge as an example.
+    """A labelled text shown to a judge as an example.
 
     Attributes:
         text: The text.
@@ -49,7 +49,7 @@ class Question(NamedTuple):
     Attributes:
         criterion: The criterion.
         shown: How it is shown.
-        examples: Labeled examples of it.
+        examples: Labelled examples of it.
     """
 
     criterion: BaseCriterion
