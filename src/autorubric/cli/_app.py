@@ -65,7 +65,7 @@ def about(
     """Grade texts against weighted rubrics with judges, and measure how far the judges can be trusted.
 
     \b
-    Begin with:
+    Start with:
       autorubric demo
     """
 
@@ -111,7 +111,7 @@ app.add_typer(
     labels_app,
     name="labels",
     help=with_example(
-        "Bring people's labels into a dataset, and hand out what is in dispute.",
+        "Export disputed items for labelling, and merge people's labels into a dataset.",
         "autorubric labels export experiments/essays-1 -o disputed.jsonl",
         "autorubric labels merge essays.json disputed.jsonl -o labelled.json",
     ),
@@ -119,7 +119,7 @@ app.add_typer(
 app.add_typer(
     cache_app,
     name="cache",
-    help=with_example("Look after the replies of models that are kept.", "autorubric cache stats"),
+    help=with_example("Show or clear the cache of models' replies.", "autorubric cache stats"),
 )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from autorubric.metrics._correction._alt_test import AltAbstain
 
 NO_LABELS = "no item has a label; give the labelled dataset with --dataset"
-ONE_JUDGE = "there are no two judges"
+ONE_JUDGE = "fewer than two judges"
 
 
 class Part(StrEnum):
@@ -121,7 +121,7 @@ class Audit:
         dataset = self._result.dataset
         found = {dataset.item_id(one.item_idx): one for one in self._result.item_results}
         if item_id not in found:
-            raise ArgumentError(f"--item {item_id!r} is none of the run; its items are {_some(list(found))}")
+            raise ArgumentError(f"--item {item_id!r} is not in the run. Items: {_some(list(found))}")
         one = found[item_id]
         if one.report is None:
             raise ArgumentError(f"--item {item_id!r} has no report: {one.error}")
@@ -160,10 +160,8 @@ class Audit:
             )
             for name, one in found.items()
         ]
-        columns = ("criterion", "level", "items", "agreement", "alpha", "low", "high", "why not")
-        table = TableBlock(
-            title="Judges among themselves, whatever the truth", columns=columns, rows=tuple(rows)
-        )
+        columns = ("criterion", "level", "items", "agreement", "alpha", "low", "high", "reason")
+        table = TableBlock(title="Agreement among judges", columns=columns, rows=tuple(rows))
         return Told([table], {name: one.to_dict() for name, one in found.items()})
 
     def _panel(self) -> Told:
@@ -187,7 +185,7 @@ class Audit:
 
         found = self_consistency(self._result, self._dataset, rng=self._seed)
         if not found.n_units:
-            return Told(reason="no judge was asked twice, neither in samples nor in two orders")
+            return Told(reason="no judge was asked twice, by samples or in two orders")
         return Told(found.blocks(), found.to_dict())
 
     def _item_analysis(self) -> Told:
@@ -204,7 +202,7 @@ class Audit:
         found = variance_components(self._result, self._dataset, rng=self._seed)
         studies = [found.score, *found.per_criterion.values()]
         if all(one.phi.value is None for one in studies):
-            return Told(reason=f"votes have no components of variance ({found.score.phi.reason})")
+            return Told(reason=f"variance components are undefined ({found.score.phi.reason})")
         return Told(found.blocks(), found.to_dict())
 
     def _corrected_score(self) -> Told:
@@ -217,7 +215,7 @@ class Audit:
         except ArgumentError as error:
             return Told(reason=str(error))
         if found.n_labelled >= found.n_items:
-            return Told(reason="every judged item has labels, which need no correction")
+            return Told(reason="every judged item has labels; no correction is needed")
         return Told(_corrected_blocks(found), found.to_dict())
 
     def _alt_test(self) -> Told:
@@ -245,7 +243,7 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
 
 
 def _corrected_blocks(found: CorrectedScore) -> list[Block]:
-    shown = {"corrected": found.score, "as judged": found.raw, "labelled items alone": found.labelled_only}
+    shown = {"corrected": found.score, "as judged": found.raw, "labelled items only": found.labelled_only}
     rows: list[tuple[Cell, ...]] = [
         (name, one.value, one.low, one.high, one.n, one.reason or "") for name, one in shown.items()
     ]
@@ -261,5 +259,5 @@ def _corrected_blocks(found: CorrectedScore) -> list[Block]:
             f"The mean score is {found.raw:.3f} as judged, and {found.score:.3f} corrected for the errors "
             f"that {found.n_labelled} labelled of {found.n_items} items show."
         )
-    columns = ("figure", "estimate", "low", "high", "n", "why not")
+    columns = ("figure", "estimate", "low", "high", "n", "reason")
     return [TextBlock(text=opening), TableBlock(title="Corrected score", columns=columns, rows=tuple(rows))]

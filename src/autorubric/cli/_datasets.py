@@ -23,16 +23,16 @@ def _column(option: str, what: str) -> typer.models.OptionInfo:
     return found
 
 
-SubmissionColumn = Annotated[str | None, _column("--submission", "the texts to grade")]
-PromptColumn = Annotated[str | None, _column("--prompt", "what the texts answer")]
+SubmissionColumn = Annotated[str | None, _column("--submission", "texts to grade")]
+PromptColumn = Annotated[str | None, _column("--prompt", "prompts")]
 ReferenceColumn = Annotated[str | None, _column("--reference", "reference answers")]
-IdColumn = Annotated[str | None, _column("--id", "the ids, each once")]
+IdColumn = Annotated[str | None, _column("--id", "unique ids")]
 TruthColumns = Annotated[
     list[str] | None,
     typer.Option(
         "--truth",
         metavar="CRITERION=COL",
-        help="Column of a criterion's labels; repeat it.",
+        help="Column of a criterion's labels. Repeatable.",
         show_default=False,
     ),
 ]
@@ -41,7 +41,7 @@ MetaColumns = Annotated[
     typer.Option(
         "--meta",
         metavar="COL",
-        help="Column kept as metadata; repeat it.  [default: every column that is not named]",
+        help="Column kept as metadata. Repeatable.  [default: every other column]",
         show_default=False,
     ),
 ]

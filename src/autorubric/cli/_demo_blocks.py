@@ -67,7 +67,7 @@ def _opening(result: EvalResult, n_train: int, model: str | None) -> TextBlock:
         judges = (
             "Two judges that need no model: `lexical` compares words and was never trained, `supervised` is "
             f"a classifier trained on {n_train} labelled replies. A tie counts as the conservative answer. "
-            "They are the floor: a real judge must do better."
+            "They are a baseline: a real judge must do better."
         )
     return TextBlock(
         title="autorubric demo",
@@ -93,10 +93,8 @@ def _scores(result: EvalResult, chosen: list[ItemResult]) -> TableBlock:
                 label_score(result.dataset, one.item_idx),
             )
         )
-    title = (
-        f"Scores of {len(chosen)} of {result.total_items} replies, from the best by its labels to the worst"
-    )
-    columns = ("reply", "what it is", "panel" if judges else "score", *judges, "labels")
+    title = f"Scores of {len(chosen)} of {result.total_items} replies, sorted by the score of their labels"
+    columns = ("reply", "description", "panel" if judges else "score", *judges, "labels")
     return TableBlock(title=title, columns=columns, rows=tuple(rows))
 
 
@@ -116,7 +114,7 @@ def _one_reply(result: EvalResult, one: ItemResult) -> list[Block]:
     )
     return [
         TextBlock(title=f"Reply {item_id}", text=str(one.item.submission)),
-        TableBlock(title=f"Why {item_id} scored as it did", columns=("criterion", "evidence"), rows=rows),
+        TableBlock(title=f"Reasons for the score of {item_id}", columns=("criterion", "evidence"), rows=rows),
     ]
 
 
@@ -139,7 +137,7 @@ def _figures(measured: MetricsResult) -> list[Block]:
         rows=(*_criterion_rows(raters), _mean_row(raters)),
     )
     scores = TableBlock(
-        title="Scores of whole replies against the scores of their labels",
+        title="Reply scores compared with label scores",
         columns=("", "n", "mean abs. error", "bias", "Spearman", "abstained", "failed"),
         rows=tuple(
             (
@@ -228,7 +226,7 @@ def summary_blocks(found: SummaryFigures) -> list[Block]:
     """Return the figures of real judges: agreement, leniency, panel against best member, coverage."""
     judges = sorted(found.measured.per_judge.items(), key=lambda one: -(one[1].mean_kappa or 0.0))
     table = TableBlock(
-        columns=("judge", "kappa", "accuracy", "bias of scores"),
+        columns=("judge", "kappa", "accuracy", "score bias"),
         rows=tuple(
             (name, one.mean_kappa, one.criterion_accuracy, _signed(one.bias.mean_bias))
             for name, one in judges
@@ -264,10 +262,10 @@ def _sentences(found: SummaryFigures, judges: Sequence[tuple[str, RaterMetrics]]
     person = found.result.dataset
     scores = [score for at in range(len(person)) if (score := label_score(person, at)) is not None]
     yield (
-        f"Coverage: the panel says {as_text(found.corrected.raw.value)}; corrected with the labels of "
+        f"Coverage: {as_text(found.corrected.raw.value)} by the panel; corrected with the labels of "
         f"{found.corrected.n_labelled} summaries {as_text(corrected.value)} "
-        f"[{as_text(corrected.low)}, {as_text(corrected.high)}]; the person, on all, "
-        f"{as_text(sum(scores) / len(scores))}."
+        f"[{as_text(corrected.low)}, {as_text(corrected.high)}]; {as_text(sum(scores) / len(scores))} by "
+        "the person, on all summaries."
     )
 
 
@@ -283,7 +281,7 @@ def closing_block(result: EvalResult, summaries: SummaryFigures | None) -> TextB
     if summaries is not None:
         real = shlex.quote(str(summaries.result.experiment_dir))
         if summaries.report is not None:
-            steps.append(f"The report of the real judges: {summaries.report}")
+            steps.append(f"Report of the real judges: {summaries.report}")
         else:
             steps.append("  autorubric demo --report     # the real judges as an HTML page")
         steps.append(f"  autorubric judges audit {real}")
@@ -291,4 +289,4 @@ def closing_block(result: EvalResult, summaries: SummaryFigures | None) -> TextB
         steps.append(f"  autorubric report {folder} -o report.html")
     steps.append(f"  autorubric metrics {folder} --per-judge --bootstrap")
     steps.append("  autorubric init              # your own rubric, data and run file")
-    return TextBlock(title="What next", text="\n".join(steps))
+    return TextBlock(title="Next steps", text="\n".join(steps))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from autorubric.values import Level
 
 JUDGE = (
-    "A judge; repeat it for a panel. A model's name, lexical, supervised:TRAIN (trained on a labelled "
-    "dataset), or recorded:CSV#RATER (votes in a table; #RATER may be left out where there is one rater). "
+    "A judge; repeat for a panel. A model's name, lexical, supervised:TRAIN (trained on a labelled "
+    "dataset), or recorded:CSV#RATER (votes in a table; omit #RATER if there is only one rater). "
     "NAME=J names the judge in votes and reports."
 )
 
@@ -52,7 +52,7 @@ CacheDir = Annotated[
     typer.Option(
         "--cache-dir",
         metavar="DIR",
-        help="Keep models' replies in this folder and answer equal requests from it.",
+        help="Cache models' replies in this folder, and reuse them for identical requests.",
         show_default=False,
     ),
 ]
@@ -105,7 +105,7 @@ Aggregation = Annotated[
         metavar="[LEVEL=]METHOD",
         help="How votes are combined. For binary criteria: majority, weighted, unanimous or any. For other "
         "levels: ordinal=METHOD (mean, median, weighted_mean, mode, min, max), nominal=METHOD (mode, "
-        "weighted_mode, unanimous), ranking=METHOD (borda, bradley_terry). Repeat it for several levels.  "
+        "weighted_mode, unanimous), ranking=METHOD (borda, bradley_terry). Repeat for several levels.  "
         "[default: majority, mean, mode, borda]",
         show_default=False,
     ),

@@ -54,7 +54,7 @@ def read_gates(values: Sequence[str]) -> list[Gate]:
     """Parse all values of the option into gates.
 
     Raises:
-        ArgumentError: If a value is not `FIGURE=X`, or names no figure that can be a gate.
+        ArgumentError: If a value is not `METRIC=X`, or its metric cannot be a gate.
     """
     return [_gate(part.strip()) for value in values for part in _BETWEEN.split(value)]
 
@@ -69,20 +69,22 @@ def _gate(value: str) -> Gate:
     except ValueError:
         least = math.nan
     if not equals or not math.isfinite(least) or (at and not criterion):
-        raise ArgumentError(f"--fail-under {value!r}; give FIGURE=X, as tpr=.9, kappa@tone=0.4 or tnr.low=.8")
+        raise ArgumentError(
+            f"--fail-under {value!r}; give METRIC=X, such as tpr=.9, kappa@tone=0.4 or tnr.low=.8"
+        )
     known = _ALIASES.get(name, name)
     if known not in _MEANS and (at or known not in _OF_SCORES):
         allowed = ", ".join([*_ALIASES, *_MEANS] if at else [*_ALIASES, *_MEANS, *_OF_SCORES])
-        raise ArgumentError(f"--fail-under {value!r}: no figure is called {name!r}; allowed: {allowed}")
+        raise ArgumentError(f"--fail-under {value!r}: unknown metric {name!r}; allowed: {allowed}")
     # Recall is sensitivity, which has an interval.
     known = "sensitivity" if low and known == "recall" else known
     if low and known not in _WITH_ENDS:
         raise ArgumentError(
-            f"--fail-under {value!r}: {name} has no interval here; .low goes with: tpr, tnr, recall, "
+            f"--fail-under {value!r}: {name} has no interval here; .low is allowed with: tpr, tnr, recall, "
             f"{', '.join(_WITH_ENDS)}"
         )
     if least > 1:
-        raise ArgumentError(f"--fail-under {value!r}: figures are at most 1, so that {least:g} always fails")
+        raise ArgumentError(f"--fail-under {value!r}: metrics are at most 1, so {least:g} always fails")
     return Gate(text, known, criterion or None, low, least)
 
 
@@ -92,7 +94,7 @@ def check_gates(gates: Sequence[Gate], found: MetricsResult) -> Exit:
     for gate in gates:
         value, reason = _value(gate, found)
         if value is None:
-            notice(f"{gate.text} is undefined ({reason}), so that it cannot reach {gate.least:g}")
+            notice(f"{gate.text} is undefined ({reason}), so it cannot reach {gate.least:g}")
             worst = Exit.UNJUDGED
         elif value < gate.least:
             notice(f"{gate.text} is {value:.3f}, below {gate.least:g}")
@@ -111,11 +113,11 @@ def _value(gate: Gate, found: MetricsResult) -> tuple[float | None, str]:
     if gate.figure in _OF_SCORES:
         scored = getattr(found, _OF_SCORES[gate.figure])
         ends = scored.ci.lower if scored.ci else None
-        return (ends if gate.low else scored.coefficient), scored.reason or "no interval of so few items"
+        return (ends if gate.low else scored.coefficient), scored.reason or "too few items for an interval"
     name = _MEANS[gate.figure]
     if gate.low and getattr(found, name) is not None:
         ends = getattr(found, f"{name}_ci")
-        return (ends.lower if ends else None), "no interval of so few items"
+        return (ends.lower if ends else None), "too few items for an interval"
     return getattr(found, name), _why_no_mean(gate.figure, found)
 
 
@@ -124,19 +126,19 @@ def _why_no_mean(figure: str, found: MetricsResult) -> str:
     if figure in ("precision", "recall", "sensitivity", "specificity", "f1") and not of:
         return "no criterion is binary"
     label = {"sensitivity": "MET", "recall": "MET", "specificity": "UNMET"}.get(figure)
-    return f"no criterion has an answered item labelled {label}" if label else "no criterion has it"
+    return f"no criterion has an answered item labelled {label}" if label else "no criterion has this metric"
 
 
 def _on_criterion(gate: Gate, name: str, found: MetricsResult) -> tuple[float | None, str]:
     own = next((one for one in found.per_criterion if one.name == name), None)
     if own is None:
         names = ", ".join(one.name for one in found.per_criterion)
-        raise ArgumentError(f"no criterion {name!r} has figures; there are: {names}")
+        raise ArgumentError(f"no metrics for criterion {name!r}. Criteria: {names}")
     # On ordered scales a near miss counts in part, and on all scales of options hits are exact ones.
     fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
     names_of = fields.get(gate.figure, (gate.figure,))
     if not any(hasattr(own, field) for field in names_of):
-        return None, f"a criterion of level {own.criterion_type} has none"
+        return None, f"not defined for level {own.criterion_type}"
     if gate.low:
         ends = getattr(own, f"{gate.figure}_ci")
         value = ends.lower if ends else None

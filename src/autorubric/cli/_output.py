@@ -70,8 +70,8 @@ def max_lost_option(help: str) -> Any:
 MaxLost = Annotated[
     float | None,
     max_lost_option(
-        "Exit with 3 if more than this share of the verdicts behind the figures was lost or assumed.  "
-        f"[default: {MAX_LOST} where a gate is set]"
+        "Exit with 3 if more than this share of the verdicts was lost or assumed.  "
+        f"[default: {MAX_LOST} with a gate]"
     ),
 ]
 
@@ -182,7 +182,8 @@ def stoppable(folder: Path, *, done: str, how_to_go_on: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        told = f"What was {done} is in {shlex.quote(str(folder))}; to go on, give {how_to_go_on}."
+        kept = f"{done.capitalize()} items are in {shlex.quote(str(folder))}"
+        told = f"{kept}. To resume, run {how_to_go_on}."
         raise KeyboardInterrupt(told) from None
 
 

@@ -16,13 +16,16 @@ OutDir = Annotated[Path, typer.Option("--out-dir", metavar="D", help="Where the 
 SchemaFile = Annotated[
     Path | None,
     typer.Option(
-        "--schema", metavar="S", help="A JSON schema of critiques, in place of ours.", show_default=False
+        "--schema",
+        metavar="S",
+        help="A JSON schema of critiques, instead of the built-in one.",
+        show_default=False,
     ),
 ]
 TemplateFile = Annotated[
     Path | None,
     typer.Option(
-        "--template", metavar="T", help="A template of prompts, in place of ours.", show_default=False
+        "--template", metavar="T", help="A prompt template, instead of the built-in one.", show_default=False
     ),
 ]
 CritiqueRubric = Annotated[
@@ -39,19 +42,19 @@ Threshold = Annotated[
     typer.Option(
         "--threshold",
         metavar="X",
-        help="With --rubric: the score from which the verdict is pass.  [default: 0.7]",
+        help="With --rubric: the lowest score with the verdict pass.  [default: 0.7]",
         show_default=False,
     ),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="Take N drafts at most.", show_default=False)
+    int | None, typer.Option("--limit", metavar="N", help="Process at most N drafts.", show_default=False)
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the records that are there.", show_default=False)
+    bool, typer.Option("--resume", help="Continue from the existing records.", show_default=False)
 ]
 RetryErrors = Annotated[
     bool,
-    typer.Option("--retry-errors", help="With --resume: try again what failed.", show_default=False),
+    typer.Option("--retry-errors", help="With --resume: retry drafts that failed.", show_default=False),
 ]
 
 
@@ -59,7 +62,7 @@ MaxLostDrafts = Annotated[
     float | None,
     max_lost_option(
         "Exit with 3 if more than this share of the drafts could not be judged.  "
-        f"[default: {MAX_LOST} where a gate is set, else 0]"
+        f"[default: {MAX_LOST} with a gate, else 0]"
     ),
 ]
 
@@ -86,16 +89,13 @@ def demand_resume(resume: bool, retry_errors: bool) -> None:
         ArgumentError: If such a flag is set without --resume.
     """
     if retry_errors and not resume:
-        raise ArgumentError(
-            "--retry-errors tries again what failed before, and without --resume everything is asked again; "
-            "give --resume with it, or leave it out"
-        )
+        raise ArgumentError("--retry-errors needs --resume; without --resume every draft is processed again")
 
 
 def tell_stopped(limit: str) -> Exit:
     """Print that a limit or an error stopped a pass and how to resume it; return the exit code."""
     if limit == "errors":
-        notice(f"Stopped; to go on, give {HOW_TO_GO_ON} --retry-errors.")
+        notice(f"Stopped. To resume, run {HOW_TO_GO_ON} --retry-errors.")
         return Exit.UNJUDGED
-    notice(f"Stopped at --{limit.replace('_', '-')}; to go on, give {HOW_TO_GO_ON}.")
+    notice(f"Stopped at --{limit.replace('_', '-')}. To resume, run {HOW_TO_GO_ON}.")
     return Exit.STOPPED

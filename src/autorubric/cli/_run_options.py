@@ -15,7 +15,9 @@ _SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
 def _shard(given: str) -> tuple[int, int]:
     found = _SHARD.fullmatch(given)
     if found is None:
-        raise typer.BadParameter(f"{given!r} is not a shard; give two numbers, as 0/8 for the first of eight")
+        raise typer.BadParameter(
+            f"{given!r} is not a shard; give two numbers, such as 0/8 for the first of eight"
+        )
     return int(found[1]), int(found[2])
 
 
@@ -42,7 +44,7 @@ RubricFile = Annotated[
     typer.Option(
         "--rubric",
         metavar="R",
-        help="A rubric file, in place of the dataset's rubric.",
+        help="A rubric file, instead of the dataset's rubric.",
         show_default=False,
     ),
 ]
@@ -74,13 +76,13 @@ Mismatch = Annotated[
     typer.Option(
         "--on-mismatch",
         metavar="HOW",
-        help="Where the run of that name was made with something else: refuse and say what; rejudge what "
-        "changed; or fork, which goes on in a new folder.  [default: refuse]",
+        help="If the existing run has other inputs: refuse, and list the differences; rejudge what "
+        "changed; or fork, which continues in a new folder.  [default: refuse]",
         show_default=False,
     ),
 ]
 FailFast = Annotated[
-    bool, typer.Option("--fail-fast", help="End with the first item that fails.", show_default=False)
+    bool, typer.Option("--fail-fast", help="Stop at the first item that fails.", show_default=False)
 ]
 MaxCalls = Annotated[
     int | None,
@@ -88,7 +90,7 @@ MaxCalls = Annotated[
         "--max-calls",
         metavar="N",
         min=1,
-        help="Stop once N requests were sent to models; the run can be resumed.",
+        help="Stop after N requests to models; the run can be resumed.",
         show_default=False,
     ),
 ]
@@ -97,7 +99,7 @@ MaxCost = Annotated[
     typer.Option(
         "--max-cost",
         metavar="USD",
-        help="Stop before requests cost more than this; every model's price has to be known.",
+        help="Stop before requests cost more than this; every model's price must be known.",
         show_default=False,
         callback=_positive,
     ),
@@ -107,8 +109,8 @@ ShardOf = Annotated[
     typer.Option(
         "--shard",
         metavar="I/N",
-        help="Grade only every N-th item from item I on, counted from 0, as a run called NAME-I-of-N; for "
-        "schedulers. `merge` makes one run of all N.",
+        help="Grade only every N-th item from item I, counted from 0, as a run named NAME-I-of-N; for "
+        "schedulers. `merge` combines all N runs.",
         show_default=False,
         parser=_shard,
     ),
@@ -118,7 +120,7 @@ ExecutorName = Annotated[
     typer.Option(
         "--executor",
         metavar="NAME",
-        help="Who grades: local is this process; ray is a cluster.  [default: local]",
+        help="Where to grade: local is this process; ray is a cluster.  [default: local]",
         show_default=False,
     ),
 ]
@@ -126,7 +128,7 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        help="Print what the run would take in calls, tokens and US dollars, and send nothing.",
+        help="Print the calls, tokens and US dollars that the run would need, and send nothing.",
         show_default=False,
     ),
 ]

@@ -41,17 +41,17 @@ PageFile = Annotated[
 ItemsRubric = Annotated[
     Path | None,
     typer.Option(
-        "--rubric", metavar="R", help="The rubric; the dataset's own if left out.", show_default=False
+        "--rubric", metavar="R", help="The rubric.  [default: the dataset's own]", show_default=False
     ),
 ]
 Title = Annotated[
     str | None,
     typer.Option(
-        "--title", metavar="TEXT", help="Heading; the dataset's name if left out.", show_default=False
+        "--title", metavar="TEXT", help="Heading.  [default: the dataset's name]", show_default=False
     ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Decides, with the rater's name, the order of the items.")
+    int, typer.Option("--seed", metavar="N", help="Seed of the order of the items, with the rater's name.")
 ]
 
 
@@ -72,19 +72,19 @@ def annotate(  # noqa: PLR0913
 ) -> Exit:
     """Write one HTML page on which people label the items, offline.
 
-    The page asks for the rater's name, shows the items in an order of the rater's own, and nothing that
-    judges or other raters said. It can be used by the keyboard alone, keeps what was done, and saves the
-    labels as JSON lines, which `autorubric labels merge` brings back.
+    The page asks for the rater's name, shows the items in an order specific to the rater, and hides the
+    answers of judges and other raters. It works with the keyboard alone, keeps unfinished work, and saves the
+    labels as JSON lines for `autorubric labels merge`.
 
-    Of a run the page has the items that --where chooses, and asks for the criteria that are marked. Write the
-    same items with autorubric labels export, for labels merge --decide.
+    With a run, the page has the items that --where selects, and asks only for their marked criteria. For
+    labels merge --decide, write the same items with autorubric labels export.
 
     \b
     Examples:
       autorubric annotate essays.jsonl --rubric rubric.yaml -o label-essays.html
       autorubric annotate experiments/essays-1 --where wrong -o look-again.html
 
-    Exit codes: 0 done, 2 faulty command line or file.
+    Exit codes: 0 done, 2 invalid command line or file.
     """
     # Late, since the page's template takes as long to load as everything else that `--help` needs.
     from autorubric.report import write_annotation_page
@@ -102,14 +102,14 @@ def _items(
     """Return the items of a dataset file, or the marked items of a run."""
     if not source.is_dir():
         if where:
-            raise ArgumentError(f"--where chooses items of a run; {source} is not the folder of one")
+            raise ArgumentError(f"--where needs a run; {source} is not a run folder")
         return opened(source, rubric, fields)
     if not where:
         raise ArgumentError(
-            f"{source} is a folder; of a run choose items with --where, such as --where wrong"
+            f"{source} is a folder; to label items of a run, add --where, such as --where wrong"
         )
     if rubric is not None or fields:
-        raise ArgumentError("--rubric and columns go with a dataset file; a run has its rubric")
+        raise ArgumentError("--rubric and columns need a dataset file; a run has its own rubric")
     found = autorubric.disputed_items(autorubric.EvalResult.from_experiment(source), where=where)
     if not len(found):
         raise ArgumentError(f"no item of {source} is marked {' or '.join(where)}; there is nothing to label")

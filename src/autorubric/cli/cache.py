@@ -31,7 +31,7 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 @cache_app.command("stats")
 @guarded
 def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
-    """Show how many replies of models are kept, and where.
+    """Show the number, size and folder of cached replies.
 
     With --json the object has: path, entries, size_bytes, max_bytes.
 
@@ -50,14 +50,14 @@ def stats(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
     if as_json:
         print_json(held)
     else:
-        print_blocks([ScalarBlock(title="Kept replies", figures=tuple(held.items()))])
+        print_blocks([ScalarBlock(title="Cached replies", figures=tuple(held.items()))])
     return Exit.DONE
 
 
 @cache_app.command("clear")
 @guarded
 def clear(cache_dir: CacheFolder = _DEFAULT, as_json: JsonFlag = False) -> Exit:
-    """Remove every kept reply.
+    """Remove every cached reply.
 
     With --json the object has: path, removed.
 

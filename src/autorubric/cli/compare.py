@@ -15,10 +15,10 @@ from autorubric.cli.judges import Seed
 from autorubric.cli.metrics import LabelledFile
 
 Baseline = Annotated[
-    Path, typer.Argument(metavar="RUN1", help="The folder of the run to compare with.", show_default=False)
+    Path, typer.Argument(metavar="RUN1", help="The folder of the earlier run.", show_default=False)
 ]
 Compared = Annotated[
-    Path, typer.Argument(metavar="RUN2", help="The folder of the other run.", show_default=False)
+    Path, typer.Argument(metavar="RUN2", help="The folder of the later run.", show_default=False)
 ]
 FailOnRegression = Annotated[
     bool,
@@ -43,20 +43,19 @@ def compare(
 ) -> Exit:
     """Compare a run with an earlier one, item by item.
 
-    Items are matched by id; their texts may differ, as where two versions of a system answered the same
-    questions. Differences are RUN2 - RUN1, with paired intervals over items and p-values under random signs;
-    those of criteria are adjusted for their number (Holm).
+    Items are matched by id; their texts may differ, for example when two versions of a system answer the same
+    questions. Differences are RUN2 - RUN1, with paired intervals over items and p-values from random sign
+    flips; p-values of criteria are adjusted for multiple comparisons (Holm).
 
-    With --json the object has: baseline, run, regressed (null where it cannot be told), and difference, the
-    figures as `RunDifference.to_dict` names them.
+    With --json the object has: baseline, run, regressed (null if undecided), and difference, with the keys of
+    `RunDifference.to_dict`.
 
     \b
     Example:
       autorubric compare experiments/before experiments/after --fail-on-regression
 
-    Exit codes: 0 done, 1 lower with --fail-on-regression, 2 faulty command line, file or run folder,
-    3 it cannot be told whether it is lower, or more verdicts of a run were lost or assumed than --max-lost,
-    with --fail-on-regression.
+    Exit codes: 0 done, 1 lower with --fail-on-regression, 2 invalid command line, file or run folder, 3 with
+    --fail-on-regression: too few items to decide, or more verdicts of a run lost or assumed than --max-lost.
     """
     with warnings.catch_warnings():
         # The notices say the same, and of which run.

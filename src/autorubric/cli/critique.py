@@ -60,14 +60,16 @@ TeacherName = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Say what would be asked; ask and write nothing.", show_default=False),
+    typer.Option(
+        "--dry-run", help="Show what would be requested; send and write nothing.", show_default=False
+    ),
 ]
 FailOnVerdict = Annotated[
     FailOn | None,
     typer.Option(
         "--fail-on",
         metavar="V",
-        help="Exit with 1 if a verdict is reject, or with revise: revise or reject.",
+        help="Exit with 1 on a verdict of reject; with revise, on revise or reject.",
         show_default=False,
     ),
 ]
@@ -95,12 +97,12 @@ def critique(  # noqa: PLR0913
     cache_dir: CacheDir = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Critique drafts into JSON lines, as a gate before they are used.
+    """Critique drafts and write the critiques as JSON lines.
 
-    Writes critiques_v1.jsonl, critiques_v1_manifest.json and critiques_v1_stats.json. A pass that is stopped
-    goes on with --resume.
+    Writes critiques_v1.jsonl, critiques_v1_manifest.json and critiques_v1_stats.json. Resume a stopped pass
+    with --resume.
 
-    With --json the object is the statistics: total, processed, skipped, critique_parse_rate,
+    With --json the object has the statistics: total, processed, skipped, critique_parse_rate,
     critique_schema_valid_rate, verdict_distribution, issue_type_counts, risk_level_distribution, avg_scores,
     records, removed, error_counts, first_errors, unresolved_evidence, id_mismatches, tokens, cost, stopped,
     left, faults, fault_count, notices, seconds.
@@ -112,8 +114,8 @@ def critique(  # noqa: PLR0913
 
     Records of drafts that are no longer in DRAFTS stay in the file and are not counted.
 
-    Exit codes: 0 done, 1 a verdict at --fail-on, 2 faulty command line or file, 3 a draft could not be
-    judged, with --fail-on more of them than --max-lost, 130 stopped, by a limit too.
+    Exit codes: 0 done, 1 a verdict at --fail-on, 2 invalid command line or file, 3 a draft could not be
+    judged, with --fail-on more of them than --max-lost, 130 stopped, also by a limit.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]

@@ -59,29 +59,35 @@ Scale = Annotated[
     str, typer.Option("--scale", metavar="S", help="Scores as 0-10, 0-100, letter or pass-fail.")
 ]
 Mode = Annotated[
-    str, typer.Option("--mode", metavar="M", help="How much is printed: detailed, summary or score_only.")
+    str, typer.Option("--mode", metavar="M", help="Amount of output: detailed, summary or score_only.")
 ]
 Kind = Annotated[
     str,
     typer.Option(
         "--type",
         metavar="T",
-        help="What the content is: auto, code, text, markdown, tool_result or session_snapshot.",
+        help="Type of content: auto, code, text, markdown, tool_result or session_snapshot.",
     ),
 ]
 Context = Annotated[
     str | None,
-    typer.Option("--context", metavar="TEXT", help="What else is to be known.", show_default=False),
+    typer.Option("--context", metavar="TEXT", help="Additional context.", show_default=False),
 ]
 Root = Annotated[
     Path | None,
     typer.Option(
-        "--workspace-root", metavar="DIR", help="The folder that locations must lie in.", show_default=False
+        "--workspace-root",
+        metavar="DIR",
+        help="The folder that must contain every location.",
+        show_default=False,
     ),
 ]
-MaxIssues = Annotated[int, typer.Option("--max-issues", metavar="N", help="Most issues of one criterion.")]
+MaxIssues = Annotated[
+    int, typer.Option("--max-issues", metavar="N", help="Maximum number of issues per criterion.")
+]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be asked, and ask nobody.", show_default=False)
+    bool,
+    typer.Option("--dry-run", help="Show what would be requested, and send nothing.", show_default=False),
 ]
 FailUnder = Annotated[
     str | None,
@@ -92,7 +98,7 @@ FailUnder = Annotated[
         show_default=False,
     ),
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds that it may take.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit in seconds.")]
 
 
 @guarded
@@ -112,14 +118,13 @@ def critique_text(  # noqa: PLR0913
     fail_under: FailUnder = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Critique a file by criteria: scores, issues, suggestions.
+    """Critique a file against criteria: scores, issues, suggestions.
 
-    With --json the object is the answer of the tool `critique.evaluate`: ok, provider, overall_score,
-    scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms, and notes where
-    something of the reply was left out; or ok and error. Tables show the criterion with the lowest score
-    first.
+    With --json the object is the result of the tool `critique.evaluate`: ok, provider, overall_score,
+    scoring_scale, criteria_scores, issues, summary, suggestions, evaluation_time_ms, and notes if part of the
+    reply was left out; or ok and error. Tables show the criterion with the lowest score first.
 
-    A faulty request is such an answer too. --fail-under takes a value of the scale: 8 with 0-10, 80 with
+    An invalid request also gives such a result. --fail-under takes a value of the scale: 8 with 0-10, 80 with
     0-100, B with letter, pass with pass-fail.
 
     \b
@@ -129,8 +134,8 @@ def critique_text(  # noqa: PLR0913
       git diff | autorubric critique-text - --criteria style \\
           --scale pass-fail --fail-under pass
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged,
-    130 stopped.
+    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 could not be judged, 130
+    stopped.
     """
     request = {
         "criteria": [name for name in criteria.split(",") if name.strip()],

@@ -39,7 +39,7 @@ Model = Annotated[
         metavar="M",
         envvar="AUTORUBRIC_MODEL",
         show_envvar=False,
-        help="A model that judges alone, in place of the two offline judges.  [env var: AUTORUBRIC_MODEL]",
+        help="A model that judges alone, instead of the two offline judges.  [env var: AUTORUBRIC_MODEL]",
         show_default=False,
     ),
 ]
@@ -57,7 +57,7 @@ Seed = Annotated[
         "--seed",
         metavar="N",
         min=0,
-        help="Decides which replies train and which are graded.  [default: 0]",
+        help="Seed of the split into training and graded replies.  [default: 0]",
         show_default=False,
     ),
 ]
@@ -73,16 +73,15 @@ def demo(
     report: Report = False,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Do the whole job on two small datasets, offline: no key, no network, no model.
+    """Grade and audit two small datasets offline, without a key, a network or a model.
 
-    First 72 made-up replies of a support desk, labelled by hand: 40 of them train one of two offline judges,
-    which are a floor, and the panel of both grades the other 32. Then 200 summaries with the recorded
-    verdicts of six language models and of a person, which show what real judges look like.
+    The first has 72 synthetic replies of a support desk, labelled by hand: 40 train one of two offline
+    judges, and the panel of both, a baseline, grades the other 32. The second has 200 summaries with the
+    recorded verdicts of six language models and one person.
 
-    With --json the object has:
-    experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id, score, label_score,
-    judge_scores; metrics, as `autorubric metrics` gives them; and real_judges, with: experiment_dir, report,
-    metrics, comparison and corrected_score (null with --model).
+    With --json the object has: experiment_dir, judges, n_train, n_test, mean_score, items, a list with: id,
+    score, label_score, judge_scores; metrics, as in `autorubric metrics`; and real_judges, with:
+    experiment_dir, report, metrics, comparison and corrected_score (null with --model).
 
     \b
     Examples:

@@ -108,8 +108,8 @@ def evaluate(  # noqa: PLR0913
 ) -> Exit:
     """Grade a dataset into a run folder.
 
-    Without a dataset the run file autorubric.yaml in the working directory says what is graded and how;
-    flags override it. A run that is stopped resumes when it is started again under its name.
+    Without a dataset, the run file autorubric.yaml in the working directory sets what is graded and how;
+    flags override it. To resume a stopped run, run the command again with its --name.
 
     With --json the object has: experiment_name, experiment_dir, total_items, successful_items,
     partly_scored_items, failed_items, mean_score, verdicts (asked, answered, abstained, lost, assumed,
@@ -124,7 +124,7 @@ def evaluate(  # noqa: PLR0913
           --judge gpt-6-luna
       autorubric eval essays.json --judge gpt-6-luna --judge lexical --name one
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, more
+    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 could not be judged, more
     verdicts were lost or assumed than --max-lost, or a judge failed repeatedly with one error; 130 stopped,
     by the user or at --max-calls or --max-cost.
     """
@@ -231,7 +231,7 @@ def _report_missing(verdicts: VerdictCounts) -> None:
     if missing:
         notice(
             f"{missing:,} of {verdicts.asked:,} verdicts were lost or assumed ({verdicts.lost:,} lost, "
-            f"{verdicts.assumed:,} assumed); give --max-lost or --fail-under to make that an exit code of 3"
+            f"{verdicts.assumed:,} assumed); give --max-lost or --fail-under to exit with 3"
         )
 
 

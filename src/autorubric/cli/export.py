@@ -21,13 +21,13 @@ Format = Annotated[
 OutFile = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--out", metavar="FILE", help="The file; standard output if left out.", show_default=False
+        "-o", "--out", metavar="FILE", help="The file.  [default: standard output]", show_default=False
     ),
 ]
 Table = Annotated[
     Literal["scores", "votes"],
     typer.Option(
-        "--table", help="An item a row, or a vote, decision and label a row; for csv, parquet and jsonl."
+        "--table", help="One row per item, or per vote, decision and label; for csv, parquet and jsonl."
     ),
 ]
 CaseFailUnder = Annotated[
@@ -58,10 +58,10 @@ def export(
     fail_under: CaseFailUnder = None,
     max_lost: CaseMaxLost = MAX_LOST,
 ) -> Exit:
-    """Write a run for other programs: as a table, a page, or a report for build servers.
+    """Export a run as a table, a page, or a report for build servers.
 
-    In CSV, texts that a spreadsheet would run as formulas have a ' before them. In JUnit an item is a test
-    case, and one without a score an error.
+    In CSV, texts that a spreadsheet would run as formulas get a leading '. In JUnit each item is a test case;
+    an item without a score is an error.
 
     \b
     Examples:
@@ -70,14 +70,14 @@ def export(
       autorubric export experiments/essays-1 --format junit \\
           --fail-under 0.7 -o essays.xml
 
-    Exit codes: 0 done, 2 faulty command line or run folder.
+    Exit codes: 0 done, 2 invalid command line or run folder.
     """
     if fail_under is not None and format != "junit":
-        raise ArgumentError(f"--fail-under is for junit; {format} holds the scores themselves")
+        raise ArgumentError(f"--fail-under needs --format junit; {format} contains the scores")
     if table == "votes" and format in ("markdown", "junit"):
-        raise ArgumentError(f"--table votes is for csv, parquet and jsonl; {format} is of the items")
+        raise ArgumentError(f"--table votes needs --format csv, parquet or jsonl, not {format}")
     if out is None and format == "parquet":
-        raise ArgumentError("Parquet is not text; name the file with --out")
+        raise ArgumentError("Parquet is binary; name the file with --out")
     result = autorubric.EvalResult.from_experiment(run)
     for text in result.notices:
         notice(text)

@@ -59,13 +59,14 @@ TextFile = Annotated[
     typer.Option(
         "--file",
         metavar="F",
-        help="Read the text from this file; - is standard input. A CSV, Parquet or JSONL file is a table: "
-        "its only row is graded, or the one that --item-id names.",
+        help="Read the text from this file; - is standard input. A CSV, Parquet or JSONL file is a "
+        "table: its only row is graded, or the row that --item-id names.",
         show_default=False,
     ),
 ]
 Query = Annotated[
-    str | None, typer.Option("--query", metavar="Q", help="What the text answers.", show_default=False)
+    str | None,
+    typer.Option("--query", metavar="Q", help="The prompt that the text answers.", show_default=False),
 ]
 Reference = Annotated[
     str | None,
@@ -81,7 +82,7 @@ ItemId = Annotated[
     typer.Option(
         "--item-id",
         metavar="ID",
-        help="The text's id, by which recorded votes and rows of a table are found.",
+        help="The text's id; selects recorded votes and the row of a table.",
         show_default=False,
     ),
 ]
@@ -126,7 +127,7 @@ def grade(  # noqa: PLR0913
       autorubric grade --file answer.txt --rubric rubric.yaml \\
           --judge gpt-6-luna --judge lexical --fail-under 0.7
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 could not be judged, or more
+    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 could not be judged, or more
     verdicts lost or assumed than --max-lost, 130 stopped.
     """
     criteria = autorubric.Rubric.from_file(rubric)
@@ -177,13 +178,13 @@ def _row(dataset: RubricDataset, file: Path, item_id: str | None) -> DataItem:
     """
     if item_id is None and len(dataset) != 1:
         raise ArgumentError(
-            f"{file} has {len(dataset)} rows, and grade takes one text. Grade all with: autorubric eval "
-            f"{shlex.quote(str(file))} --rubric R --judge J; or choose one with --item-id ID"
+            f"{file} has {len(dataset)} rows; grade takes one text. Grade all with: autorubric eval "
+            f"{shlex.quote(str(file))} --rubric R --judge J; or select one with --item-id ID"
         )
     for position in range(len(dataset)):
         if item_id is None or dataset.item_id(position) == item_id:
             return dataset[position]
-    raise ArgumentError(f"{file} has no row with the id {item_id!r}")
+    raise ArgumentError(f"{file} has no row with id {item_id!r}")
 
 
 def _graded(rubric: Rubric, grader: Grader, given: DataItem, item_id: str | None) -> EnsembleEvaluationReport:

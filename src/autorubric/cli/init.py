@@ -55,17 +55,17 @@ Force = Annotated[bool, typer.Option("--force", help="Replace files that exist."
 def init(
     folder: Folder = Path(), template: TemplateName = Template.support_reply, force: Force = False
 ) -> Exit:
-    """Write a rubric, a run file and sample data to start from.
+    """Write a rubric, a run file and sample data as a starting point.
 
     Writes rubric.yaml, autorubric.yaml and data.csv, ten texts with human labels. The run file names a model;
-    put its key into the environment, or name another model.
+    set its key in the environment, or name another model.
 
     \b
     Examples:
       autorubric init
       autorubric init grading --template essay
 
-    Exit codes: 0 done, 2 a file exists, or faulty command line.
+    Exit codes: 0 done, 2 a file exists, or invalid command line.
     """
     # Late, since `--help` should not wait for it.
     from autorubric._files import write_text_atomic
@@ -81,7 +81,7 @@ def init(
     there = [name for name in texts if (folder / name).exists()]
     if there and not force:
         raise ArgumentError(
-            f"{', '.join(there)} already in {folder}; give another folder, or --force to replace them"
+            f"{', '.join(there)} already in {folder}; give another folder, or --force to replace"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():

@@ -33,15 +33,13 @@ Families = Annotated[
     typer.Option(
         "--family",
         metavar="NAME=FAMILY",
-        help="Family of a judge or of what wrote the texts; repeat it. Who is not named is its own family.",
+        help="Family of a judge or of a writer of the texts. Repeatable.  [default: the name itself]",
         show_default=False,
     ),
 ]
 Only = Annotated[
     list[Part] | None,
-    typer.Option(
-        "--only", metavar="PART", help="Give this part alone; repeat it for several.", show_default=False
-    ),
+    typer.Option("--only", metavar="PART", help="Show only this part. Repeatable.", show_default=False),
 ]
 Full = Annotated[
     bool,
@@ -52,14 +50,14 @@ ItemId = Annotated[
     typer.Option(
         "--item",
         metavar="ID",
-        help="Decide instead whether this item's score passes --threshold.",
+        help="Decide whether this item's score passes --threshold, instead of the audit.",
         show_default=False,
     ),
 ]
 Threshold = Annotated[
     float | None,
     typer.Option(
-        "--threshold", metavar="X", help="The least score that passes, for --item.", show_default=False
+        "--threshold", metavar="X", help="With --item: the lowest score that passes.", show_default=False
     ),
 ]
 Abstain = Annotated[
@@ -67,8 +65,8 @@ Abstain = Annotated[
     typer.Option(
         "--abstain",
         metavar="MODE",
-        help="How NA and CANNOT_ASSESS count in the report and the alt_test: exclude, or as_category, as one "
-        "more category.  [default: exclude]",
+        help="How NA and CANNOT_ASSESS count in the report and the alt_test: exclude, or as_category, as "
+        "an additional category.  [default: exclude]",
         show_default=False,
     ),
 ]
@@ -85,20 +83,19 @@ def compare(
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Compare every two judges of a run, and the panel with the best of them.
+    """Compare each pair of judges of a run, and the panel with its best judge.
 
-    Each pair on the cells that both answered: the difference of their shares of right answers (without
-    criteria of categories, of their mean errors), with an interval over items and p-values adjusted for their
-    number (Holm). Without labels there is nothing to be right against: a notice says so, and nothing is
-    compared.
+    Each pair is compared on the cells that both answered: the difference in accuracy (without categorical
+    criteria, in mean error), with an interval over items and p-values adjusted for multiple comparisons
+    (Holm). Without labels a notice is shown, and nothing is compared.
 
-    With --json the object has: run, and comparison, the figures as `RunComparison.to_dict` names them.
+    With --json the object has: run, and comparison, with the keys of `RunComparison.to_dict`.
 
     \b
     Example:
       autorubric judges compare experiments/essays-1
 
-    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    Exit codes: 0 done, 2 invalid command line, file or run folder.
     """
     # Late, since it loads numpy, and `--help` need not wait for it.
     from autorubric.metrics import compare_run
@@ -130,30 +127,30 @@ def audit(  # noqa: PLR0913 - one parameter an option
     full: Full = False,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Audit the judges of a run: how far to trust them, what each adds, where they lean.
+    """Audit the judges of a run: how far to trust them, what each adds, their biases.
 
     \b
     The parts, in this order:
-      report               the headline of the judge report, beside people
-      reliability          how far the judges agree among themselves
-      panel                whether they err together, and what each of them adds
-      bias                 leniency, length, position, texts of one's own family
-      self_consistency     whether a judge that is asked again answers alike
-      item_analysis        whether the criteria do their work
-      variance_components  how reliable scores are, and how many votes would do
-      corrected_score      the mean score, corrected by the items with labels
-      alt_test             whether the panel may stand in for a person
+      report               the main metrics of the judge report, compared with people
+      reliability          how far the judges agree with each other
+      panel                whether their errors coincide, and what each judge adds
+      bias                 leniency; length, position and own-family bias
+      self_consistency     whether a judge repeats its answer when asked again
+      item_analysis        whether each criterion separates good texts from bad ones
+      variance_components  how reliable scores are, and how many votes are enough
+      corrected_score      the mean score, corrected with the labelled items
+      alt_test             whether the panel can replace a person
 
-    A part that cannot be computed is named with the reason. Without labels, what needs them is left out.
-    With --item and --threshold the parts give way to one item's decision: PASS, FAIL or UNDECIDED.
+    A part that cannot be computed is listed with the reason. Without labels, parts that need them are left
+    out. With --item and --threshold the output is one item's decision instead: PASS, FAIL or UNDECIDED.
 
-    With the report, a last table counts the verdicts asked for, answered, abstained, lost and assumed, by
-    judge and of the panel, on all cells, labelled or not.
+    After the report, a table counts the verdicts requested, answered, abstained, lost and assumed, by judge
+    and for the panel, on all cells, labelled or not.
 
-    With --json the object has: run; verdicts by judge and of the panel, as for `eval`; each part by its
-    name, the figures as the `to_dict` of its result
-    names them (report without single criteria; reliability and alt_test by criterion), null where it
-    cannot be computed; and not_computed, reasons by name. With --item it has: run, item, and decision.
+    With --json the object has: run; verdicts by judge and for the panel, as for `eval`; each part by its
+    name, with the keys of its `to_dict` (report without single criteria; reliability and alt_test by
+    criterion), null if it cannot be computed; and not_computed, reasons by name. With --item it has: run,
+    item, and decision.
 
     \b
     Examples:
@@ -162,11 +159,11 @@ def audit(  # noqa: PLR0913 - one parameter an option
           --family gpt-6-luna=openai --family claude=anthropic
       autorubric judges audit experiments/essays-1 --item essay-7 --threshold 0.6
 
-    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    Exit codes: 0 done, 2 invalid command line, file or run folder.
     """
     families = _families(family or [])
     if (item is None) != (threshold is None):
-        raise ArgumentError("--item and --threshold go together: give both, or neither")
+        raise ArgumentError("--item and --threshold need each other: give both, or neither")
     result, labelled = _read(run, dataset, truth)
     audited = Audit(result, labelled, families, seed, abstain)
     if item is not None and threshold is not None:
@@ -174,7 +171,10 @@ def audit(  # noqa: PLR0913 - one parameter an option
 
         return _decide(run, audited.decision(item, threshold, stored_policy(run)), item, as_json=as_json)
     if not audited.has_labels:
-        notice(f"{run} has no labels; what needs them is left out. Give the labelled dataset with --dataset")
+        notice(
+            f"{run} has no labels; parts that need them are left out. Give the labelled dataset with "
+            "--dataset"
+        )
     told = {name: audited.part(name) for name in Part if only is None or name in only}
     verdicts = audited.verdicts() if Part.REPORT in told else {}
     if as_json:
@@ -225,7 +225,7 @@ def _families(given: list[str]) -> dict[str, str]:
     for one in given:
         name, equals, kin = one.rpartition("=")
         if not (name and equals and kin):
-            raise ArgumentError(f"--family {one!r}; give NAME=FAMILY, as gpt-6-luna=openai")
+            raise ArgumentError(f"--family {one!r}; give NAME=FAMILY, such as gpt-6-luna=openai")
         families[name] = kin
     return families
 
@@ -243,7 +243,7 @@ def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exi
         ("lowest, open criteria at worst", made["hard_low"]),
         ("highest, open criteria at best", made["hard_high"]),
         ("open criteria", made["n_open"]),
-        ("sources of spread", ", ".join(made["sources"]) or f"none ({made['score']['reason']})"),
+        ("sources of variance", ", ".join(made["sources"]) or f"none ({made['score']['reason']})"),
     )
     print_blocks([ScalarBlock(title=f"Decision on {item}", figures=figures)])
     return Exit.DONE

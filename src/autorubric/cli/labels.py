@@ -24,7 +24,7 @@ Source = Annotated[
     typer.Argument(metavar="SOURCE", help="The folder of a run, or a dataset file.", show_default=False),
 ]
 Split = Annotated[
-    Literal["any", "people", "judges"], typer.Option("--split", help="Who is to differ on an item.")
+    Literal["any", "people", "judges"], typer.Option("--split", help="Whose answers must differ on an item.")
 ]
 
 
@@ -42,9 +42,9 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="MARK",
-        help="Of a run, choose items by what show --only marks, in the place of --split; repeat it. wrong: "
-        "judged otherwise than labelled; split: votes differ; abstained: a vote abstains; lost: a vote "
-        "failed or could not be read, or there is no score.",
+        help="Select items of a run by mark, as in show --only, instead of by --split. Repeatable. "
+        "wrong: the verdict differs from the label; split: votes differ; abstained: a vote abstains; "
+        "lost: a vote failed or could not be read, or the item has no score.",
         show_default=False,
     ),
 ]
@@ -53,7 +53,7 @@ Tolerance = Annotated[
     typer.Option(
         "--tolerance",
         metavar="X",
-        help="On scales and numbers, values on 0 to 1 that are at most this far apart count as equal.",
+        help="On scales and numbers, values from 0 to 1 that differ by at most this much count as equal.",
     ),
 ]
 ItemsOut = Annotated[
@@ -67,7 +67,9 @@ LabelledDataset = Annotated[
 ]
 LabelFiles = Annotated[
     list[Path],
-    typer.Argument(metavar="LABELS...", help="Saved by annotation pages, or CSV.", show_default=False),
+    typer.Argument(
+        metavar="LABELS...", help="Files saved by annotation pages, or CSV files.", show_default=False
+    ),
 ]
 MergedOut = Annotated[
     Path,
@@ -82,7 +84,7 @@ MergedOut = Annotated[
 DatasetRubric = Annotated[
     Path | None,
     typer.Option(
-        "--rubric", metavar="R", help="The rubric; the dataset's own if left out.", show_default=False
+        "--rubric", metavar="R", help="The rubric.  [default: the dataset's own]", show_default=False
     ),
 ]
 Decide = Annotated[
@@ -90,7 +92,7 @@ Decide = Annotated[
     typer.Option(
         "--decide",
         metavar="FILE",
-        help="The labels decide on these items, from labels export: they become the truth.",
+        help="Items from labels export; the labels become their truth.",
         show_default=False,
     ),
 ]
@@ -114,22 +116,22 @@ def export(
     where: WhereOption = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Write the items on which people disagree or judges split, for somebody to decide.
+    """Write the items on which people or judges disagree, for a person to decide.
 
-    With --where these are the items on which a run's judges differ from the labels, split, abstained or gave
-    no verdict.
+    With --where, write the items on which the judges of a run differ from the labels, split, abstained or
+    gave no verdict.
 
-    Have them labelled with autorubric annotate, whose page asks for the criteria in dispute alone and does
-    not show what was said; bring the labels back with autorubric labels merge --decide.
+    To label them, use autorubric annotate: its page asks only for the disputed criteria and hides earlier
+    answers. Merge the labels with autorubric labels merge --decide.
 
-    With --json the object has: out, items, and criteria, how many items each is in dispute on.
+    With --json the object has: out, items, and criteria, the number of disputed items of each.
 
     \b
     Examples:
       autorubric labels export experiments/essays-1 -o disputed.jsonl
       autorubric labels export experiments/essays-1 --where wrong -o wrong.jsonl
 
-    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    Exit codes: 0 done, 2 invalid command line, file or run folder.
     """
     given = (
         autorubric.EvalResult.from_experiment(source)
@@ -138,7 +140,7 @@ def export(
     )
     marks = marks_in(where) or None
     if marks and (split != "any" or tolerance):
-        raise ArgumentError("--where chooses by marks; leave out --split and --tolerance")
+        raise ArgumentError("--where cannot be combined with --split or --tolerance")
     found = autorubric.disputed_items(given, split=split, tolerance=tolerance, where=marks)
     found.to_file(out)
     counts: dict[str, int] = {}
@@ -164,12 +166,12 @@ def merge(
     decide: Decide = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Bring labels that people gave back into their dataset, and tell how far the people agree.
+    """Merge people's labels into their dataset, and show how far the people agree.
 
-    Labels become ratings, with when and in which file each was given in the items' metadata; with --decide
-    they become the truth, with who decided and from which votes. What does not belong to the dataset is
-    left out and reported. A CSV file has one row a label (item_id, criterion, rater, value) or one column a
-    person (item_id, criterion and names).
+    Labels become ratings; the items' metadata records the time and file of each. With --decide they become
+    the truth, with who decided and from which votes. Labels that do not match the dataset are left out and
+    reported. A CSV file has one row per label (item_id, criterion, rater, value) or one column per person
+    (item_id, criterion and names).
 
     With --json the object has: out, labels, raters, notices and agreement, which is null with one rater.
 
@@ -180,13 +182,13 @@ def merge(
       autorubric labels merge labelled.jsonl labels-eve.jsonl \\
           --decide disputed.jsonl -o decided.jsonl
 
-    Exit codes: 0 done, 2 faulty command line or file.
+    Exit codes: 0 done, 2 invalid command line or file.
     """
     known = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
     tables = [path for path in labels if path.suffix.lower() == ".csv"]
     if tables and handed_out is not None:
-        raise ArgumentError(f"{tables[0]}: --decide takes labels that annotation pages saved, not tables")
+        raise ArgumentError(f"{tables[0]}: --decide needs labels saved by annotation pages, not tables")
     before, people = _ratings(known)
     for path in tables:
         known = known.with_ratings(path)

@@ -16,18 +16,18 @@ from autorubric.errors import ArgumentError
 TOKEN_VARIABLE = "AUTORUBRIC_MCP_TOKEN"
 
 Http = Annotated[
-    bool, typer.Option("--http", help="Serve streamable HTTP at /mcp, not stdio.", show_default=False)
+    bool, typer.Option("--http", help="Serve streamable HTTP at /mcp instead of stdio.", show_default=False)
 ]
 Host = Annotated[str, typer.Option("--host", metavar="H", help="With --http: the address to listen on.")]
 Port = Annotated[
     int,
-    typer.Option("--port", metavar="N", help="With --http: the port; 0 is any free one.", min=0, max=65535),
+    typer.Option("--port", metavar="N", help="With --http: the port; 0 is any free port.", min=0, max=65535),
 ]
 Root = Annotated[
     Path,
-    typer.Option("--root", metavar="DIR", help="The folder that files named by agents are confined to."),
+    typer.Option("--root", metavar="DIR", help="The folder that must contain files named by agents."),
 ]
-Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Seconds that a call may take.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit of a call, in seconds.")]
 
 
 @guarded
@@ -41,16 +41,15 @@ def mcp(
 ) -> Exit:
     """Serve critique_evaluate, grade and compute_metrics to agents over MCP.
 
-    Needs the extra autorubric[mcp]. On any other address than the loopback clients must send the token
-    of the environment variable AUTORUBRIC_MCP_TOKEN as `Authorization: Bearer …`; where it is set, on
-    the loopback too.
+    Needs the extra autorubric[mcp]. On an address other than the loopback, clients must send the token in the
+    environment variable AUTORUBRIC_MCP_TOKEN as `Authorization: Bearer …`; if it is set, on the loopback too.
 
     \b
     Examples:
       autorubric mcp --config providers.yaml
       autorubric mcp --config providers.yaml --http --port 8765
 
-    Exit codes: 0 done, 2 faulty command line or file, 130 stopped.
+    Exit codes: 0 done, 2 invalid command line or file, 130 stopped.
     """
     if not 0 < timeout < math.inf:
         raise ArgumentError(f"--timeout {timeout:g}: give seconds above 0")

@@ -20,7 +20,7 @@ OutFolder = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="The folder of the merged run; must not be there yet.",
+        help="The folder of the merged run; must not exist.",
         show_default=False,
     ),
 ]
@@ -28,10 +28,9 @@ OutFolder = Annotated[
 
 @guarded
 def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
-    """Make one run of several: of the shards of a dataset, or of other runs by the same judges.
+    """Merge several runs into one: the shards of a dataset, or other runs by the same judges.
 
-    Runs that depend on different things, and votes that contradict each other, are refused. What is missing
-    is told.
+    Runs with different inputs and contradictory votes are rejected. Missing items are reported.
 
     With --json the object has: experiment_dir, total_items, successful_items, partly_scored_items,
     failed_items, mean_score, verdicts (as for `eval`) and notices.
@@ -40,7 +39,7 @@ def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
     Example:
       autorubric merge experiments/essays-*-of-8 --out experiments/essays
 
-    Exit codes: 0 done, 2 faulty command line or run folder.
+    Exit codes: 0 done, 2 invalid command line or run folder.
     """
     result = autorubric.merge_runs(runs, out)
     for text in result.notices:

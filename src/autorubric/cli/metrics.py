@@ -24,7 +24,7 @@ LabelledFile = Annotated[
     typer.Option(
         "--dataset",
         metavar="D",
-        help="The graded dataset with other labels; those stored with the run if left out.",
+        help="The graded dataset with other labels.  [default: the labels stored with the run]",
         show_default=False,
     ),
 ]
@@ -33,25 +33,25 @@ LabelTable = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="A CSV file of people's labels: one row a label (item_id, criterion, rater, value) or one "
-        "column a person (item_id, criterion and names).",
+        help="A CSV file of people's labels: one row per label (item_id, criterion, rater, value) or one "
+        "column per person (item_id, criterion and names).",
         show_default=False,
     ),
 ]
 Bootstrap = Annotated[
-    bool, typer.Option("--bootstrap", help="Give intervals by resampling items.", show_default=False)
+    bool, typer.Option("--bootstrap", help="Show intervals from resampling items.", show_default=False)
 ]
 PerJudge = Annotated[
     bool,
-    typer.Option("--per-judge", help="Give each judge's figures next to the panel's.", show_default=False),
+    typer.Option("--per-judge", help="Show each judge's metrics next to the panel's.", show_default=False),
 ]
 Truth = Annotated[
     Literal["mode", "majority", "median", "mean"] | None,
     typer.Option(
         "--truth",
         metavar="RULE",
-        help="How several people's labels become one: mode, majority (more than half of them), median or "
-        "mean. Left out, it is the median of ordinal scales, the mean of numbers, else the mode.",
+        help="How several people's labels are combined: mode, majority (more than half), median or mean. "
+        " [default: median of ordinal scales, mean of numbers, else mode]",
         show_default=False,
     ),
 ]
@@ -59,11 +59,12 @@ TrustFailUnder = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-under",
-        metavar="FIGURE=X",
-        help="Exit with 1 if a figure of the panel is below X; repeat it, or separate several by commas. "
+        metavar="METRIC=X",
+        help="Exit with 1 if a metric of the panel is below X; repeat, or separate by commas. "
         "accuracy, balanced_accuracy, precision, recall, tpr (sensitivity), tnr (specificity), f1 and kappa "
-        "are means over criteria; spearman, kendall and pearson are those of the scores; tnr@NAME is that of "
-        "one criterion, and so for kappa and the like; tnr.low and tnr.low@NAME are lower ends of intervals, "
+        "are means over criteria; spearman, kendall and pearson are those of the scores; tnr@NAME, "
+        "kappa@NAME and so on are those of one criterion; tnr.low and tnr.low@NAME are lower ends of "
+        "intervals, "
         "of tpr, tnr, spearman, kendall and pearson.",
         show_default=False,
     ),
@@ -94,10 +95,10 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Measure a run's judges against the labels that people gave.
+    """Measure a run's judges against people's labels.
 
-    With --json the object has: run, verdicts (those on labelled criteria, as for `eval`), and metrics, the
-    figures as `MetricsResult.to_dict` names them.
+    With --json the object has: run, verdicts (those on labelled criteria, as for `eval`), and metrics, with
+    the keys of `MetricsResult.to_dict`.
 
     \b
     Examples:
@@ -105,8 +106,8 @@ def metrics(  # noqa: PLR0913 - one parameter an option
       autorubric metrics experiments/essays-1 --fail-under tpr=.9,tnr=.85
       autorubric metrics experiments/essays-1 --fail-under tnr.low@apology=.8
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line, file or run folder, 3 a figure of
-    --fail-under is undefined, or more of the verdicts behind it were lost or assumed than --max-lost.
+    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line, file or run folder, 3 a metric of
+    --fail-under is undefined, or more verdicts behind it were lost or assumed than --max-lost.
     """
     gates = read_gates(fail_under or [])
     result = autorubric.EvalResult.from_experiment(run)

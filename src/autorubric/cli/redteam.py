@@ -48,14 +48,13 @@ Attacks = Annotated[
     typer.Option(
         "--attacks",
         metavar="A,B",
-        help="Families or ids of the attacks, with commas between; all if left out. The controls are always "
-        "among them.",
+        help="Families or ids of attacks, separated by commas; controls are always included.  [default: all]",
         show_default=False,
     ),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", metavar="N", min=1, help="Attack the first N items alone.", show_default=False),
+    typer.Option("--limit", metavar="N", min=1, help="Attack only the first N items.", show_default=False),
 ]
 FailOver = Annotated[
     float | None,
@@ -64,7 +63,7 @@ FailOver = Annotated[
         metavar="X",
         min=0,
         max=1,
-        help="Exit with 1 if the flip rate of all attacks is over X.",
+        help="Exit with 1 if the flip rate of all attacks exceeds X.",
         show_default=False,
     ),
 ]
@@ -72,7 +71,7 @@ MaxLostVerdicts = Annotated[
     float | None,
     max_lost_option(
         "Exit with 3 if more than this share of the verdicts could not be judged.  "
-        f"[default: {MAX_LOST} where a gate is set, else 0]"
+        f"[default: {MAX_LOST} with a gate, else 0]"
     ),
 ]
 
@@ -101,14 +100,14 @@ def redteam(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLostVerdicts = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Attack your own judges with prompt injections, and see how often their verdicts flip.
+    """Attack your own judges with prompt injections, and measure how often verdicts flip.
 
-    Each item is graded as it is, again as it is, and once under each of forty attacks and two harmless
-    texts: 44 gradings an item. A flip is a verdict that moves the way the attack is aimed; verdicts that had
-    no room to move that way do not count. The noise is how often the same verdicts moved without an attack.
+    Each item is graded twice unchanged, and once with each of forty attacks and two harmless texts: 44
+    gradings per item. A flip is a verdict that moves in the direction of the attack; verdicts that cannot
+    move in that direction do not count. The noise is how often the same verdicts moved without an attack.
 
     With --json the object has: items, attacks, gradings, tokens, cost, n_unjudged, overall and control, each
-    with rate, noise, excess and counts; by_family, by_criterion and by_attack with the same by name; flips, a
+    with rate, noise, excess and counts; by_family, by_criterion and by_attack, the same by name; flips, a
     list with: item_id, criterion, attack, family, clean, attacked; and notices.
 
     \b
@@ -117,7 +116,7 @@ def redteam(  # noqa: PLR0913 - one parameter an option
       autorubric redteam essays.json --rubric rubric.yaml --judge lexical \\
           --attacks roles,override-plain --fail-over 0.05
 
-    Exit codes: 0 done, 1 over --fail-over, 2 faulty command line or file, 3 a verdict could not be judged,
+    Exit codes: 0 done, 1 over --fail-over, 2 invalid command line or file, 3 a verdict could not be judged,
     with --fail-over more of them than --max-lost, 130 stopped.
     """
     # Late, since it loads numpy, and `--help` need not wait for it.

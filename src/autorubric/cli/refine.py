@@ -43,7 +43,9 @@ class RiskLevel(StrEnum):
 
 CritiquesFile = Annotated[
     Path,
-    typer.Argument(metavar="CRITIQUES", help="What autorubric critique wrote.", show_default=False),
+    typer.Argument(
+        metavar="CRITIQUES", help="The critiques file of autorubric critique.", show_default=False
+    ),
 ]
 Drafts = Annotated[
     Path, typer.Option("--drafts", metavar="F", help="The drafts that were critiqued.", show_default=False)
@@ -51,30 +53,33 @@ Drafts = Annotated[
 Writer = Annotated[
     str,
     typer.Option(
-        "--judge", metavar="J", help="The model that rewrites and critiques again.", show_default=False
+        "--judge",
+        metavar="J",
+        help="The model that rewrites drafts and critiques them again.",
+        show_default=False,
     ),
 ]
 Rounds = Annotated[
-    int, typer.Option("--max-rounds", metavar="N", help="Rewrite a draft N times at most.", show_default=True)
+    int, typer.Option("--max-rounds", metavar="N", help="Rewrite a draft at most N times.", show_default=True)
 ]
 MinRisk = Annotated[
     RiskLevel | None,
     typer.Option(
         "--min-risk",
         metavar="L",
-        help="Leave out drafts of a lower risk: low, medium, high.",
+        help="Skip drafts with a lower risk: low, medium, high.",
         show_default=False,
     ),
 ]
 MaxRisk = Annotated[
     RiskLevel | None,
-    typer.Option("--max-risk", metavar="L", help="Leave out drafts of a higher risk.", show_default=False),
+    typer.Option("--max-risk", metavar="L", help="Skip drafts with a higher risk.", show_default=False),
 ]
 
 
 def _percentage(given: float | None) -> float | None:
     if given is not None and not 0 <= given <= 100:
-        raise typer.BadParameter(f"{given} is not a success rate; give a number of percent, from 0 to 100")
+        raise typer.BadParameter(f"{given} is not a success rate; give a percentage from 0 to 100")
     return given
 
 
@@ -117,28 +122,28 @@ def refine(  # noqa: PLR0913
 ) -> Exit:
     """Rewrite the drafts whose verdict is revise, and critique them again.
 
-    Writes refined_v1.jsonl, rejected_v1.jsonl, undecided_v1.jsonl, errors_v1.jsonl,
-    refined_v1_manifest.json and refined_v1_stats.json. The drafts with the worst issues come first. A pass
-    that is stopped goes on with --resume.
+    Writes refined_v1.jsonl, rejected_v1.jsonl, undecided_v1.jsonl, errors_v1.jsonl, refined_v1_manifest.json
+    and refined_v1_stats.json. The drafts with the worst issues come first. Resume a stopped pass with
+    --resume.
 
-    The success rate is in percent of the drafts in the four files, after a resume too; --fail-under makes a
-    gate of it.
+    The success rate is a percentage of the drafts in the four files, also after a resume; --fail-under sets a
+    gate on it.
 
     Drafts that are no longer in the drafts file are not counted.
 
-    With --json the object is the statistics: total, filtered, processed, skipped, removed, critiques,
-    critiques_failed, first_critique_error, refined, rejected, undecided, errors, success_rate,
-    reason_counts, rounds_distribution, mean_gain, first_error, stopped, left, faults, fault_count, notices,
-    inputs, generated_at, seconds.
+    With --json the object has the statistics: total, filtered, processed, skipped, removed, critiques,
+    critiques_failed, first_critique_error, refined, rejected, undecided, errors, success_rate, reason_counts,
+    rounds_distribution, mean_gain, first_error, stopped, left, faults, fault_count, notices, inputs,
+    generated_at, seconds.
 
     \b
     Example:
       autorubric refine out/critiques_v1.jsonl --drafts drafts.jsonl \\
           --out-dir out --judge gpt-6-luna --fail-under 80
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line or file, 3 a critique failed or a draft
-    could not be refined for an error, with --fail-under more of them than --max-lost, 130 stopped, by a
-    limit too.
+    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line or file, 3 a critique failed or a draft
+    could not be refined because of an error, with --fail-under more of them than --max-lost, 130 stopped,
+    also by a limit.
     """
     demand_resume(resume, retry_errors)
     teacher = parse_judges([judge], api_base=api_base, api_key_env=api_key_env, cache_dir=cache_dir)[0]

@@ -33,8 +33,8 @@ NewName = Annotated[
     typer.Option(
         "--name",
         metavar="NAME",
-        help="Name of the new run, in the folder of the old one; an existing run of that name is "
-        "resumed. Left out, it is made from the old one's name and the time.",
+        help="Name of the new run, created next to the old one; an existing run with this name is "
+        "resumed.  [default: the old run's name and the time]",
         show_default=False,
     ),
 ]
@@ -59,10 +59,10 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     seed: Seed = 0,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Have other judges grade what a run graded, and compare the two.
+    """Grade the items of a run with other judges, and compare the two runs.
 
-    The items, their rubric and their labels are taken from the run folder; a new run is made beside it, and
-    the old one stays as it is.
+    The items, their rubric and their labels are taken from the run folder. A new run is created next to it;
+    the old one does not change.
 
     With --json the object has: run, rejudged (the new run's folder), regressed, and difference, as for
     `compare`.
@@ -71,7 +71,7 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     Example:
       autorubric rejudge experiments/essays-1 --judge gpt-6-luna --name by-luna
 
-    Exit codes: 0 done, 2 faulty command line, file or run folder, 3 could not be judged, 130 stopped, by the
+    Exit codes: 0 done, 2 invalid command line, file or run folder, 3 could not be judged, 130 stopped, by the
     user or at --max-calls or --max-cost.
     """
     before = autorubric.EvalResult.from_experiment(run)

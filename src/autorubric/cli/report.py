@@ -18,7 +18,7 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="RUN2",
-        help="The folder of another run of the same items, to compare with.",
+        help="The folder of another run of the same items, for comparison.",
         show_default=False,
     ),
 ]
@@ -28,7 +28,7 @@ OutFile = Annotated[
         "--out",
         "-o",
         metavar="FILE",
-        help="The HTML file; what is there is replaced.  [default: report.html]",
+        help="The HTML file; an existing file is replaced.  [default: report.html]",
         show_default=False,
     ),
 ]
@@ -37,7 +37,7 @@ Critique = Annotated[
     typer.Option(
         "--critique",
         metavar="FILE",
-        help="A critique to show as a section: what `critique-text --json` printed.",
+        help="A critique to show as a section: the output of `critique-text --json`.",
         show_default=False,
     ),
 ]
@@ -47,7 +47,7 @@ MaxChars = Annotated[
         "--max-chars",
         metavar="N",
         min=0,
-        help="Characters kept of each text; 0 leaves texts out.  [default: 20000]",
+        help="Maximum number of characters of each text; 0 leaves texts out.  [default: 20000]",
         show_default=False,
     ),
 ]
@@ -62,9 +62,9 @@ def report(
     max_chars: MaxChars = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Write a run as one HTML file to look at and to send on.
+    """Write a run as one HTML file to read and share.
 
-    It holds scores, criteria, judges, every vote with its reason and the texts, and it loads nothing: no
+    It contains scores, criteria, judges, every vote with its reason and the texts, and it loads nothing: no
     server, no network, no other file.
 
     With --json the object has: run, baseline, report, the file's path, and bytes, its size.
@@ -75,7 +75,7 @@ def report(
       autorubric report experiments/essays-2 \\
           --baseline experiments/essays-1 -o essays.html
 
-    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    Exit codes: 0 done, 2 invalid command line, file or run folder.
     """
     # Late, since it loads numpy, and `--help` need not wait for it.
     from autorubric.report import DEFAULT_MAX_CHARS, write_report
@@ -104,5 +104,5 @@ def _read_critique(path: Path) -> autorubric.CritiqueResponse:
         return autorubric.CritiqueResponse.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
         raise ArgumentError(
-            f"{path} holds no critique ({error}); give what `autorubric critique-text --json` printed"
+            f"{path} is not a critique ({error}); give the output of `autorubric critique-text --json`"
         ) from None

@@ -9,7 +9,7 @@ import typer
 import autorubric
 from autorubric.cli._output import Exit, guarded, print_json
 
-OfRunFile = Annotated[bool, typer.Option("--run", help="The schema of run files (autorubric.yaml).")]
+OfRunFile = Annotated[bool, typer.Option("--run", help="Print the schema of run files (autorubric.yaml).")]
 
 
 @guarded

@@ -80,7 +80,7 @@ Weights = Annotated[
     typer.Option(
         "--weight",
         metavar="JUDGE=W",
-        help="A judge's weight in weighted aggregations; repeat it.",
+        help="A judge's weight in weighted aggregations. Repeatable.",
         show_default=False,
     ),
 ]
@@ -89,7 +89,7 @@ NewOnFailure = Annotated[
     Literal["conservative", "exclude"] | None,
     typer.Option(
         "--on-failure",
-        help="How a reply counts that could not be read: as the conservative answer, or not at all.",
+        help="How an unreadable reply counts: as the conservative answer, or not at all.",
         show_default=False,
     ),
 ]
@@ -109,21 +109,20 @@ def score(  # noqa: PLR0913 - one parameter an option
     max_lost: MaxLost = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Score a run's stored votes anew, under other weights or policies; no judge is asked.
+    """Score a run's stored votes again with other weights or policies, without asking judges.
 
-    The run folder stays as it is. Criteria that ask something else than they did have no votes, and a notice
-    names them.
+    The run folder does not change. Criteria whose question has changed have no votes, and a notice names
+    them.
 
     With --json the object has: run, mean_score and mean_score_before, verdicts (as for `eval`), notices, and
-    items, a list with: id,
-    score, before, error.
+    items, a list with: id, score, before, error.
 
     \b
     Examples:
       autorubric score experiments/essays-1 --rubric reweighted.yaml
       autorubric score experiments/essays-1 --aggregation unanimous
 
-    Exit codes: 0 done, 1 below --fail-under, 2 faulty command line, file or run folder, 3 an item has no
+    Exit codes: 0 done, 1 below --fail-under, 2 invalid command line, file or run folder, 3 an item has no
     score, or more verdicts lost or assumed than --max-lost.
     """
     before = autorubric.EvalResult.from_experiment(run)
@@ -137,7 +136,7 @@ def score(  # noqa: PLR0913 - one parameter an option
     }
     chosen = {name: given for name, given in policies.items() if given is not None}
     if rubric is None and not chosen:
-        raise ArgumentError("nothing is to be decided otherwise; give --rubric, or a policy (see --help)")
+        raise ArgumentError("nothing to change; give --rubric or a policy (see --help)")
     new = autorubric.Rubric.from_file(rubric) if rubric is not None else None
     after = before.rescored(new, **chosen)
     for text in after.notices:
@@ -170,7 +169,7 @@ def _weights(given: list[str]) -> dict[str, float]:
         try:
             weights[judge] = float(weight)
         except ValueError:
-            raise ArgumentError(f"--weight {one!r}; give JUDGE=W, as gpt-6-luna=2") from None
+            raise ArgumentError(f"--weight {one!r}; give JUDGE=W, such as gpt-6-luna=2") from None
     return weights
 
 
@@ -190,10 +189,10 @@ def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
         title=f"Run {after.experiment_name}, scored again",
         figures=(
             ("items", len(pairs)),
-            ("with another score", len(changed)),
+            ("changed scores", len(changed)),
             ("mean score before", mean_score(before)),
             ("mean score now", mean_score(after)),
-            ("without a score", after.failed_items),
+            ("items without a score", after.failed_items),
             ("verdicts", str(after.verdicts)),
         ),
     )
@@ -202,7 +201,7 @@ def _blocks(before: EvalResult, after: EvalResult) -> list[Block]:
     rows = tuple(islice(changed, _MOST_SHOWN))
     blocks: list[Block] = [figures, TableBlock(columns=("item", "before", "now"), rows=rows)]
     if len(changed) > _MOST_SHOWN:
-        blocks.append(TextBlock(text=f"and {len(changed) - _MOST_SHOWN} more; --json gives them all"))
+        blocks.append(TextBlock(text=f"and {len(changed) - _MOST_SHOWN} more; --json lists all"))
     return blocks
 
 

@@ -47,14 +47,14 @@ class Order(StrEnum):
 ShownItem = Annotated[
     str | None,
     typer.Option(
-        "--item", metavar="ID", help="Show this item alone: its text, votes and reasons.", show_default=False
+        "--item", metavar="ID", help="Show only this item: its text, votes and reasons.", show_default=False
     ),
 ]
 Prompts = Annotated[
     bool,
     typer.Option(
         "--prompts",
-        help="Show what was sent to models and what they answered too, for --item.",
+        help="With --item: also show the models' prompts and replies.",
         show_default=False,
     ),
 ]
@@ -63,8 +63,8 @@ Only = Annotated[
     typer.Option(
         "--only",
         metavar="WHICH",
-        help="List the items that are, as in a report: failed, with a vote that failed or without a score; "
-        "split, on which votes differ; abstained, with a vote that abstains; wrong against a label; or all.  "
+        help="List only items with this mark: failed, a vote failed or the item has no score; split, "
+        "votes differ; abstained, a vote abstains; wrong, the verdict differs from the label; or all.  "
         "[default: all]",
         show_default=False,
     ),
@@ -74,7 +74,7 @@ SortBy = Annotated[
     typer.Option(
         "--sort",
         metavar="BY",
-        help="dataset, or score, the lowest first and those without one last.  [default: dataset]",
+        help="dataset; or score, lowest first and items without a score last.  [default: dataset]",
         show_default=False,
     ),
 ]
@@ -96,20 +96,20 @@ def show(
     limit: Limit = 20,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Show a run: its figures and items, or one item with every vote and reason.
+    """Show a run: its metrics and items, or one item with every vote and reason.
 
     With --json the object has: run, total_items, successful_items, partly_scored_items, failed_items,
     mean_score, verdicts (as for `eval`), notices, and items, a list with: id, score, error, answers by
-    criterion, assumed (the criteria whose answer is that of unreadable replies); all that --only chooses.
-    With --item it has: run, id, submission, error, report (null where grading raised), labels by criterion,
-    and with --prompts exchanges, a list with: criterion, judge, sample, messages, replies, shared_with.
+    criterion, assumed (the criteria whose answer is that of unreadable replies); all that --only selects.
+    With --item it has: run, id, submission, error, report (null if grading failed), labels by criterion, and
+    with --prompts exchanges, a list with: criterion, judge, sample, messages, replies, shared_with.
 
     \b
     Examples:
       autorubric show experiments/essays-1 --only split --sort score
       autorubric show experiments/essays-1 --item essay-7 --prompts
 
-    Exit codes: 0 done, 2 faulty command line, file or run folder.
+    Exit codes: 0 done, 2 invalid command line, file or run folder.
     """
     # Late, for the help of all commands imports this file.
     from autorubric.report import marks_of
@@ -118,7 +118,7 @@ def show(
     if item is not None:
         return _show_item(run, result, item, prompts=prompts, as_json=as_json)
     if prompts:
-        raise ArgumentError("--prompts goes with --item: name the item whose prompts are to be shown")
+        raise ArgumentError("--prompts needs --item ID")
     # What a table of items marks, and what is chosen of them, is what a report marks.
     marks = None if only is Which.ALL and as_json else marks_of(result)
     chosen = [
@@ -133,7 +133,7 @@ def show(
         return Exit.DONE
     blocks = [*result.blocks(), _items_block(result, chosen[:limit], marks)]
     if len(chosen) > limit:
-        blocks.append(TextBlock(text=f"and {len(chosen) - limit} more; --limit shows more of them"))
+        blocks.append(TextBlock(text=f"and {len(chosen) - limit} more; --limit N shows more"))
     print_blocks(blocks)
     return Exit.DONE
 
@@ -187,7 +187,7 @@ def _show_item(run: Path, result: EvalResult, item: str, *, prompts: bool, as_js
     labels = result.dataset.item_truth(found.item_idx) or {}
     exchanges = [_exchange_json(one) for one in result.exchanges(item)] if prompts else None
     if prompts and not exchanges:
-        notice("No prompts are stored for this item: no model was asked, or the run did not store them")
+        notice("No prompts are stored for this item: no model was called, or the run did not store them")
     if as_json:
         told: dict[str, Any] = {
             "run": str(run),
@@ -216,7 +216,7 @@ def _found(result: EvalResult, item: str) -> ItemResult:
         if result.dataset.item_id(position) == item:
             return result.item_results[place]
     ids = [result.dataset.item_id(position) for position in result.item_results.positions]
-    raise ArgumentError(f"the run has no result for an item {item!r}; {_near(item, ids)}")
+    raise ArgumentError(f"no item {item!r} in the run; {_near(item, ids)}")
 
 
 def _near(item: str, ids: Sequence[str]) -> str:
@@ -229,7 +229,7 @@ def _near(item: str, ids: Sequence[str]) -> str:
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     shown = ", ".join(map(repr, ids[:3])) + (" and so on" if len(ids) > 3 else "")
-    return f"its {len(ids)} items are {shown}; autorubric show RUN lists them" if ids else "it has no items"
+    return f"{len(ids)} items: {shown}; autorubric show RUN lists them" if ids else "it has no items"
 
 
 def _votes_block(reports: Sequence[EnsembleCriterionReport], labels: Any) -> TableBlock:

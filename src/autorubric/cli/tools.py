@@ -11,14 +11,14 @@ from autorubric.errors import ArgumentError
 
 Style = Annotated[
     str,
-    typer.Option("--format", metavar="F", help="Whose function definitions: openai or anthropic."),
+    typer.Option("--format", metavar="F", help="Format of the function definitions: openai or anthropic."),
 ]
 
 
 Name = Annotated[
     str,
     typer.Option(
-        "--tool", metavar="T", help="Which tool: critique_evaluate, grade, compute_metrics, or all as a list."
+        "--tool", metavar="T", help="Tool: critique_evaluate, grade, compute_metrics, or all as a list."
     ),
 ]
 
@@ -27,14 +27,14 @@ Name = Annotated[
 def tools(style: Style = "openai", name: Name = "critique_evaluate") -> Exit:
     """Print the function definition of a tool, for tool calls by models.
 
-    What a model then calls a tool with, `autorubric.integrations.call_tool` answers.
+    To answer such a call, use `autorubric.integrations.call_tool`.
 
     \b
     Examples:
       autorubric tools --format anthropic > critique_evaluate.json
       autorubric tools --tool all > tools.json
 
-    Exit codes: 0 done, 2 faulty command line.
+    Exit codes: 0 done, 2 invalid command line.
     """
     # Late, since `--help` should not wait for it.
     from autorubric.integrations._mcp_tools import TOOLS, tool_named

@@ -31,14 +31,14 @@ CheckedFile = Annotated[
 ]
 Kind = Annotated[
     Literal["rubric", "dataset"] | None,
-    typer.Option("--as", help="What it is; told by its content if left out.", show_default=False),
+    typer.Option("--as", help="Kind of file.  [default: detected from its content]", show_default=False),
 ]
 DatasetRubric = Annotated[
     Path | None,
     typer.Option(
         "--rubric",
         metavar="R",
-        help="The rubric that a dataset's labels are to fit; its own if left out.",
+        help="The rubric that a dataset's labels must fit.  [default: the dataset's own]",
         show_default=False,
     ),
 ]
@@ -57,9 +57,9 @@ def validate(  # noqa: PLR0913
     meta: MetaColumns = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Check a rubric or dataset file, and report all its faults with their lines.
+    """Check a rubric or dataset file, and report all errors with their lines.
 
-    An empty submission is an error. Criteria whose names look alike (they differ only by case, blanks,
+    An empty submission is an error. Criteria whose names look alike (they differ only by case, whitespace,
     invisible or look-alike characters) get a warning.
 
     With --json the object has: file, kind, valid, criteria, items; faults, a list with: path, line, message;
@@ -70,7 +70,7 @@ def validate(  # noqa: PLR0913
       autorubric validate rubric.yaml
       autorubric validate essays.jsonl --rubric rubric.yaml
 
-    Exit codes: 0 no fault, warnings or not; 2 faults or faulty command line.
+    Exit codes: 0 no errors, with or without warnings; 2 errors or invalid command line.
     """
     found = kind or _kind_of(file, rubric)
     criteria: int | None = None
@@ -118,7 +118,7 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
     empty, missing = [], []
     for i, item in enumerate(dataset):
         if item.submission is None:
-            message = "the submission is missing, and other items have one; give its text"
+            message = "the submission is missing; other items have one; give its text"
             missing.append(Fault(path=f"item {dataset.item_id(i)!r}", message=message))
             continue
         given = Submission.parse(item.submission)
