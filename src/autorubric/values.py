@@ -130,9 +130,9 @@ class VerdictCounts:
         )
 
     def __str__(self) -> str:
-        """Return the counts on one line: `300 asked for: 245 answered, 5 abstained, 50 lost, 0 assumed`."""
+        """Return the counts on one line: `300 requested: 245 answered, 5 abstained, 50 lost, 0 assumed`."""
         return (
-            f"{self.asked:,} asked for: {self.answered:,} answered, {self.abstained:,} abstained, "
+            f"{self.asked:,} requested: {self.answered:,} answered, {self.abstained:,} abstained, "
             f"{self.lost:,} lost, {self.assumed:,} assumed"
         )
 
@@ -241,11 +241,13 @@ def _parse_mapping(to_grade: Mapping[Any, Any]) -> Submission:
     if set(to_grade) <= {"thinking", "output"}:
         wrong = [key for key in wrong if to_grade[key] is not None]
     if wrong or not to_grade:
-        raise ArgumentError(f"to_grade maps names to texts; got {wrong or to_grade!r} with something else")
+        raise ArgumentError(
+            f"to_grade must map names to texts; got {wrong or to_grade!r} with something else"
+        )
     if "output" in to_grade and set(to_grade) <= {"thinking", "output"}:
         return Submission(text=to_grade["output"], thinking=to_grade.get("thinking"))
     if set(to_grade) == {"thinking"}:
-        raise ArgumentError("to_grade has 'thinking' and no 'output'; give both, or a plain text")
+        raise ArgumentError("to_grade has 'thinking' but no 'output'; give both, or a plain text")
     return Submission(text=next(iter(to_grade.values())), candidates=dict(to_grade))
 
 
@@ -254,17 +256,19 @@ def _conversation_text(turns: Sequence[Any]) -> str:
     for position, turn in enumerate(turns):
         if not isinstance(turn, Mapping) or set(turn) != {"role", "content"}:
             raise ArgumentError(
-                f"to_grade[{position}] is {turn!r}; a conversation is a list of {{'role', 'content'}}"
+                f"to_grade[{position}] is {turn!r}; a conversation must be a list of {{'role', 'content'}}"
             )
         if not isinstance(turn["role"], str) or not isinstance(turn["content"], str):
-            raise ArgumentError(f"to_grade[{position}]: role and content are texts; got {turn!r}")
+            raise ArgumentError(f"to_grade[{position}]: role and content must be texts; got {turn!r}")
         if not _ROLE.fullmatch(turn["role"]):
-            raise ArgumentError(f"to_grade[{position}]: a role is one word, as 'user'; got {turn['role']!r}")
+            raise ArgumentError(
+                f"to_grade[{position}]: a role must be one word, such as 'user'; got {turn['role']!r}"
+            )
         # Indented, so that no content can pass for another turn.
         content = "\n".join(f"  {line}" for line in turn["content"].split("\n"))
         lines.append(f"{turn['role']}:\n{content}")
     if not lines:
-        raise ArgumentError("to_grade is an empty list; a conversation has at least one turn")
+        raise ArgumentError("to_grade is an empty list; a conversation needs at least one turn")
     return "\n".join(lines)
 
 

@@ -41,7 +41,7 @@ def parse_json(text: str, first_line: int = 1) -> Json:
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise SyntaxFault(f"no valid JSON: {error.msg}", first_line + error.lineno - 1) from None
+        raise SyntaxFault(f"invalid JSON: {error.msg}", first_line + error.lineno - 1) from None
     except _RepeatedKeyError:
         raise _repeated_key(text, first_line) from None
     except _NumberError as error:
@@ -50,7 +50,7 @@ def parse_json(text: str, first_line: int = 1) -> Json:
         raise SyntaxFault(f"{error} is not a JSON number; give a finite one, or null", line) from None
     # Python refuses whole numbers of thousands of digits.
     except ValueError as error:
-        raise SyntaxFault(f"no valid JSON: {error}") from None
+        raise SyntaxFault(f"invalid JSON: {error}") from None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _repeated_key(text: str, first_line: int) -> SyntaxFault:
     for place in json_places(text, first_line):
         if place.path in seen:
             return SyntaxFault(
-                f"the key {place.path[-1]!r} stands twice, first in line {seen[place.path]}; keep one",
+                f"key {place.path[-1]!r} is repeated, first in line {seen[place.path]}; keep one",
                 place.line,
                 place.path[:-1],
             )

@@ -87,7 +87,7 @@ def format_of(
     if suffix in _SPREADSHEETS:
         raise _at_top(error, path, f"a spreadsheet ({suffix}) is not supported; save it as CSV (UTF-8)")
     if suffix not in suffixes:
-        message = f"the suffix {suffix!r} names no format that is possible here"
+        message = f"suffix {suffix!r} is not supported here"
         raise _at_top(error, path, f"{message}; allowed: {', '.join(suffixes)}")
     return suffixes[suffix]
 
@@ -111,7 +111,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
     """
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        what = "it is a pipe or a device, and lines are read from regular files: write it to a file first"
+        what = "it is a pipe or a device; lines are read from regular files only. Write it to a file first"
         raise _at_top(error, path, what)
     with Path(path).open("rb", buffering=_LINE_BUFFER) as file:
         for number in count(1):
@@ -148,7 +148,7 @@ def read_bounded(
     held = file.read(most + 1) if size <= most else b""
     if max(size, len(held)) > most:
         given = f"it has {size:,} bytes" if size > most else f"it has more than {most:,} bytes"
-        what = f"a file that is read whole has at most {most:,}: split it"
+        what = f"a file that is read whole has at most {most:,}. Split it"
         if most == MAX_BYTES:
             what += ", or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
         raise _at_top(error, source, f"{given}; {what}")
@@ -161,9 +161,9 @@ def reading(path: str | Path, *, error: type[FileError] = FileError) -> Iterator
     try:
         yield
     except FileNotFoundError:
-        raise _at_top(error, path, "there is no such file") from None
+        raise _at_top(error, path, "file not found") from None
     except IsADirectoryError:
-        raise _at_top(error, path, "this is a folder; name a file in it") from None
+        raise _at_top(error, path, "it is a folder; give a file") from None
     except UnicodeDecodeError as fault:
         line = fault.object.count(b"\n", 0, fault.start) + 1
         wrong = f"byte 0x{fault.object[fault.start]:02x} at position {fault.start}"
@@ -229,7 +229,7 @@ def _check_characters(text: str, data: Json) -> None:
     try:
         json.dumps(data, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
-        raise SyntaxFault(r"a text holds half a character (an unpaired \ud800 to \udfff)") from None
+        raise SyntaxFault(r"a text contains half a character (an unpaired \ud800 to \udfff)") from None
 
 
 def _yaml_document(text: str, source: str) -> Document:
@@ -262,7 +262,9 @@ def _toml_document(text: str, source: str) -> Document:
     for dotted in _DOTTED.finditer(text):
         if dotted[0].count(".") > MAX_DEPTH:
             line = text.count("\n", 0, dotted.start()) + 1
-            raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels, or a text with as many points", line)
+            raise SyntaxFault(
+                f"nested deeper than {MAX_DEPTH} levels, or contains a text with as many dots", line
+            )
     # Late, since few files are TOML and its patterns take long to compile.
     import tomllib
 
@@ -273,9 +275,9 @@ def _toml_document(text: str, source: str) -> Document:
     except tomllib.TOMLDecodeError as fault:
         raise SyntaxFault(f"invalid TOML: {fault}") from None
     except TypeError as fault:
-        raise SyntaxFault(f"{fault}; quote dates and times as texts") from None
+        raise SyntaxFault(f"{fault}; quote dates and times") from None
     except ValueError as fault:
-        raise SyntaxFault(f"holds a number that cannot be kept: {fault}") from None
+        raise SyntaxFault(f"contains a number that is not supported: {fault}") from None
     return Document(data=data, source=source)
 
 
@@ -337,7 +339,7 @@ def dump_structured(data: Json, form: str) -> str:
         case "json":
             return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         case _:
-            raise ArgumentError(f"no format {form!r} to write; {nearest_key(form, ('yaml', 'json', 'toml'))}")
+            raise ArgumentError(f"format {form!r} unknown; {nearest_key(form, ('yaml', 'json', 'toml'))}")
 
 
 def _dump_yaml(data: Json) -> str:

@@ -32,7 +32,8 @@ def write_text_atomic(path: str | Path, text: str) -> None:
         content = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ArgumentError(
-            f"{path}: the text holds half a character, {text[error.start]!r}, which no file can carry"
+            f"{path}: the text contains half a character, {text[error.start]!r}, which cannot be written "
+            "as UTF-8"
         ) from None
     write_bytes_atomic(path, content)
 
@@ -62,7 +63,7 @@ def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
     try:
         _replace(target, temporary, parts)
     except OSError as error:
-        reason = "there is no such folder" if not target.parent.is_dir() else error.strerror or str(error)
+        reason = "folder not found" if not target.parent.is_dir() else error.strerror or str(error)
         raise FileError(str(path), [Fault(path="", message=f"cannot be written: {reason}")]) from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -82,10 +82,10 @@ def parse_yaml(text: str) -> tuple[Json, yaml.Node | None]:
         root = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise SyntaxFault(f"no valid YAML: {error.problem}", mark.line + 1 if mark else None) from None
+        raise SyntaxFault(f"invalid YAML: {error.problem}", mark.line + 1 if mark else None) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        message = f"no valid YAML: the character {chr(error.character)!r} is not allowed"
+        message = f"invalid YAML: the character {chr(error.character)!r} is not allowed"
         raise SyntaxFault(message, line) from None
     if root is None:
         return None, None
@@ -101,7 +101,7 @@ class _Converter:
     def convert(self, node: yaml.Node, path: FilePath) -> Json:
         self._budget -= 1
         if self._budget < 0:
-            message = "aliases repeat more than the file may hold; write the repeated parts out"
+            message = "aliases expand to more than the file may contain; write the repeated parts out"
             raise SyntaxFault(message, _line(node))
         if len(path) > MAX_DEPTH:
             raise SyntaxFault(f"nested deeper than {MAX_DEPTH} levels", _line(node))
@@ -122,12 +122,12 @@ class _Converter:
         lines: dict[str, int] = {}
         for key_node, child in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise SyntaxFault("a key is a text, not a list or a mapping", _line(key_node), path)
+                raise SyntaxFault("a key must be a text, not a list or a mapping", _line(key_node), path)
             key = key_node.value
             if key == "<<" and key_node.style is None:
                 raise SyntaxFault("merge keys (<<) are not supported; repeat the keys", _line(key_node), path)
             if key in found:
-                message = f"the key {key!r} stands twice, first in line {lines[key]}; keep one"
+                message = f"key {key!r} is repeated, first in line {lines[key]}; keep one"
                 raise SyntaxFault(message, _line(key_node), path)
             lines[key] = _line(key_node)
             found[key] = self.convert(child, (*path, key))
@@ -154,7 +154,7 @@ def _scalar(node: yaml.Node, path: FilePath) -> Json:
             case _:
                 raise SyntaxFault(f"the tag {node.tag!r} is not supported; remove it", _line(node), path)
     except ValueError:
-        raise SyntaxFault(f"{text[:40]!r} is not {tag} that can be read", _line(node), path) from None
+        raise SyntaxFault(f"{text[:40]!r} is not a valid {tag}", _line(node), path) from None
 
 
 def _line(node: yaml.Node) -> int:

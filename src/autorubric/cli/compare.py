@@ -54,8 +54,8 @@ def compare(
     Example:
       autorubric compare experiments/before experiments/after --fail-on-regression
 
-    Exit codes: 0 done, 1 lower with --fail-on-regression, 2 invalid command line, file or run folder, 3 with
-    --fail-on-regression: too few items to decide, or more verdicts of a run lost or assumed than --max-lost.
+    Exit codes: 0 done, 1 lower with --fail-on-regression, 2 invalid command line, file or run folder, 3 too
+    few items to decide with --fail-on-regression, or more verdicts of a run lost or assumed than --max-lost.
     """
     with warnings.catch_warnings():
         # The notices say the same, and of which run.

@@ -131,12 +131,12 @@ def audit(  # noqa: PLR0913 - one parameter an option
 
     \b
     The parts, in this order:
-      report               the main metrics of the judge report, compared with people
+      report               main metrics of the judges, compared with people
       reliability          how far the judges agree with each other
       panel                whether their errors coincide, and what each judge adds
       bias                 leniency; length, position and own-family bias
       self_consistency     whether a judge repeats its answer when asked again
-      item_analysis        whether each criterion separates good texts from bad ones
+      item_analysis        whether each criterion separates good and bad texts
       variance_components  how reliable scores are, and how many votes are enough
       corrected_score      the mean score, corrected with the labelled items
       alt_test             whether the panel can replace a person

@@ -30,7 +30,7 @@ OutFolder = Annotated[
 def merge(runs: RunFolders, out: OutFolder, as_json: JsonFlag = False) -> Exit:
     """Merge several runs into one: the shards of a dataset, or other runs by the same judges.
 
-    Runs with different inputs and contradictory votes are rejected. Missing items are reported.
+    Runs with different inputs, and contradictory votes, are rejected. Missing items are reported.
 
     With --json the object has: experiment_dir, total_items, successful_items, partly_scored_items,
     failed_items, mean_score, verdicts (as for `eval`) and notices.

@@ -58,9 +58,9 @@ def check_conditions(
 
     def check_target(path: FilePath, other: str) -> None:
         if other in groups:
-            faults.add((*path, "when"), f"{other!r} is a group; a condition names a criterion")
+            faults.add((*path, "when"), f"{other!r} is a group; a condition must name a criterion")
         elif other not in known and not open_names.fullmatch(other):
-            faults.add((*path, "when"), f"no criterion {other!r}; {nearest_key(other, known)}")
+            faults.add((*path, "when"), f"criterion {other!r} not found; {nearest_key(other, known)}")
 
     for one in unread:
         if one.when is not None:
@@ -73,11 +73,11 @@ def check_conditions(
         other = criterion.when.criterion
         check_target(path, other)
         if other in found and not found[other].criterion.measures:
-            message = f"{other!r} measures nothing, so nothing can depend on it"
+            message = f"{other!r} measures nothing, so no condition can depend on it"
             faults.add((*path, "when"), message)
     conditions = {name: one.criterion.when for name, one in found.items()}
     for circle in _circles({name: when.criterion for name, when in conditions.items() if when is not None}):
-        message = f"conditions go in a circle: {' → '.join([*circle, circle[0]])}"
+        message = f"conditions form a cycle: {' → '.join([*circle, circle[0]])}"
         faults.add((*found[circle[0]].path, "when"), message)
 
 
@@ -99,4 +99,4 @@ def _circles(conditions: Mapping[str, str]) -> Iterator[list[str]]:
 def check_bonuses(members: Sequence[BaseCriterion | None], at: FilePath, faults: Faults) -> None:
     """Report a group of bonuses only; `members` holds its criteria, with None for nested groups."""
     if members and all(one is not None and one.bonus for one in members):
-        faults.add(at, "bonuses alone have no score to add to; add a criterion")
+        faults.add(at, "a group of bonuses has no score to add to; add a criterion")

@@ -55,7 +55,7 @@ def in_house_words(
 
 def _renamed(found: dict[str, Any], key: str, own: str, faults: Faults, at: FilePath) -> None:
     if own in found:
-        faults.add((*at, key), f"{key} and {own} are two names for one thing; give one of them")
+        faults.add((*at, key), f"{key} and {own} mean the same; give one of them")
     found[own] = found.pop(key)
 
 
@@ -65,7 +65,7 @@ def _options(given: Json, faults: Faults, at: FilePath) -> Json:
         return [{"label": str(label), "value": value} for label, value in given.items()]
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 2:
         message = (
-            "choices are a list of at least two labels, the worst first, or a mapping of labels to values"
+            "choices must be a list of at least two labels, the worst first, or a mapping of labels to values"
         )
         faults.add(at, f"{message}; got {shortened(given)}")
         return None
@@ -81,9 +81,7 @@ def _scale(found: dict[str, Any], shape: str, faults: Faults, at: FilePath) -> d
     wanted = _SHAPES[shape]
     for key in own:
         if key not in wanted:
-            faults.add(
-                (*at, key), f"a {shape} criterion has no {key!r}; it has {', '.join(wanted) or 'none'}"
-            )
+            faults.add((*at, key), f"a {shape} criterion has no {key!r}. Keys: {', '.join(wanted) or 'none'}")
     for needed in wanted:
         if needed not in own:
             faults.add(at, f"a {shape} criterion needs {needed!r}, a number")

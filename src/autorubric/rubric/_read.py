@@ -143,7 +143,7 @@ class _Reader:
             case _:
                 inner = self._read_form(given["rubric"], (*at, "rubric"), outer=False)
                 if None not in (guidelines, inner):
-                    message = "guidelines stand inside 'rubric' too; give them once"
+                    message = "guidelines are also given inside 'rubric'; give them once"
                     self._faults.add((*at, "guidelines"), message)
                 guidelines = inner if guidelines is None else guidelines
         return guidelines
@@ -155,8 +155,8 @@ class _Reader:
         self._members = self._read_members(given[TABLES], (*at, TABLES))
         for key in SETTINGS:
             if key in given:
-                told = f"{self._faults.source}: [{key}] is left out; a rubric holds criteria alone"
-                warnings.warn(f"{told}. Judges and aggregation are the grader's", stacklevel=2)
+                told = f"{self._faults.source}: [{key}] is ignored; a rubric contains only criteria"
+                warnings.warn(f"{told}. Set judges and aggregation in the grader", stacklevel=2)
         return self._guidelines(given, at)
 
     def _check_format(self, given: Mapping[str, Json], at: FilePath) -> bool:
@@ -174,30 +174,30 @@ class _Reader:
         guidelines = given.get("guidelines")
         if guidelines is None or isinstance(guidelines, str):
             return guidelines
-        self._faults.add((*at, "guidelines"), f"guidelines are a text; got {shortened(guidelines)}")
+        self._faults.add((*at, "guidelines"), f"guidelines must be a text; got {shortened(guidelines)}")
         return None
 
     def _read_sections(self, given: Json, at: FilePath) -> None:
         for path, section in self._elements(given, at, "sections"):
             if not isinstance(section, Mapping):
-                message = f"a section is a mapping with 'name' and 'criteria'; got {shortened(section)}"
+                message = f"a section must be a mapping with 'name' and 'criteria'; got {shortened(section)}"
                 self._faults.add(path, message)
                 continue
             self._check_keys(section, ("name", "criteria"), path)
             name = section.get("name")
             if not isinstance(name, str) or not name:
-                self._faults.add((*path, "name"), f"a section needs a name, a text; got {shortened(name)}")
+                self._faults.add((*path, "name"), f"a section needs a name (a text); got {shortened(name)}")
             elif name in [known.name for known in self._sections]:
-                self._faults.add((*path, "name"), f"the section {name!r} stands twice; names are unique")
+                self._faults.add((*path, "name"), f"section {name!r} is repeated; names must be unique")
             members = self._read_members(section.get("criteria"), (*path, "criteria"))
             self._sections.append(Section(str(name), len(members)))
             self._members += members
 
     def _elements(self, given: Json, at: FilePath, what: str) -> Iterator[tuple[FilePath, Json]]:
         if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Sequence):
-            self._faults.add(at, f"{what} are a list; got {shortened(given)}")
+            self._faults.add(at, f"{what} must be a list; got {shortened(given)}")
         elif not given:
-            self._faults.add(at, f"{what} are an empty list; give at least one")
+            self._faults.add(at, f"{what} must not be empty; give at least one")
         else:
             yield from (((*at, position), element) for position, element in enumerate(given))
 
@@ -227,17 +227,17 @@ class _Reader:
     def _read_group(self, given: Mapping[str, Json], path: FilePath, depth: int) -> list[_Member]:
         """Read a group and return it as a list of one; return an empty list if it is nested too deep."""
         if depth >= MAX_DEPTH:
-            self._faults.add(path, f"groups nest deeper than {MAX_DEPTH}; make the tree flatter")
+            self._faults.add(path, f"groups are nested deeper than {MAX_DEPTH}; make the tree flatter")
             return []
         self._check_keys(given, ("name", "weight", "criteria"), path)
         name, weight = given.get("name"), given.get("weight", _DEFAULT_WEIGHT)
         if not isinstance(name, str) or not name:
-            self._faults.add((*path, "name"), f"a group needs a name, a text; got {shortened(name)}")
+            self._faults.add((*path, "name"), f"a group needs a name (a text); got {shortened(name)}")
         else:
             self._take(name, "group", path)
         if not _is_weight(weight):
-            message = f"a group's weight is a number from 0 up; got {shortened(weight)}"
-            self._faults.add((*path, "weight"), f"{message}. Penalties are for criteria")
+            message = f"a group's weight must be a number of at least 0; got {shortened(weight)}"
+            self._faults.add((*path, "weight"), f"{message}. Only criteria can be penalties")
             weight = 0.0
         members = self._read_members(given["criteria"], (*path, "criteria"), depth + 1)
         self._check_bonuses(members, path)
@@ -254,14 +254,14 @@ class _Reader:
                 part = one.criterion.part_fields[key].name or ""
                 row = f"{name}{part[part.rindex('/') :]}"
                 if row in by_name:
-                    message = f"the name {row!r} is that of a part of {name!r}; names are unique"
+                    message = f"the name {row!r} is taken by a part of {name!r}; names must be unique"
                     self._faults.add((*by_name[row].path, "name"), message)
 
     def _take(self, name: str | None, what: str, path: FilePath) -> None:
         if name is None:
             return
         if name in self._taken:
-            message = f"the name {name!r} is taken by an earlier {self._taken[name]}; names are unique"
+            message = f"the name {name!r} is taken by an earlier {self._taken[name]}; names must be unique"
             self._faults.add((*path, "name"), message)
         self._taken.setdefault(name, what)
 
@@ -269,7 +269,7 @@ class _Reader:
         if isinstance(given, BaseCriterion):
             return given
         if not isinstance(given, Mapping):
-            hint = "a criterion is a mapping with 'requirement', and 'weight' where it is not 10"
+            hint = "a criterion must be a mapping with 'requirement', and 'weight' if it is not 10"
             self._faults.add(path, f"{hint}; got {shortened(given)}")
             return None
         given = in_house_words(given, self._tables, self._faults, path)

@@ -84,7 +84,7 @@ class Rubric(Sequence[BaseCriterion]):
                 [
                     Fault(
                         path="",
-                        message=f"criteria are a list; got {type(criteria).__name__}. For a mapping "
+                        message=f"criteria must be a list; got {type(criteria).__name__}. For a mapping "
                         "use Rubric.from_dict, for a file Rubric.from_file",
                     )
                 ],
@@ -186,8 +186,8 @@ class Rubric(Sequence[BaseCriterion]):
         for criterion in self:
             if criterion.check is not None and not is_registered(criterion.check):
                 raise ArgumentError(
-                    f"the check of {criterion.name!r}, {check_name(criterion.check)}, has no name that a "
-                    "file can hold; register it first: register_check(name, function)"
+                    f"the check of {criterion.name!r}, {check_name(criterion.check)}, has no name to "
+                    "store in a file; register it first: register_check(name, function)"
                 )
         return self.snapshot()
 
@@ -269,7 +269,7 @@ class Rubric(Sequence[BaseCriterion]):
         """
         if name in self._by_name:
             return self._by_name[name]
-        raise ArgumentError(f"the rubric has no criterion {name!r}; {nearest_key(name, self.names)}")
+        raise ArgumentError(f"criterion {name!r} not found; {nearest_key(name, self.names)}")
 
     def compute_score(
         self,

@@ -45,14 +45,13 @@ def labels_by_name(
         known = set(names)
         unknown = [name for name in labels if name not in known]
         if unknown:
-            raise ArgumentError(f"no criterion {unknown[0]!r}; {nearest_key(str(unknown[0]), names)}")
+            raise ArgumentError(f"criterion {unknown[0]!r} not found; {nearest_key(str(unknown[0]), names)}")
         return dict(labels)
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
         raise ArgumentError(f"{labels!r} is neither a list of labels nor a mapping of names to labels")
     if len(labels) != len(names):
         raise ArgumentError(
-            f"{len(labels)} labels for {len(names)} criteria; give one each, None where there is none: "
-            + ", ".join(names)
+            f"{len(labels)} labels for {len(names)} criteria; give one each, or None: " + ", ".join(names)
         )
     return dict(zip(names, labels, strict=True))
 

@@ -70,7 +70,9 @@ def read_run_file(path: str | Path) -> RunFile:
     document = parse_structured(text, "yaml", source=str(path))
     faults = document.faults()
     if not isinstance(document.data, Mapping):
-        faults.add((), f"a run file is a mapping with 'data' and 'judges'; got {shortened(document.data)}")
+        faults.add(
+            (), f"a run file must be a mapping with 'data' and 'judges'; got {shortened(document.data)}"
+        )
         faults.raise_as(FileError)
     if fault := format_fault(document.data.get("format", 1), FORMAT):
         faults.add(("format",), fault)
@@ -115,8 +117,8 @@ def _without_secrets(given: Json, faults: Faults, at: FilePath) -> Json:
         elif str(key) not in JudgeEntry.model_fields and holds_secret(str(key), ""):
             faults.add(
                 place,
-                f"{key!r} is not allowed: a run file holds no secrets. Put the key into an environment "
-                "variable and give its name, such as api_key_env: OPENAI_API_KEY",
+                f"{key!r} is not allowed: a run file must not contain secrets. Put the key in an "
+                "environment variable and give its name, such as api_key_env: OPENAI_API_KEY",
             )
         else:
             kept[key] = _without_secrets(value, faults, place)
@@ -136,7 +138,7 @@ def _check_judges(given: Json, faults: Faults) -> None:
         _check_judge(judge, faults, at)
         name = judge.name or judge.model
         if name in known:
-            faults.add(at, f"two judges are called {name!r}; give each its own name with 'name'")
+            faults.add(at, f"two judges are named {name!r}; give each its own name with 'name'")
         known.add(name)
 
 
