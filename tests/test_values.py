@@ -49,16 +49,16 @@ def test_no_turn_can_pass_for_another() -> None:
     [
         (5, "to_grade is int; give a text"),
         (b"bytes", "to_grade is bytes"),
-        ({}, "maps names to texts"),
+        ({}, "must map names to texts"),
         ({"a": 1}, r"\['a'\]"),
         ({1: "a"}, r"\[1\]"),
         ({"thinking": "t"}, "no 'output'; give both"),
         ({"thinking": 5, "output": "o"}, "thinking"),
         (["a"], r"to_grade\[0\] is 'a'; a conversation"),
-        ([{"role": "user"}], "a conversation is a list"),
+        ([{"role": "user"}], "a conversation must be a list"),
         ([], "at least one turn"),
-        ([{"role": "user:\nassistant", "content": "x"}], "a role is one word"),
-        ([{"role": "user", "content": 5}], "role and content are texts"),
+        ([{"role": "user:\nassistant", "content": "x"}], "a role must be one word"),
+        ([{"role": "user", "content": 5}], "role and content must be texts"),
     ],
 )
 def test_what_is_no_submission_is_told(given_one: object, told: str) -> None:

@@ -71,7 +71,7 @@ def test_lines_that_give_no_draft_are_told_of(
     write_lines(tmp_path / "drafts.jsonl", [draft(0), "nope", draft(0)])
     done = cli("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base)
     assert done.code == 3
-    assert "line 2: no valid JSON" in done.err and "line 3: the id is already in line 1" in done.err
+    assert "line 2: invalid JSON" in done.err and "line 3: the id is already in line 1" in done.err
 
 
 def test_a_dry_run_asks_nobody(cli: Cli, drafts: str, server: OpenAIServer, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_limit_stops_it_and_resume_goes_on(
     call = ("critique", drafts, "--out-dir", "out", *JUDGE, "--api-base", server.api_base, "--json")
     done = cli(*call, "--max-calls", "2", "--fail-on", "reject")
     assert (done.code, done.json["stopped"], done.json["left"]) == (130, "max_calls", 1)
-    assert "Stopped at --max-calls; to go on, give the command with --resume." in done.err
+    assert "Stopped at --max-calls. To resume, run the command with --resume." in done.err
     done = cli(*call, "--resume", "--max-calls", "2")
     assert (done.code, done.json["stopped"], done.json["records"], len(server.log())) == (0, None, 3, 3)
 

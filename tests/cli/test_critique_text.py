@@ -180,7 +180,7 @@ def test_what_could_not_be_judged_is_three(cli: Cli, config: str, openai_server:
         (("--workspace-root", "none"), "is no folder"),
         (("--timeout", "0"), "--timeout 0"),
         (("--timeout", "inf"), "--timeout inf"),
-        (("--criteria", "none.yaml"), "there is no such file"),
+        (("--criteria", "none.yaml"), "file not found"),
         (("--criteria", "faulty.yaml"), "did you mean 'name'?"),
         (("--criteria", "style,faulty.yaml"), "stands alone"),
         (("--criteria", "../rubric.yaml", "--workspace-root", "."), "lies outside the workspace"),

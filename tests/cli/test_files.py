@@ -107,7 +107,7 @@ def test_a_file_that_is_not_there(cli: Cli) -> None:
     """It is a fault of the file."""
     done = cli("validate", "nosuch.yaml", "--json")
     assert done.code == 2
-    assert "no such file" in done.json["faults"][0]["message"]
+    assert "file not found" in done.json["faults"][0]["message"]
 
 
 @pytest.fixture

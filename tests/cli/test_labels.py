@@ -162,7 +162,7 @@ def test_marks_that_no_item_has(cli: Cli, dataset: str, votes: str) -> None:
     done = cli("annotate", run, "--where", "wrong", "--where", "lost", "-o", "page.html")
     assert done.code == 2 and f"no item of {run} is marked wrong or lost" in done.err
     done = cli("labels", "export", run, "--where", "wrong", "--split", "people", "-o", "out.jsonl")
-    assert done.code == 2 and "leave out --split and --tolerance" in done.err
+    assert done.code == 2 and "cannot be combined with --split or --tolerance" in done.err
 
 
 def write_wide(path: Path, people: dict[str, dict[tuple[str, str], str]]) -> str:
@@ -190,7 +190,7 @@ def test_a_table_with_a_column_a_person_is_merged(cli: Cli, dataset: str, tmp_pa
     assert (both["labels"], both["raters"]) == (35, ["ada", "bob", "eve"])
     assert both["agreement"] is not None
     refused = cli("labels", "merge", dataset, wide, "-o", "x.json", "--decide", dataset)
-    assert refused.code == 2 and "--decide takes labels that annotation pages saved" in refused.err
+    assert refused.code == 2 and "--decide needs labels saved by annotation pages" in refused.err
 
 
 def test_metrics_take_labels_from_a_table(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:

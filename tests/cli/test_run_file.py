@@ -101,7 +101,7 @@ def test_two_judges_of_one_model_at_two_servers(
     [
         ({"judges": [{"model": "m", "api_key": "sk-1234567890"}]}, "api_key_env: OPENAI_API_KEY"),
         ({"judges": [{"model": "m", "api_key_env": "sk-1234567890"}]}, "not the key itself"),
-        ({"judges": ["m", "m"]}, "two judges are called 'm'"),
+        ({"judges": ["m", "m"]}, "two judges are named 'm'"),
         ({"judges": [{"model": "lexical", "temperature": 0.5}]}, "is a setting of models"),
         ({"judges": [{"model": "m", "temprature": 1}]}, "temprature"),
         ({"rubrik": "x"}, "rubrik"),

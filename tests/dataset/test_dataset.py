@@ -88,8 +88,8 @@ def test_submissions_are_kept_as_given(submission: Any) -> None:
     ("submission", "message"),
     [
         (5, "submission is int"),
-        ({"thinking": "hm"}, "'thinking' and no 'output'"),
-        ({"a": 1}, "submission maps names to texts"),
+        ({"thinking": "hm"}, "'thinking' but no 'output'"),
+        ({"a": 1}, "submission must map names to texts"),
         ([{"role": "user"}], r"submission\[0\]"),
         (object(), "this is kept as JSON, which it is not"),
         (float("nan"), "this is kept as JSON, which it is not"),

@@ -483,7 +483,7 @@ def test_criterion_tables(tmp_path: Path) -> None:
     """`[[criterion]]` tables are a rubric; the settings beside them are left out, with a warning."""
     path = tmp_path / "rubric.toml"
     path.write_text(TABLES, encoding="utf-8")
-    with pytest.warns(UserWarning, match=r"\[judge\] is left out"):
+    with pytest.warns(UserWarning, match=r"\[judge\] is ignored"):
         rubric = Rubric.from_file(path)
     assert [(one.name, one.level, one.weight) for one in rubric] == [
         ("criterion_1", "binary", 3.0),
@@ -514,7 +514,7 @@ def test_texts_and_choices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([{"text": "x", "requirement": "y"}], "two names for one thing"),
+        ([{"text": "x", "requirement": "y"}], "mean the same"),
         ([{"text": "x", "choices": ["one"]}], "at least two labels"),
         ([{"text": "x", "choices": "one"}], "at least two labels"),
         ([{"text": "x", "choices": {"a": 0, "b": 2}}], "less than or equal to 1"),
@@ -522,7 +522,7 @@ def test_texts_and_choices(tmp_path: Path) -> None:
         ({"criterion": [{"description": "x", "type": "binary", "points": 3}]}, "has no 'points'"),
         ({"criterion": [{"description": "x", "type": "numeric", "min": 3, "max": 3}]}, "not below"),
         ({"criterion": [{"description": "x"}], "criteria": []}, "unknown key 'criteria'"),
-        ({"criterion": {"description": "x"}}, "are a list"),
+        ({"criterion": {"description": "x"}}, "must be a list"),
     ],
 )
 def test_faulty_foreign_rubrics(given: Any, message: str) -> None:

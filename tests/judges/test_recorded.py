@@ -168,7 +168,7 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
 
 def test_unreadable_files_are_told(tmp_path: Path) -> None:
     """No file, and bytes that are no UTF-8."""
-    with pytest.raises(FileError, match="there is no such file"):
+    with pytest.raises(FileError, match="file not found"):
         RecordedJudge.from_csv(tmp_path / "absent.csv")
     path = tmp_path / "latin.csv"
     path.write_bytes(HEAD.encode() + b"\ni1,claim,M\xfcller,human,MET\n")

@@ -283,7 +283,7 @@ def test_a_file_that_is_no_config_is_a_file_error(tmp_path: Path, content: bytes
 
 def test_a_file_that_cannot_be_opened_is_a_file_error(tmp_path: Path) -> None:
     """Reading what is not there, and writing where there is no folder, are typed errors."""
-    with pytest.raises(FileError, match="no such file"):
+    with pytest.raises(FileError, match="file not found"):
         LLMConfig.from_yaml(tmp_path / "none.yaml")
     with pytest.raises(FileError, match="cannot be written"):
         LLMConfig(model="m").to_yaml(tmp_path / "none" / "model.yaml")

@@ -121,7 +121,7 @@ def test_mappings_without_end_are_refused() -> None:
     endless["criteria"].append(endless)
     with pytest.raises(ValidationError, match="nest too deep"):
         RubricGroup("outer", [endless])
-    with pytest.raises(RubricError, match="groups nest deeper than 100; make the tree flatter"):
+    with pytest.raises(RubricError, match="groups are nested deeper than 100; make the tree flatter"):
         Rubric([endless])
 
 
@@ -270,28 +270,29 @@ def test_all_faults_of_a_tree_at_once() -> None:
         Rubric(FAULTY)
     assert str(caught.value).split("\n")[1:] == [
         "  - criteria[6].gate: unknown key 'gate'; allowed: 'name', 'weight', 'criteria'",
-        "  - criteria[6].weight: a group's weight is a number from 0 up; got -2. Penalties are for criteria",
+        "  - criteria[6].weight: a group's weight must be a number of at least 0; got -2. Only criteria can be "
+        "penalties",
         "  - criteria[6].criteria[0].name: the name 'a' is taken by an earlier criterion; names are unique",
         "  - criteria[6].criteria[2].name: the name 'b' is taken by an earlier criterion; names are unique",
         "  - criteria[6].criteria[3].name: the name 'g' is taken by an earlier group; names are unique",
-        "  - criteria[7].criteria: criteria are an empty list; give at least one",
-        "  - criteria[8].name: a group needs a name, a text; got None",
-        "  - criteria[8].weight: a group's weight is a number from 0 up; got 'heavy'. Penalties are for "
-        "criteria",
-        "  - criteria[9]: bonuses alone have no score to add to; add a criterion",
+        "  - criteria[7].criteria: criteria must not be empty; give at least one",
+        "  - criteria[8].name: a group needs a name (a text); got None",
+        "  - criteria[8].weight: a group's weight must be a number of at least 0; got 'heavy'. Only criteria can "
+        "be penalties",
+        "  - criteria[9]: a group of bonuses has no score to add to; add a criterion",
         "  - criteria[4].when: no criterion 'ownn'; did you mean 'own'?",
-        "  - criteria[5].when: 'g' is a group; a condition names a criterion",
-        "  - criteria[6].criteria[1].when: 'remarks' measures nothing, so nothing can depend on it",
+        "  - criteria[5].when: 'g' is a group; a condition must name a criterion",
+        "  - criteria[6].criteria[1].when: 'remarks' measures nothing, so no condition can depend on it",
         "  - criteria[10].gate: the criterion measures nothing, so it cannot be a gate",
-        "  - criteria[0].when: conditions go in a circle: a → b → c → a",
-        "  - criteria[3].when: conditions go in a circle: own → own",
+        "  - criteria[0].when: conditions form a cycle: a → b → c → a",
+        "  - criteria[3].when: conditions form a cycle: own → own",
     ]
 
 
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        ([{"requirement": "r", "bonus": True}], "bonuses alone"),
+        ([{"requirement": "r", "bonus": True}], "a group of bonuses"),
         ([{"name": "a", "requirement": "r", "when": ""}], "at least 1 character"),
         ([{"name": "a", "requirement": "r", "weight": -1, "gate": "required"}], "a penalty cannot be a gate"),
         ([{"name": "a", "requirement": "r", "weight": -1, "bonus": True}], "a penalty cannot be a bonus"),
@@ -300,8 +301,8 @@ def test_all_faults_of_a_tree_at_once() -> None:
         ([{"requirement": "r"}, {"requirement": "r", "bonus": "yes"}], "'yes' is a text; give a boolean"),
         ([{"name": "", "criteria": [{"requirement": "r"}]}], "a group needs a name"),
         ([{"name": "g", "weight": True, "criteria": [{"requirement": "r"}]}], "got True"),
-        ([{"name": "g", "weight": 10**400, "criteria": [{"requirement": "r"}]}], "a number from 0 up"),
-        ([{"name": "g", "criteria": 5}], "criteria are a list; got 5"),
+        ([{"name": "g", "weight": 10**400, "criteria": [{"requirement": "r"}]}], "a number of at least 0"),
+        ([{"name": "g", "criteria": 5}], "criteria must be a list; got 5"),
     ],
 )
 def test_single_faults(criteria: Any, told: str) -> None:
@@ -400,5 +401,5 @@ def test_text_criteria_stand_in_groups() -> None:
 def test_parts_of_criteria_keep_their_names() -> None:
     """A checklist's item is a row `name/key` in metrics, so no criterion is called so."""
     checklist = {"type": "checklist", "name": "a", "requirement": "r", "items": {"x": "has x"}}
-    with pytest.raises(RubricError, match="the name 'a/x' is that of a part of 'a'"):
+    with pytest.raises(RubricError, match="the name 'a/x' is taken by a part of 'a'"):
         Rubric([{"name": "a/x", "requirement": "r"}, checklist])

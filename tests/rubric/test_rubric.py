@@ -96,11 +96,11 @@ def test_duplicate_names_are_refused() -> None:
 @pytest.mark.parametrize(
     ("criteria", "message"),
     [
-        ([], "criteria are an empty list"),
-        ("criteria", "criteria are a list; got str"),
+        ([], "criteria must not be empty"),
+        ("criteria", "criteria must be a list; got str"),
         ({"criteria": []}, "use Rubric.from_dict"),
-        (5, "criteria are a list; got int"),
-        ([5], r"criteria\[0\]: a criterion is a mapping with 'requirement'.*got 5"),
+        (5, "criteria must be a list; got int"),
+        ([5], r"criteria\[0\]: a criterion must be a mapping with 'requirement'.*got 5"),
     ],
 )
 def test_what_is_no_list_of_criteria(criteria: Any, message: str) -> None:
@@ -111,7 +111,7 @@ def test_what_is_no_list_of_criteria(criteria: Any, message: str) -> None:
 
 def test_guidelines_are_text() -> None:
     """Guidelines are a text."""
-    with pytest.raises(RubricError, match="guidelines are a text; got 5"):
+    with pytest.raises(RubricError, match="guidelines must be a text; got 5"):
         Rubric(small_rubric(), guidelines=5)  # type: ignore[arg-type]
 
 

@@ -154,7 +154,7 @@ def test_texts_and_paths(tmp_path: Path) -> None:
         path = tmp_path / f"r.{suffix}"
         rubric.to_file(path)
         assert read(path) == read(str(path)) == read(path.read_text(encoding="utf-8")) == rubric
-    with pytest.raises(RubricError, match="there is no such file"):
+    with pytest.raises(RubricError, match="file not found"):
         Rubric.from_yaml("missing.yml")
     with pytest.raises(RubricError, match=r"Rubric\.from_toml: 1 error"):
         Rubric.from_toml("a = ")
@@ -225,7 +225,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "  - criteria[2].options[1] (line 13): the key 'label' is missing",
         "  - criteria[2].options[1].lable (line 13): unknown key 'lable'; did you mean 'label'?",
         "  - criteria[2].name (line 8): the name 'a' is taken by an earlier criterion; names are unique",
-        "  - criteria[3] (line 14): a criterion is a mapping with 'requirement', and 'weight' where it is "
+        "  - criteria[3] (line 14): a criterion must be a mapping with 'requirement', and 'weight' if it is "
         "not 10; got 'just a text'",
         "  - criteria[4].type (line 15): no kind of criterion 'test_star'; did you mean 'test_stars'? "
         "Register your own kind with @register_kind first",
@@ -250,23 +250,23 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         ),
         ({"rubric": {"rubric": PLAIN}}, "rubric.rubric: unknown key 'rubric'"),
         ({"rubric": {"criteria": PLAIN, "guidelines": "a"}, "guidelines": "b"}, "give them once"),
-        ({"criteria": {"a": 1}}, "criteria: criteria are a list; got {'a': 1}"),
-        ({"criteria": []}, "criteria: criteria are an empty list"),
-        ("criteria", "criteria are a list; got 'criteria'"),
-        ({"sections": []}, "sections: sections are an empty list"),
-        ({"sections": ["x"]}, "sections[0]: a section is a mapping with 'name' and 'criteria'; got 'x'"),
-        ({"sections": [{"criteria": PLAIN}]}, "sections[0].name: a section needs a name, a text; got None"),
-        ({"sections": [{"name": "a"}]}, "sections[0].criteria: criteria are a list; got None"),
-        ({"sections": [{"name": "a", "criteria": []}]}, "sections[0].criteria: criteria are an empty list"),
+        ({"criteria": {"a": 1}}, "criteria: criteria must be a list; got {'a': 1}"),
+        ({"criteria": []}, "criteria: criteria must not be empty"),
+        ("criteria", "criteria must be a list; got 'criteria'"),
+        ({"sections": []}, "sections: sections must not be empty"),
+        ({"sections": ["x"]}, "sections[0]: a section must be a mapping with 'name' and 'criteria'; got 'x'"),
+        ({"sections": [{"criteria": PLAIN}]}, "sections[0].name: a section needs a name (a text); got None"),
+        ({"sections": [{"name": "a"}]}, "sections[0].criteria: criteria must be a list; got None"),
+        ({"sections": [{"name": "a", "criteria": []}]}, "sections[0].criteria: criteria must not be empty"),
         (
             {"sections": [{"name": "a", "criteria": PLAIN, "weight": 1}]},
             "sections[0].weight: unknown key 'weight'",
         ),
         (
             {"sections": [{"name": "a", "criteria": [PLAIN[0]]}, {"name": "a", "criteria": [PLAIN[1]]}]},
-            "sections[1].name: the section 'a' stands twice",
+            "sections[1].name: section 'a' is repeated",
         ),
-        ({"criteria": PLAIN, "guidelines": ["x"]}, "guidelines: guidelines are a text; got ['x']"),
+        ({"criteria": PLAIN, "guidelines": ["x"]}, "guidelines: guidelines must be a text; got ['x']"),
         ({"criteria": PLAIN, "format": 2}, "format: format 2 is newer than this version reads (1); upgrade"),
         ({"criteria": PLAIN, "format": "1"}, "format: '1' is not a format number"),
         ({"rubric": {"criteria": PLAIN, "format": 2}}, "rubric.format: format 2 is newer"),
@@ -336,7 +336,7 @@ def test_json_faults_have_lines(tmp_path: Path) -> None:
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     """A rubric is in YAML, JSON or TOML."""
     for name in ("r.jsonl", "r.txt"):
-        with pytest.raises(RubricError, match=r"names no format .* \.yaml, \.yml, \.json, \.toml"):
+        with pytest.raises(RubricError, match=r"is not supported here; .* \.yaml, \.yml, \.json, \.toml"):
             Rubric.from_file(tmp_path / name)
         with pytest.raises(FileError, match="names no format"):
             Rubric(PLAIN).to_file(tmp_path / name)

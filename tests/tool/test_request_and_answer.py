@@ -129,7 +129,7 @@ def test_the_described_error_is_an_answer() -> None:
         ({"workspace_root": "/no/such/folder"}, "is no folder"),
         ({"workspace_root": " "}, "is no folder"),
         ({"criteria": {"style": 1}}, "criteria: give a list of names"),
-        ({"criteria": ["no-such.yaml"]}, "there is no such file"),
+        ({"criteria": ["no-such.yaml"]}, "file not found"),
         ({"criteria": ["rubric.yaml", "quality"]}, "stands alone"),
     ],
 )

@@ -81,7 +81,7 @@ def _validation_messages(
         if fault["type"] == "missing":
             # The key is named last in `loc`, and is of course not in what was given.
             key = fault["loc"][-1]
-            found.append((True, (path, f"key {key!r} is missing")))
+            found.append((True, (path, f"the key {key!r} is missing")))
         elif fault["type"] == "extra_forbidden":
             key = str(fault["loc"][-1])
             hint = nearest_key(key, _keys_at(model, path[:-1]))

@@ -82,7 +82,7 @@ def _repeated_key(text: str, first_line: int) -> SyntaxFault:
     for place in json_places(text, first_line):
         if place.path in seen:
             return SyntaxFault(
-                f"key {place.path[-1]!r} is repeated, first in line {seen[place.path]}; keep one",
+                f"the key {place.path[-1]!r} is repeated, first in line {seen[place.path]}; keep one",
                 place.line,
                 place.path[:-1],
             )

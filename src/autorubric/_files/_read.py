@@ -148,7 +148,7 @@ def read_bounded(
     held = file.read(most + 1) if size <= most else b""
     if max(size, len(held)) > most:
         given = f"it has {size:,} bytes" if size > most else f"it has more than {most:,} bytes"
-        what = f"a file that is read whole has at most {most:,}. Split it"
+        what = f"a file that is read whole has at most {most:,}: split it"
         if most == MAX_BYTES:
             what += ", or stream a dataset from JSON lines or Parquet (RubricDataset.stream)"
         raise _at_top(error, source, f"{given}; {what}")
@@ -339,7 +339,7 @@ def dump_structured(data: Json, form: str) -> str:
         case "json":
             return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         case _:
-            raise ArgumentError(f"format {form!r} unknown; {nearest_key(form, ('yaml', 'json', 'toml'))}")
+            raise ArgumentError(f"unknown format {form!r}; {nearest_key(form, ('yaml', 'json', 'toml'))}")
 
 
 def _dump_yaml(data: Json) -> str:

@@ -60,7 +60,7 @@ def check_conditions(
         if other in groups:
             faults.add((*path, "when"), f"{other!r} is a group; a condition must name a criterion")
         elif other not in known and not open_names.fullmatch(other):
-            faults.add((*path, "when"), f"criterion {other!r} not found; {nearest_key(other, known)}")
+            faults.add((*path, "when"), f"no criterion {other!r}; {nearest_key(other, known)}")
 
     for one in unread:
         if one.when is not None:

@@ -188,7 +188,7 @@ class _Reader:
             if not isinstance(name, str) or not name:
                 self._faults.add((*path, "name"), f"a section needs a name (a text); got {shortened(name)}")
             elif name in [known.name for known in self._sections]:
-                self._faults.add((*path, "name"), f"section {name!r} is repeated; names must be unique")
+                self._faults.add((*path, "name"), f"section {name!r} is repeated; names are unique")
             members = self._read_members(section.get("criteria"), (*path, "criteria"))
             self._sections.append(Section(str(name), len(members)))
             self._members += members
@@ -254,14 +254,14 @@ class _Reader:
                 part = one.criterion.part_fields[key].name or ""
                 row = f"{name}{part[part.rindex('/') :]}"
                 if row in by_name:
-                    message = f"the name {row!r} is taken by a part of {name!r}; names must be unique"
+                    message = f"the name {row!r} is taken by a part of {name!r}; names are unique"
                     self._faults.add((*by_name[row].path, "name"), message)
 
     def _take(self, name: str | None, what: str, path: FilePath) -> None:
         if name is None:
             return
         if name in self._taken:
-            message = f"the name {name!r} is taken by an earlier {self._taken[name]}; names must be unique"
+            message = f"the name {name!r} is taken by an earlier {self._taken[name]}; names are unique"
             self._faults.add((*path, "name"), message)
         self._taken.setdefault(name, what)
 

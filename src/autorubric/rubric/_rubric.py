@@ -269,7 +269,7 @@ class Rubric(Sequence[BaseCriterion]):
         """
         if name in self._by_name:
             return self._by_name[name]
-        raise ArgumentError(f"criterion {name!r} not found; {nearest_key(name, self.names)}")
+        raise ArgumentError(f"no criterion {name!r}; {nearest_key(name, self.names)}")
 
     def compute_score(
         self,

@@ -45,7 +45,7 @@ def labels_by_name(
         known = set(names)
         unknown = [name for name in labels if name not in known]
         if unknown:
-            raise ArgumentError(f"criterion {unknown[0]!r} not found; {nearest_key(str(unknown[0]), names)}")
+            raise ArgumentError(f"no criterion {unknown[0]!r}; {nearest_key(str(unknown[0]), names)}")
         return dict(labels)
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Sequence):
         raise ArgumentError(f"{labels!r} is neither a list of labels nor a mapping of names to labels")
