@@ -269,7 +269,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         "folder.json": "it is a folder",
         "latin.json": "(line 2): not UTF-8: byte 0xe9 at position 7",
         "empty.yaml": "it is empty",
-        "a.txt": "the suffix '.txt' is not supported here; allowed: .yaml",
+        "a.txt": "suffix '.txt' is not supported here; allowed: .yaml",
         "nul\0.json": "cannot be read",
         "latin.json/below.json": "cannot be read",
     }

@@ -91,7 +91,7 @@ def test_grade_takes_one_row_of_a_table(cli: Cli, table: str, rubric: str) -> No
     call = ("grade", "--file", table, "--rubric", rubric, "--judge", "lexical", "--submission", "bot text")
     refused = cli(*call)
     assert refused.code == 2
-    assert "has 2 rows, and grade takes one text" in refused.err
+    assert "has 2 rows; grade takes one text" in refused.err
     one = cli(*call, "--id", "ticket", "--item-id", "T1", "--json")
     assert one.code == 0
     assert one.json["score"] > cli(*call, "--id", "ticket", "--item-id", "T2", "--json").json["score"]

@@ -287,7 +287,7 @@ def test_without_labels_the_audit_says_what_can_be_said(cli: Cli, unlabelled: st
     agreement = {name: one["percent_agreement"]["value"] for name, one in done.json["reliability"].items()}
     assert agreement == {"capital": 0.0, "rude": 1.0, "form": 1.0}
     shown = cli("judges", "audit", unlabelled, "--full")
-    assert shown.code == 0 and "Judges among themselves" in shown.out and "Shares of variance" in shown.out
+    assert shown.code == 0 and "Agreement among judges" in shown.out and "Shares of variance" in shown.out
     report = cli("judges", "audit", unlabelled, "--dataset", "labelled.json", "--json").json["report"]
     assert report["n_items"] == 4
 

@@ -269,7 +269,7 @@ def test_retry_errors_needs_resume(command: str, cli: Cli, drafts: str, server: 
     more = ("--drafts", drafts) if command == "refine" else ()
     done = cli(command, drafts, *more, "--out-dir", "out", *JUDGE, "--retry-errors")
     assert done.code == 2
-    assert "give --resume with it" in done.err and "resume=True" not in done.err
+    assert "--retry-errors needs --resume" in done.err and "resume=True" not in done.err
     assert server.log() == []
 
 

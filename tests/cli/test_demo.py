@@ -34,7 +34,7 @@ def test_the_demo_does_the_main_job_offline_and_again(cli: Cli) -> None:
     assert (first.code, first.err) == (0, "")
     for word in (
         "synthetic",
-        "floor",
+        "baseline",
         "lexical",
         "supervised",
         "panel",

@@ -169,7 +169,7 @@ def test_an_empty_submission_is_an_error(cli: Cli, tmp_path: Path, rubric: str) 
     done = cli("validate", "d.jsonl", "--rubric", rubric)
     assert done.code == 2
     assert "item 'i1': the submission is empty" in done.err and "item 'i2'" in done.err
-    assert "item 'i3': the submission is missing, and other items have one" in done.err
+    assert "item 'i3': the submission is missing; other items have one" in done.err
     assert "i0" not in done.err
     told = cli("validate", "d.jsonl", "--rubric", rubric, "--json").json
     assert not told["valid"] and len(told["faults"]) == 3

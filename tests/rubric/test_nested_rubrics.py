@@ -270,15 +270,15 @@ def test_all_faults_of_a_tree_at_once() -> None:
         Rubric(FAULTY)
     assert str(caught.value).split("\n")[1:] == [
         "  - criteria[6].gate: unknown key 'gate'; allowed: 'name', 'weight', 'criteria'",
-        "  - criteria[6].weight: a group's weight must be a number of at least 0; got -2. Only criteria can be "
-        "penalties",
+        "  - criteria[6].weight: a group's weight must be a number of at least 0; got -2. Only criteria can "
+        "be penalties",
         "  - criteria[6].criteria[0].name: the name 'a' is taken by an earlier criterion; names are unique",
         "  - criteria[6].criteria[2].name: the name 'b' is taken by an earlier criterion; names are unique",
         "  - criteria[6].criteria[3].name: the name 'g' is taken by an earlier group; names are unique",
         "  - criteria[7].criteria: criteria must not be empty; give at least one",
         "  - criteria[8].name: a group needs a name (a text); got None",
-        "  - criteria[8].weight: a group's weight must be a number of at least 0; got 'heavy'. Only criteria can "
-        "be penalties",
+        "  - criteria[8].weight: a group's weight must be a number of at least 0; got 'heavy'. Only criteria "
+        "can be penalties",
         "  - criteria[9]: a group of bonuses has no score to add to; add a criterion",
         "  - criteria[4].when: no criterion 'ownn'; did you mean 'own'?",
         "  - criteria[5].when: 'g' is a group; a condition must name a criterion",

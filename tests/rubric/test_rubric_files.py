@@ -338,7 +338,7 @@ def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     for name in ("r.jsonl", "r.txt"):
         with pytest.raises(RubricError, match=r"is not supported here; .* \.yaml, \.yml, \.json, \.toml"):
             Rubric.from_file(tmp_path / name)
-        with pytest.raises(FileError, match="names no format"):
+        with pytest.raises(FileError, match="is not supported here"):
             Rubric(PLAIN).to_file(tmp_path / name)
 
 

@@ -243,7 +243,7 @@ def _without_criteria(report: JudgeReport) -> dict[str, Any]:
 
 
 def _corrected_blocks(found: CorrectedScore) -> list[Block]:
-    shown = {"corrected": found.score, "as judged": found.raw, "labelled items only": found.labelled_only}
+    shown = {"corrected": found.score, "as judged": found.raw, "labelled items alone": found.labelled_only}
     rows: list[tuple[Cell, ...]] = [
         (name, one.value, one.low, one.high, one.n, one.reason or "") for name, one in shown.items()
     ]

@@ -138,7 +138,7 @@ def _on_criterion(gate: Gate, name: str, found: MetricsResult) -> tuple[float | 
     fields = {"kappa": ("weighted_kappa", "kappa"), "accuracy": ("exact_accuracy", "accuracy")}
     names_of = fields.get(gate.figure, (gate.figure,))
     if not any(hasattr(own, field) for field in names_of):
-        return None, f"not defined for level {own.criterion_type}"
+        return None, f"not computed for level {own.criterion_type}"
     if gate.low:
         ends = getattr(own, f"{gate.figure}_ci")
         value = ends.lower if ends else None
