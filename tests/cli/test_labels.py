@@ -118,10 +118,10 @@ def test_marks_are_of_a_run(cli: Cli, dataset: str, tmp_path: Path) -> None:
     run = str(Path("experiments") / "r")
     for arguments, said in (
         (("labels", "export", dataset, "--where", "wrong"), "give a run"),
-        (("labels", "export", run, "--where", "wrong", "--split", "judges"), "leave out"),
-        (("annotate", dataset, "--where", "wrong"), "is not the folder of one"),
-        (("annotate", run), "choose items with --where"),
-        (("annotate", run, "--where", "wrong", "--rubric", "rubric.yaml"), "a run has its rubric"),
+        (("labels", "export", run, "--where", "wrong", "--split", "judges"), "cannot be combined"),
+        (("annotate", dataset, "--where", "wrong"), "is not a run folder"),
+        (("annotate", run), "add --where"),
+        (("annotate", run, "--where", "wrong", "--rubric", "rubric.yaml"), "a run has its own rubric"),
     ):
         done = cli(*arguments, "-o", "out.jsonl")
         assert (done.code, said in done.err) == (2, True), done.err
