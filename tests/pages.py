@@ -8,8 +8,10 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -21,9 +23,15 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 SHELLS: Final = ("bash", "console")
 
 _FENCE = re.compile(
-    r"(?:^<!-- not run: (?P<why>[^\n]+?) -->\n)?^```(?P<language>[^\n]*)\n(?P<text>.*?)^```$",
+    r"(?:^(?P<outer> *)<!-- not run: (?P<why>[^\n]+?) -->\n)?"
+    r"^(?P<indent> *)```(?P<language>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
+# Before what an example prints: no text has it.
+_MARK = "\x1d"
+# Columns of code, and lines of an output from which on it is shown in part.
+_WIDTH = 86
+_LONG = 30
 _NAMED = re.compile(r"# ([\w-]+\.(?:yaml|yml|json|toml))\n")
 # What only a shell understands, outside of quotes.
 _FOR_A_SHELL = re.compile(r"[|&;<>$*`]")
@@ -45,18 +53,77 @@ class Example:
         language: What stands after the fence; may be empty.
         text: What is in it.
         why_not_run: What the comment above it gives as the reason for not running it here; None without one.
+        output: The block of plain text directly below it: what it prints; None without one.
     """
 
     language: str
     text: str
     why_not_run: str | None
+    output: str | None
 
 
 def examples(page: Path) -> list[Example]:
-    """The fenced blocks of a page, in order."""
+    """The fenced blocks of a page, in order; those of tabs without their indentation."""
+    text = page.read_text(encoding="utf-8")
+    blocks = list(_FENCE.finditer(text))
     return [
-        Example(language=found["language"], text=found["text"], why_not_run=found["why"])
-        for found in _FENCE.finditer(page.read_text(encoding="utf-8"))
+        Example(
+            language=block["language"],
+            text=textwrap.dedent(block["text"]),
+            why_not_run=block["why"],
+            output=textwrap.dedent(after["text"]) if after and _is_output(text, block, after) else None,
+        )
+        for block, after in zip_longest(blocks, blocks[1:])
+    ]
+
+
+def _is_output(text: str, block: re.Match[str], after: re.Match[str]) -> bool:
+    return after["language"] == "text" and not text[block.end() : after.start()].strip()
+
+
+def outputs(printed: str) -> dict[int, str]:
+    """What each example of a page printed, by its position, from the standard output of its program."""
+    _, *parts = printed.split(_MARK)
+    return {int(part.partition(":")[0]): part.partition(":")[2].strip("\n") for part in parts}
+
+
+def shows(output: str, printed: str) -> bool:
+    """Whether a block shows what was printed, with lines wrapped in any way; `…` is any text, of many lines too."""
+    pattern = ".*".join(re.escape(" ".join(part.split())) for part in output.split("…"))
+    return re.fullmatch(pattern.replace(".*", " ?.* ?"), " ".join(printed.split())) is not None
+
+
+def with_outputs(page: Path, printed: dict[int, str]) -> str:
+    """The page's text with what its Python examples print in the blocks below them."""
+    text = page.read_text(encoding="utf-8")
+    blocks = list(_FENCE.finditer(text))
+    known = examples(page)
+    for index in reversed(range(len(blocks))):
+        one, block, told = known[index], blocks[index], printed.get(index, "")
+        if one.language != "python" or not told or (one.output and shows(one.output, told)):
+            continue
+        last = one.text.rstrip().rpartition("summary())")[2].count("\nprint(")
+        shown = textwrap.indent("\n".join(["```text", *_wrapped(_short(told, last)), "```"]), block["indent"])
+        end = blocks[index + 1].end() if one.output is not None else block.end()
+        text = f"{text[: block.end()]}\n\n{shown}{text[end:]}"
+    return text
+
+
+def _short(printed: str, last: int) -> list[str]:
+    """The lines of an output; of a long one the first part and the lines of its last prints."""
+    lines = printed.splitlines()
+    if len(lines) <= _LONG:
+        return lines
+    blank = next((n for n, line in enumerate(lines) if n >= _LONG // 3 and not line.strip()), _LONG)
+    return [*lines[:blank], "…", *lines[len(lines) - last :]]
+
+
+def _wrapped(lines: list[str]) -> list[str]:
+    """Lines of sentences wrapped to the width of code; those of tables are kept."""
+    return [
+        part.rstrip()
+        for line in lines
+        for part in ([line] if len(line) <= _WIDTH or "  " in line.strip() else textwrap.wrap(line, _WIDTH))
     ]
 
 
@@ -70,9 +137,11 @@ def program(page: Path, before: str = "") -> str:
         before: What is done first: a program that makes the files that the page takes for granted.
     """
     parts = []
-    for one in examples(page):
+    for index, one in enumerate(examples(page)):
         if one.why_not_run is not None:
             continue
+        if one.language in ("python", *SHELLS):
+            parts.append(f"print({_MARK + str(index) + ':'!r}, end='')\n")
         if one.language == "python":
             parts.append(one.text)
         elif one.language in SHELLS:

@@ -18,7 +18,7 @@ from autorubric import metrics
 from tests.cli.test_help import COMMANDS
 from tests.entry_points import write_entry_points
 from tests.page_files import MADE_BEFORE
-from tests.pages import ROOT, SHELLS, examples, program
+from tests.pages import ROOT, SHELLS, examples, outputs, program, shows, with_outputs
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import scored
 
@@ -42,24 +42,36 @@ def _name(page: Path) -> str:
 def test_examples_run(
     page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, openai_server: OpenAIServer
 ) -> None:
-    """The examples of a page, of Python and of the shell, run one after the other."""
+    """The examples of a page run one after the other, and what is below them is what they print."""
     openai_server.script(*({"do": "answer", "payload": scored(**one)} for one in _CRITIQUES))
     declared = write_entry_points(tmp_path_factory.mktemp("declared"))
     path = os.pathsep.join(filter(None, [str(declared), os.environ.get("PYTHONPATH"), str(ROOT)]))
     ended = subprocess.run(
         [
             sys.executable,
-            *("-W", "error::DeprecationWarning:__main__", "-c"),
+            *("-u", "-W", "error::DeprecationWarning:__main__", "-c"),
             program(page, MADE_BEFORE.get(_name(page), "")),
         ],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path, "AUTORUBRIC_DOCS_SERVER": openai_server.api_base},
+        env={
+            **os.environ,
+            **{"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "COLUMNS": "86"},
+            "AUTORUBRIC_DOCS_SERVER": openai_server.api_base,
+        },
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=900,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    printed = outputs(ended.stdout)
+    if os.environ.get("AUTORUBRIC_UPDATE_GOLDEN"):
+        page.write_text(with_outputs(page, printed), encoding="utf-8")
+        return
+    for index, one in enumerate(examples(page)):
+        is_shown = index in printed and (one.output is not None or one.language == "python")
+        if is_shown and (one.output or printed[index]):
+            assert shows(one.output or "", printed[index]), f"{one.text}\nprints:\n{printed[index]}"
 
 
 def test_what_is_not_run_says_why() -> None:
