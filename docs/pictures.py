@@ -82,14 +82,27 @@ def written(name: str, folder: Path = ASSETS) -> Path:
     path = folder / f"{name}.svg"
     path.parent.mkdir(parents=True, exist_ok=True)
     ink = dict.fromkeys(
-        ("text.color", "axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"),
+        (
+            "text.color",
+            "axes.edgecolor",
+            "axes.labelcolor",
+            "axes.titlecolor",
+            "xtick.color",
+            "ytick.color",
+        ),
         INK,
     )
     with mpl.rc_context({**STYLE, **ink}):
         figure = PICTURES[name]()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         drawn = io.StringIO()
-        figure.savefig(drawn, format="svg", transparent=True, bbox_inches="tight", metadata=nothing)
+        figure.savefig(
+            drawn,
+            format="svg",
+            transparent=True,
+            bbox_inches="tight",
+            metadata=nothing,
+        )
         plt.close(figure)
     # A hundredth of a point is finer than any screen, and neither it nor indents are worth their bytes.
     lean = re.sub(r"\n\s+", "\n", re.sub(r"(\d\.\d\d)\d+", r"\1", drawn.getvalue()))
@@ -97,9 +110,13 @@ def written(name: str, folder: Path = ASSETS) -> Path:
     return path
 
 
-def _axes(columns: int = 1, *, width: float = 0.0, height: float = 2.5) -> tuple[Figure, list[Axes]]:
+def _axes(
+    columns: int = 1, *, width: float = 0.0, height: float = 2.5
+) -> tuple[Figure, list[Axes]]:
     figure, axes = plt.subplots(
-        1, columns, figsize=(width or (4.6 if columns == 1 else 2.9 * columns), height)
+        1,
+        columns,
+        figsize=(width or (4.6 if columns == 1 else 2.9 * columns), height),
     )
     figure.subplots_adjust(wspace=0.45)
     return figure, list(np.atleast_1d(axes))
@@ -123,10 +140,21 @@ def _lines(
     return figure
 
 
-def _bars(axes: Axes, heights: dict[str, float], label: str, *, colours: Sequence[str] = (BLUE,)) -> None:
+def _bars(
+    axes: Axes,
+    heights: dict[str, float],
+    label: str,
+    *,
+    colours: Sequence[str] = (BLUE,),
+) -> None:
     used = [colours[at % len(colours)] for at in range(len(heights))]
     found = axes.bar(list(heights), list(heights.values()), color=used, width=0.6)
-    axes.bar_label(found, labels=[f"{height:.2f}" for height in heights.values()], color=INK, padding=2)
+    axes.bar_label(
+        found,
+        labels=[f"{height:.2f}" for height in heights.values()],
+        color=INK,
+        padding=2,
+    )
     axes.set_ylabel(label)
 
 
@@ -134,12 +162,31 @@ def _table(axes: Axes, table: Sequence[Sequence[int]], title: str) -> None:
     most = max(max(row) for row in table)
     for row, counts in enumerate(table):
         for column, count in enumerate(counts):
-            shade = plt.Rectangle((column, 1 - row), 1, 1, facecolor=BLUE, alpha=0.08 + 0.32 * count / most)
+            shade = plt.Rectangle(
+                (column, 1 - row),
+                1,
+                1,
+                facecolor=BLUE,
+                alpha=0.08 + 0.32 * count / most,
+            )
             axes.add_patch(shade)
             axes.text(
-                column + 0.5, 1.5 - row, str(count), ha="center", va="center", fontsize=11, weight="bold"
+                column + 0.5,
+                1.5 - row,
+                str(count),
+                ha="center",
+                va="center",
+                fontsize=11,
+                weight="bold",
             )
-    axes.set(xlim=(0, 2), ylim=(0, 2), xticks=(0.5, 1.5), yticks=(0.5, 1.5), xlabel="judge", ylabel="truth")
+    axes.set(
+        xlim=(0, 2),
+        ylim=(0, 2),
+        xticks=(0.5, 1.5),
+        yticks=(0.5, 1.5),
+        xlabel="judge",
+        ylabel="truth",
+    )
     axes.set_xticklabels(("UNMET", "MET"))
     axes.set_yticklabels(("MET", "UNMET"))
     axes.set_title(title)
@@ -173,7 +220,10 @@ def _threshold_tables(shift: float = 1.6) -> list[list[list[int]]]:
     for cut in np.quantile(scores, np.linspace(0.99, 0.01, 50)):
         said = scores > cut
         tables.append(
-            [[int(((truth == row) & (said == column)).sum()) for column in (0, 1)] for row in (0, 1)]
+            [
+                [int(((truth == row) & (said == column)).sum()) for column in (0, 1)]
+                for row in (0, 1)
+            ]
         )
     return tables
 
@@ -192,9 +242,12 @@ def _cumulative(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     where = np.sort(np.concatenate([first, second]))
     heights = [
-        np.searchsorted(np.sort(sample), where, side="right") / len(sample) for sample in (first, second)
+        np.searchsorted(np.sort(sample), where, side="right") / len(sample)
+        for sample in (first, second)
     ]
-    for height, name, colour in zip(heights, ("people", "judge"), COLOURS, strict=False):
+    for height, name, colour in zip(
+        heights, ("people", "judge"), COLOURS, strict=False
+    ):
         axes.step(where, height, where="post", color=colour, label=name)
     axes.set(xlabel="score", ylabel="share at or below")
     return where, heights[0], heights[1]
@@ -203,7 +256,9 @@ def _cumulative(
 # Kinds
 
 
-def _places(axes: Axes, points: dict[str, float], title: str, colour: str = BLUE) -> None:
+def _places(
+    axes: Axes, points: dict[str, float], title: str, colour: str = BLUE
+) -> None:
     """Answers where their values are on the line from 0 to 1."""
     axes.hlines(0, 0, 1, color=PALE, linewidth=1)
     axes.plot(list(points.values()), [0] * len(points), "o", color=colour)
@@ -213,13 +268,22 @@ def _places(axes: Axes, points: dict[str, float], title: str, colour: str = BLUE
             f"{name}\n{value:.2f}", (value, 0), (0, 9 if up else -9), textcoords="offset points", ha="center",
             va="bottom" if up else "top", color=INK,
         )  # fmt: skip
-    axes.set(xlim=(-0.12, 1.12), ylim=(-1, 1), xlabel="value", yticks=(), xticks=(0, 0.5, 1))
+    axes.set(
+        xlim=(-0.12, 1.12),
+        ylim=(-1, 1),
+        xlabel="value",
+        yticks=(),
+        xticks=(0, 0.5, 1),
+    )
     axes.set_title(title)
     axes.spines["left"].set_visible(False)
 
 
 def _worth(criterion: BaseCriterion, answers: dict[str, object]) -> dict[str, float]:
-    return {name: float(criterion.read(answer).value or 0.0) for name, answer in answers.items()}
+    return {
+        name: float(criterion.read(answer).value or 0.0)
+        for name, answer in answers.items()
+    }
 
 
 @picture("kinds/plain")
@@ -230,15 +294,25 @@ def _plain() -> Figure:
     given = [{"label": label, "value": value} for label, value in options]
     steps = Criterion(name="steps", requirement="It explains.", options=given)
     _places(axes[0], _worth(met, {"UNMET": "UNMET", "MET": "MET"}), "without options")
-    _places(axes[1], _worth(steps, {label: label for label, _ in options}), "with options", ORANGE)
+    _places(
+        axes[1],
+        _worth(steps, {label: label for label, _ in options}),
+        "with options",
+        ORANGE,
+    )
     return figure
 
 
 @picture("kinds/pass_fail")
 def _pass_fail() -> Figure:
-    criterion = PassFailCriterion(name="safe", description="Is it safe?", passing_criteria="No names.")
+    criterion = PassFailCriterion(
+        name="safe", description="Is it safe?", passing_criteria="No names."
+    )
     quality = np.linspace(0, 1, 41)
-    values = [criterion.read({"passed": bool(one >= 0.6), "reason": ""}).value for one in quality]
+    values = [
+        criterion.read({"passed": bool(one >= 0.6), "reason": ""}).value
+        for one in quality
+    ]
     figure, (axes,) = _axes()
     axes.step(quality, values, where="post", color=BLUE)
     axes.axvline(0.6, color=PALE, linestyle=":")
@@ -251,9 +325,14 @@ def _pass_fail() -> Figure:
 def _likert() -> Figure:
     words = ("useless", "poor", "fair", "good", "excellent")
     scale = [LikertItem(val=at, description=word) for at, word in enumerate(words, 1)]
-    criterion = LikertCriterion(name="helpful", description="How helpful?", scale=scale)
+    criterion = LikertCriterion(
+        name="helpful", description="How helpful?", scale=scale
+    )
     figure, (axes,) = _axes(height=1.7)
-    answers = {f"{at} {word}": {"rating": at, "explanation": ""} for at, word in enumerate(words, 1)}
+    answers = {
+        f"{at} {word}": {"rating": at, "explanation": ""}
+        for at, word in enumerate(words, 1)
+    }
     _places(axes, _worth(criterion, answers), "equal steps, whatever the words say")
     return figure
 
@@ -261,10 +340,17 @@ def _likert() -> Figure:
 @picture("kinds/numerical_rating")
 def _numerical_rating() -> Figure:
     figure, (axes,) = _axes()
-    for (low, high), colour in zip(((0, 100), (1, 10), (0, 40)), COLOURS, strict=True):
-        criterion = NumericalRatingCriterion(name="n", description="n", min_value=low, max_value=high)
+    for (low, high), colour in zip(
+        ((0, 100), (1, 10), (0, 40)), COLOURS, strict=True
+    ):
+        criterion = NumericalRatingCriterion(
+            name="n", description="n", min_value=low, max_value=high
+        )
         numbers = np.linspace(low, high, 10)
-        values = [criterion.read({"score": float(one), "explanation": ""}).value for one in numbers]
+        values = [
+            criterion.read({"score": float(one), "explanation": ""}).value
+            for one in numbers
+        ]
         axes.plot(numbers, values, color=colour, marker=".", label=f"{low} to {high}")
     axes.set(xlabel="number given", ylabel="value")
     axes.legend()
@@ -276,13 +362,26 @@ def _checklist() -> Figure:
     keys = ("docstring", "errors", "tests", "style")
     criterion = ChecklistCriterion(name="code", items={key: key for key in keys})
     figure, (axes,) = _axes(height=1.9)
-    for row, there in enumerate(((True, True, False, False), (False, False, True, True))):
+    for row, there in enumerate(
+        ((True, True, False, False), (False, False, True, True))
+    ):
         value = criterion.read(dict(zip(keys, there, strict=True))).value
         for column, one in enumerate(there):
-            axes.plot(column, row, "o", markersize=11, color=BLUE, fillstyle="full" if one else "none")
+            axes.plot(
+                column,
+                row,
+                "o",
+                markersize=11,
+                color=BLUE,
+                fillstyle="full" if one else "none",
+            )
         axes.annotate(f"value {value:.2f}", (3.5, row), va="center")
     axes.set(
-        xticks=range(4), yticks=(0, 1), xlim=(-0.5, 4.6), ylim=(-0.6, 1.6), xlabel="item (filled: there)"
+        xticks=range(4),
+        yticks=(0, 1),
+        xlim=(-0.5, 4.6),
+        ylim=(-0.6, 1.6),
+        xlabel="item (filled: there)",
     )
     axes.set_xticklabels(keys)
     axes.set_yticklabels(("text A", "text B"))
@@ -298,13 +397,27 @@ def _analytic_rubric() -> Figure:
     }
     criterion = AnalyticRubricCriterion(name="essay", dimensions=dimensions)
     figure, (axes,) = _axes()
-    for at, (name, scores) in enumerate({"rich and stiff": (4, 1, 1), "thin and lively": (1, 4, 4)}.items()):
-        given = {f"{key}_score": score for key, score in zip(parts, scores, strict=True)}
-        value = criterion.read({**given, **{f"{key}_explanation": "" for key in parts}}).value
+    for at, (name, scores) in enumerate(
+        {"rich and stiff": (4, 1, 1), "thin and lively": (1, 4, 4)}.items()
+    ):
+        given = {
+            f"{key}_score": score for key, score in zip(parts, scores, strict=True)
+        }
+        value = criterion.read(
+            {**given, **{f"{key}_explanation": "" for key in parts}}
+        ).value
         places = np.arange(3) + (at - 0.5) * 0.36
-        axes.bar(places, scores, 0.34, color=COLOURS[at], label=f"{name}: value {value:.3f}")
+        axes.bar(
+            places,
+            scores,
+            0.34,
+            color=COLOURS[at],
+            label=f"{name}: value {value:.3f}",
+        )
     axes.set(xticks=range(3), ylabel="score of 4", xlabel="dimension", ylim=(0, 6))
-    axes.set_xticklabels([f"{key}, weight {weight:.0f}" for key, weight in parts.items()])
+    axes.set_xticklabels(
+        [f"{key}, weight {weight:.0f}" for key, weight in parts.items()]
+    )
     axes.legend(loc="upper center")
     return figure
 
@@ -315,10 +428,16 @@ def _holistic_rubric() -> Figure:
     figure, axes = _axes(2, width=8.6, height=1.7)
     for panel, count, colour in zip(axes, (3, 4), COLOURS, strict=False):
         levels = [
-            RubricLevel(name=name, index=at, description=name) for at, name in enumerate(names[:count], 1)
+            RubricLevel(name=name, index=at, description=name)
+            for at, name in enumerate(names[:count], 1)
         ]
         criterion = HolisticRubricCriterion(name="quality", levels=levels)
-        _places(panel, _worth(criterion, {name: name for name in names[:count]}), f"{count} levels", colour)
+        _places(
+            panel,
+            _worth(criterion, {name: name for name in names[:count]}),
+            f"{count} levels",
+            colour,
+        )
     return figure
 
 
@@ -329,7 +448,9 @@ def _narrative() -> Figure:
     words = NarrativeCriterion(name="feedback", weight=5)
 
     def clerk(request: JudgeRequest) -> str:
-        return {"right": "MET", "short": "UNMET"}.get(request.criterion.name, "Well done.")
+        return {"right": "MET", "short": "UNMET"}.get(
+            request.criterion.name, "Well done."
+        )
 
     grader = CriterionGrader(judges=[FunctionJudge(function=clerk, judge_id="clerk")])
     scores = {
@@ -354,23 +475,56 @@ def _comparative() -> Figure:
     for row, swapped in enumerate(said):
         for column, declared in enumerate(said):
 
-            def clerk(request: JudgeRequest, first: str = declared, second: str = swapped) -> str:
+            def clerk(
+                request: JudgeRequest, first: str = declared, second: str = swapped
+            ) -> str:
                 return first if request.order[0] == "a" else second
 
-            grader = CriterionGrader(judges=[FunctionJudge(function=clerk, judge_id="clerk")])
+            grader = CriterionGrader(
+                judges=[FunctionJudge(function=clerk, judge_id="clerk")]
+            )
             value = rubric.grade_sync(answers, grader).report[0].score_value
             axes[0].add_patch(
-                plt.Rectangle((column, row), 1, 1, facecolor=BLUE, alpha=0.06 + 0.34 * (value or 0))
+                plt.Rectangle(
+                    (column, row),
+                    1,
+                    1,
+                    facecolor=BLUE,
+                    alpha=0.06 + 0.34 * (value or 0),
+                )
             )
-            axes[0].text(column + 0.5, row + 0.5, f"{value:g}", ha="center", va="center", weight="bold")
-    axes[0].set(xlim=(0, 3), ylim=(0, 3), xlabel="order a, b: better is", ylabel="order b, a: better is")
-    axes[0].set(xticks=(0.5, 1.5, 2.5), yticks=(0.5, 1.5, 2.5), xticklabels=said, yticklabels=said)
+            axes[0].text(
+                column + 0.5,
+                row + 0.5,
+                f"{value:g}",
+                ha="center",
+                va="center",
+                weight="bold",
+            )
+    axes[0].set(
+        xlim=(0, 3),
+        ylim=(0, 3),
+        xlabel="order a, b: better is",
+        ylabel="order b, a: better is",
+    )
+    axes[0].set(
+        xticks=(0.5, 1.5, 2.5),
+        yticks=(0.5, 1.5, 2.5),
+        xticklabels=said,
+        yticklabels=said,
+    )
     axes[0].set_title("value of a, one judge")
     graded = Rubric([ComparativeCriterion(name="c", margin=2)])
     steps, values = [-2, -1, 0, 1, 2], []
     for step in steps:
-        judge = FunctionJudge(function=lambda request, step=step: step, judge_id="clerk")
-        values.append(graded.grade_sync(answers, CriterionGrader(judges=[judge])).report[0].score_value)
+        judge = FunctionJudge(
+            function=lambda request, step=step: step, judge_id="clerk"
+        )
+        values.append(
+            graded.grade_sync(answers, CriterionGrader(judges=[judge]))
+            .report[0]
+            .score_value
+        )
     axes[1].plot(steps, values, "o-", color=ORANGE)
     axes[1].set(xlabel="preference, margin 2", ylabel="value of a", xticks=steps)
     axes[1].set_title("b is better to the right")
@@ -389,7 +543,11 @@ def _accuracy() -> Figure:
         "always the commoner answer": [max(rate, 1 - rate) for rate in RATES],
     }
     return _lines(
-        RATES, curves, ("share of MET in the truth", "accuracy"), limits=(0.1, 1.02), at="lower center"
+        RATES,
+        curves,
+        ("share of MET in the truth", "accuracy"),
+        limits=(0.1, 1.02),
+        at="lower center",
     )
 
 
@@ -397,10 +555,17 @@ def _accuracy() -> Figure:
 def _precision() -> Figure:
     tables = [_judged(rate, recall=0.9, specificity=0.9) for rate in RATES]
     curves = {
-        "precision": [_value(metrics.precision(table=table, ci=None)) for table in tables],
+        "precision": [
+            _value(metrics.precision(table=table, ci=None)) for table in tables
+        ],
         "recall": [_value(metrics.recall(table=table, ci=None)) for table in tables],
     }
-    return _lines(RATES, curves, ("share of MET in the truth", "figure of the same judge"), limits=(0, 1.02))
+    return _lines(
+        RATES,
+        curves,
+        ("share of MET in the truth", "figure of the same judge"),
+        limits=(0, 1.02),
+    )
 
 
 @picture("metrics/recall")
@@ -409,10 +574,16 @@ def _recall() -> Figure:
     said = [(table[0][1] + table[1][1]) / 2000 for table in tables]
     curves = {
         "recall": [_value(metrics.recall(table=table, ci=None)) for table in tables],
-        "precision": [_value(metrics.precision(table=table, ci=None)) for table in tables],
+        "precision": [
+            _value(metrics.precision(table=table, ci=None)) for table in tables
+        ],
     }
     return _lines(
-        said, curves, ("share that the judge calls MET", "figure"), limits=(0, 1.02), at="lower center"
+        said,
+        curves,
+        ("share that the judge calls MET", "figure"),
+        limits=(0, 1.02),
+        at="lower center",
     )
 
 
@@ -438,11 +609,17 @@ def _f1() -> Figure:
     added = np.arange(0, 400, 10)
     tables = [[[int(more), 10], [10, 30]] for more in added]
     curves = {
-        "accuracy": [_value(metrics.accuracy(table=table, ci=None)) for table in tables],
+        "accuracy": [
+            _value(metrics.accuracy(table=table, ci=None)) for table in tables
+        ],
         "F1": [_value(metrics.f1(table=table, ci=None)) for table in tables],
-        "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
+        "Cohen's kappa": [
+            _value(metrics.cohen_kappa(table=table, ci=None)) for table in tables
+        ],
     }
-    return _lines(added, curves, ("true negatives beside TP 30, FP 10, FN 10", "figure"))
+    return _lines(
+        added, curves, ("true negatives beside TP 30, FP 10, FN 10", "figure")
+    )
 
 
 @picture("metrics/macro_f1")
@@ -450,7 +627,10 @@ def _macro_f1() -> Figure:
     table = np.array([[50, 4, 0], [4, 38, 0], [2, 2, 0]])
     each = {}
     for at, name in enumerate(("refund", "repair", "other")):
-        hit, rest = table[at, at], table[at].sum() + table[:, at].sum() - 2 * table[at, at]
+        hit, rest = (
+            table[at, at],
+            table[at].sum() + table[:, at].sum() - 2 * table[at, at],
+        )
         alone = [
             [int(table.sum() - hit - rest), int(table[:, at].sum() - hit)],
             [int(table[at].sum() - hit), int(hit)],
@@ -466,13 +646,23 @@ def _macro_f1() -> Figure:
 
 @picture("metrics/balanced_accuracy")
 def _balanced_accuracy() -> Figure:
-    tables = [[[1000 - round(1000 * rate), 0], [round(1000 * rate), 0]] for rate in RATES]
+    tables = [
+        [[1000 - round(1000 * rate), 0], [round(1000 * rate), 0]] for rate in RATES
+    ]
     curves = {
-        "accuracy": [_value(metrics.accuracy(table=table, ci=None)) for table in tables],
-        "balanced accuracy": [_value(metrics.balanced_accuracy(table=table, ci=None)) for table in tables],
+        "accuracy": [
+            _value(metrics.accuracy(table=table, ci=None)) for table in tables
+        ],
+        "balanced accuracy": [
+            _value(metrics.balanced_accuracy(table=table, ci=None))
+            for table in tables
+        ],
     }
     return _lines(
-        RATES, curves, ("share of MET in the truth", "judge that always says UNMET"), limits=(0, 1.02)
+        RATES,
+        curves,
+        ("share of MET in the truth", "judge that always says UNMET"),
+        limits=(0, 1.02),
     )
 
 
@@ -481,22 +671,46 @@ def _positive_agreement() -> Figure:
     rates = np.linspace(0.05, 0.95, 46)
     tables = [_even(rate) for rate in rates]
     curves = {
-        "positive agreement": [_value(metrics.positive_agreement(table=table, ci=None)) for table in tables],
-        "negative agreement": [_value(metrics.negative_agreement(table=table, ci=None)) for table in tables],
-        "accuracy": [_value(metrics.accuracy(table=table, ci=None)) for table in tables],
+        "positive agreement": [
+            _value(metrics.positive_agreement(table=table, ci=None))
+            for table in tables
+        ],
+        "negative agreement": [
+            _value(metrics.negative_agreement(table=table, ci=None))
+            for table in tables
+        ],
+        "accuracy": [
+            _value(metrics.accuracy(table=table, ci=None)) for table in tables
+        ],
     }
     return _lines(
-        rates, curves, ("share of MET on both sides", "figure"), limits=(0, 1.02), at="lower center"
+        rates,
+        curves,
+        ("share of MET on both sides", "figure"),
+        limits=(0, 1.02),
+        at="lower center",
     )
 
 
 @picture("metrics/negative_agreement")
 def _negative_agreement() -> Figure:
     figure, axes = _axes(2, width=6.4, height=2.3)
-    for panel, table in zip(axes, ([[85, 5], [5, 5]], [[5, 5], [5, 85]]), strict=True):
-        found = [metrics.positive_agreement, metrics.negative_agreement, metrics.cohen_kappa]
-        positive, negative, kappa = (_value(one(table=table, ci=None)) for one in found)
-        _table(panel, table, f"positive {positive:.2f}, negative {negative:.2f}, kappa {kappa:.2f}")
+    for panel, table in zip(
+        axes, ([[85, 5], [5, 5]], [[5, 5], [5, 85]]), strict=True
+    ):
+        found = [
+            metrics.positive_agreement,
+            metrics.negative_agreement,
+            metrics.cohen_kappa,
+        ]
+        positive, negative, kappa = (
+            _value(one(table=table, ci=None)) for one in found
+        )
+        _table(
+            panel,
+            table,
+            f"positive {positive:.2f}, negative {negative:.2f}, kappa {kappa:.2f}",
+        )
     return figure
 
 
@@ -507,10 +721,16 @@ def _adjacent_accuracy() -> Figure:
     for count in options:
         table = np.ones((count, count), dtype=int)
         scale = metrics.Ordinal([str(at) for at in range(count)])
-        chance.append(_value(metrics.adjacent_accuracy(table=table, scale=scale, ci=None)))
+        chance.append(
+            _value(metrics.adjacent_accuracy(table=table, scale=scale, ci=None))
+        )
     figure, (axes,) = _axes()
     axes.plot(list(options), chance, "o-", color=BLUE)
-    axes.set(xlabel="options, all equally common", ylabel="adjacent accuracy by chance", ylim=(0, 1.05))
+    axes.set(
+        xlabel="options, all equally common",
+        ylabel="adjacent accuracy by chance",
+        ylim=(0, 1.05),
+    )
     return figure
 
 
@@ -518,8 +738,12 @@ def _adjacent_accuracy() -> Figure:
 def _cohen_kappa() -> Figure:
     tables = [_judged(rate) for rate in RATES]
     curves = {
-        "accuracy": [_value(metrics.accuracy(table=table, ci=None)) for table in tables],
-        "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
+        "accuracy": [
+            _value(metrics.accuracy(table=table, ci=None)) for table in tables
+        ],
+        "Cohen's kappa": [
+            _value(metrics.cohen_kappa(table=table, ci=None)) for table in tables
+        ],
     }
     return _lines(
         RATES,
@@ -534,11 +758,18 @@ def _cohen_kappa() -> Figure:
 def _scott_pi() -> Figure:
     tables = [[[round(5000 * (1 - rate)), round(5000 * rate)]] * 2 for rate in RATES]
     curves = {
-        "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
-        "Scott's pi": [_value(metrics.scott_pi(table=table, ci=None)) for table in tables],
+        "Cohen's kappa": [
+            _value(metrics.cohen_kappa(table=table, ci=None)) for table in tables
+        ],
+        "Scott's pi": [
+            _value(metrics.scott_pi(table=table, ci=None)) for table in tables
+        ],
     }
     return _lines(
-        RATES, curves, ("share of MET in the judge's answers (truth: .5)", "figure"), limits=(-0.5, 0.3)
+        RATES,
+        curves,
+        ("share of MET in the judge's answers (truth: .5)", "figure"),
+        limits=(-0.5, 0.3),
     )
 
 
@@ -548,10 +779,16 @@ def _brennan_prediger() -> Figure:
     options = range(3, 11)
     tables = [np.pad(used, (0, count - 3)) for count in options]
     curves = {
-        "Brennan-Prediger": [_value(metrics.brennan_prediger(table=table, ci=None)) for table in tables],
-        "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
+        "Brennan-Prediger": [
+            _value(metrics.brennan_prediger(table=table, ci=None)) for table in tables
+        ],
+        "Cohen's kappa": [
+            _value(metrics.cohen_kappa(table=table, ci=None)) for table in tables
+        ],
     }
-    return _lines(list(options), curves, ("declared options, three of them used", "figure"))
+    return _lines(
+        list(options), curves, ("declared options, three of them used", "figure")
+    )
 
 
 @picture("metrics/gwet_ac")
@@ -560,7 +797,9 @@ def _gwet_ac() -> Figure:
     tables = [_even(rate) for rate in rates]
     curves = {
         "AC1": [_value(metrics.gwet_ac(table=table, ci=None)) for table in tables],
-        "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
+        "Cohen's kappa": [
+            _value(metrics.cohen_kappa(table=table, ci=None)) for table in tables
+        ],
     }
     return _lines(
         rates,
@@ -576,10 +815,19 @@ def _mcc() -> Figure:
     tables = _threshold_tables()
     said = [(table[0][1] + table[1][1]) / 2000 for table in tables]
     curves = {
-        "Matthews' correlation": [_value(metrics.mcc(table=table, ci=None)) for table in tables],
-        "Cohen's kappa": [_value(metrics.cohen_kappa(table=table, ci=None)) for table in tables],
+        "Matthews' correlation": [
+            _value(metrics.mcc(table=table, ci=None)) for table in tables
+        ],
+        "Cohen's kappa": [
+            _value(metrics.cohen_kappa(table=table, ci=None)) for table in tables
+        ],
     }
-    return _lines(said, curves, ("share that the judge calls MET (truth: .5)", "figure"), at="lower center")
+    return _lines(
+        said,
+        curves,
+        ("share that the judge calls MET (truth: .5)", "figure"),
+        at="lower center",
+    )
 
 
 # Many raters
@@ -591,11 +839,19 @@ def _percent_agreement() -> Figure:
     rates = np.linspace(0.05, 0.95, 31)
     tossed = [(draw.random((2000, 3)) < rate).astype(int).tolist() for rate in rates]
     curves = {
-        "percent agreement": [_value(metrics.percent_agreement(one, ci=None)) for one in tossed],
-        "Krippendorff's alpha": [_value(metrics.krippendorff_alpha(one, ci=None)) for one in tossed],
+        "percent agreement": [
+            _value(metrics.percent_agreement(one, ci=None)) for one in tossed
+        ],
+        "Krippendorff's alpha": [
+            _value(metrics.krippendorff_alpha(one, ci=None)) for one in tossed
+        ],
     }
     return _lines(
-        rates, curves, ("share of MET of three coins", "figure"), limits=(-0.1, 1.02), at=(0.27, 0.2)
+        rates,
+        curves,
+        ("share of MET of three coins", "figure"),
+        limits=(-0.1, 1.02),
+        at=(0.27, 0.2),
     )
 
 
@@ -633,7 +889,9 @@ def _fleiss_kappa_by_category() -> Figure:
     ratings = np.column_stack(columns).tolist()
     found = {
         name: _value(one)
-        for name, one in metrics.fleiss_kappa_by_category(ratings, scale=scale, ci=None).items()
+        for name, one in metrics.fleiss_kappa_by_category(
+            ratings, scale=scale, ci=None
+        ).items()
     }
     found["all"] = _value(metrics.fleiss_kappa(ratings, scale=scale, ci=None))
     figure, (axes,) = _axes()
@@ -647,12 +905,23 @@ def _conger_kappa() -> Figure:
     draw = np.random.default_rng(5)
     rates = np.linspace(0.5, 0.98, 17)
     drawn = draw.random((20_000, 3))
-    tossed = [(drawn < np.array([0.5, 0.5, rate])).astype(int).tolist() for rate in rates]
+    tossed = [
+        (drawn < np.array([0.5, 0.5, rate])).astype(int).tolist() for rate in rates
+    ]
     curves = {
-        "Conger's kappa": [_value(metrics.conger_kappa(one, ci=None)) for one in tossed],
-        "Fleiss' kappa": [_value(metrics.fleiss_kappa(one, ci=None)) for one in tossed],
+        "Conger's kappa": [
+            _value(metrics.conger_kappa(one, ci=None)) for one in tossed
+        ],
+        "Fleiss' kappa": [
+            _value(metrics.fleiss_kappa(one, ci=None)) for one in tossed
+        ],
     }
-    return _lines(rates, curves, ("share of MET of the third of three coins", "figure"), limits=(-0.2, 0.1))
+    return _lines(
+        rates,
+        curves,
+        ("share of MET of the third of three coins", "figure"),
+        limits=(-0.2, 0.1),
+    )
 
 
 @picture("metrics/krippendorff_alpha")
@@ -660,14 +929,26 @@ def _krippendorff_alpha() -> Figure:
     sure = [[at, at] for at in (1, 2, 3, 4, 5)] * 4
     near, far = [[1, 2], [3, 2], [4, 5], [3, 4]], [[1, 5], [5, 1], [1, 5], [5, 1]]
     figure, (axes,) = _axes()
-    for at, (name, apart) in enumerate({"misses by one place": near, "misses by four": far}.items()):
+    for at, (name, apart) in enumerate(
+        {"misses by one place": near, "misses by four": far}.items()
+    ):
         found = [
             _value(metrics.krippendorff_alpha(sure + apart, level=level, ci=None))
             for level in ("nominal", "ordinal", "interval")
         ]
-        bars = axes.bar(np.arange(3) + (at - 0.5) * 0.36, found, 0.34, color=COLOURS[at], label=name)
-        axes.bar_label(bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2)
-    axes.set(xticks=range(3), ylabel="Krippendorff's alpha", ylim=(0, 1.4), xlabel="level")
+        bars = axes.bar(
+            np.arange(3) + (at - 0.5) * 0.36,
+            found,
+            0.34,
+            color=COLOURS[at],
+            label=name,
+        )
+        axes.bar_label(
+            bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2
+        )
+    axes.set(
+        xticks=range(3), ylabel="Krippendorff's alpha", ylim=(0, 1.4), xlabel="level"
+    )
     axes.set_xticklabels(("nominal", "ordinal", "interval"))
     axes.legend(loc="upper center", ncols=2)
     return figure
@@ -683,7 +964,11 @@ def _icc() -> Figure:
         form: [_value(metrics.icc(one, form=form, ci=None)) for one in shifted]
         for form in ("ICC(3,1)", "ICC(2,1)", "ICC(1,1)")
     }
-    return _lines(shifts, curves, ("how much stricter the third rater is (sd of units: 1)", "figure"))
+    return _lines(
+        shifts,
+        curves,
+        ("how much stricter the third rater is (sd of units: 1)", "figure"),
+    )
 
 
 @picture("metrics/cronbach_alpha")
@@ -692,11 +977,16 @@ def _cronbach_alpha() -> Figure:
     counts = list(range(2, 31))
     figure, (axes,) = _axes()
     for shared, colour in ((0.5, BLUE), (0.2, ORANGE), (0.0, GREEN)):
-        columns = np.sqrt(shared) * draw.normal(size=(4000, 1)) + np.sqrt(1 - shared) * draw.normal(
-            size=(4000, 30)
+        columns = np.sqrt(shared) * draw.normal(size=(4000, 1)) + np.sqrt(
+            1 - shared
+        ) * draw.normal(size=(4000, 30))
+        found = [
+            _value(metrics.cronbach_alpha(columns[:, :count], ci=None))
+            for count in counts
+        ]
+        axes.plot(
+            counts, found, color=colour, label=f"columns correlate by {shared:g}"
         )
-        found = [_value(metrics.cronbach_alpha(columns[:, :count], ci=None)) for count in counts]
-        axes.plot(counts, found, color=colour, label=f"columns correlate by {shared:g}")
     axes.set(xlabel="number of columns", ylabel="Cronbach's alpha")
     axes.legend(loc="center right")
     return figure
@@ -707,12 +997,23 @@ def _kendall_w() -> Figure:
     draw = np.random.default_rng(8)
     counts = list(range(2, 13))
     means = [
-        np.mean([_value(metrics.kendall_w(draw.random((20, count)), ci=None)) for _ in range(60)])
+        np.mean(
+            [
+                _value(metrics.kendall_w(draw.random((20, count)), ci=None))
+                for _ in range(60)
+            ]
+        )
         for count in counts
     ]
     figure, (axes,) = _axes()
     axes.plot(counts, means, "o", color=BLUE, label="raters who rank at random")
-    axes.plot(counts, [1 / count for count in counts], color=PALE, linestyle=":", label="1 / m")
+    axes.plot(
+        counts,
+        [1 / count for count in counts],
+        color=PALE,
+        linestyle=":",
+        label="1 / m",
+    )
     axes.set(xlabel="number of raters m", ylabel="Kendall's W", ylim=(0, 1))
     axes.legend()
     return figure
@@ -721,7 +1022,9 @@ def _kendall_w() -> Figure:
 # Numbers
 
 
-def _scatter(axes: Axes, x: np.ndarray, y: np.ndarray, title: str, *, line: bool = True) -> None:
+def _scatter(
+    axes: Axes, x: np.ndarray, y: np.ndarray, title: str, *, line: bool = True
+) -> None:
     ends = (min(x.min(), y.min()), max(x.max(), y.max()))
     if line:
         axes.plot(ends, ends, color=PALE, linestyle=":", linewidth=1)
@@ -735,8 +1038,17 @@ def _pearson() -> Figure:
     draw = np.random.default_rng(9)
     x, y = draw.normal(0.4, 0.08, (2, 30))
     figure, axes = _axes(2, width=6.2)
-    for panel, left, right in ((axes[0], x, y), (axes[1], np.append(x, 1.1), np.append(y, 1.1))):
-        _scatter(panel, left, right, f"r = {_value(metrics.pearson(left, right, ci=None)):.2f}", line=False)
+    for panel, left, right in (
+        (axes[0], x, y),
+        (axes[1], np.append(x, 1.1), np.append(y, 1.1)),
+    ):
+        _scatter(
+            panel,
+            left,
+            right,
+            f"r = {_value(metrics.pearson(left, right, ci=None)):.2f}",
+            line=False,
+        )
         panel.set(xlim=(0, 1.2), ylim=(0, 1.2))
     return figure
 
@@ -745,7 +1057,9 @@ def _pearson() -> Figure:
 def _spearman() -> Figure:
     x = np.linspace(0, 1, 25)
     y = np.exp(5 * x) / np.exp(5)
-    r, rho = (_value(one(x, y, ci=None)) for one in (metrics.pearson, metrics.spearman))
+    r, rho = (
+        _value(one(x, y, ci=None)) for one in (metrics.pearson, metrics.spearman)
+    )
     figure, (axes,) = _axes(width=3.4, height=2.8)
     _scatter(axes, x, y, f"Pearson's r = {r:.2f}, rho = {rho:.2f}", line=False)
     return figure
@@ -758,13 +1072,20 @@ def _kendall_tau_b() -> Figure:
     spreads = np.linspace(0, 3, 31)
     curves = {
         "Spearman's rho": [
-            _value(metrics.spearman(truth, truth + spread * noise, ci=None)) for spread in spreads
+            _value(metrics.spearman(truth, truth + spread * noise, ci=None))
+            for spread in spreads
         ],
         "Kendall's tau-b": [
-            _value(metrics.kendall_tau_b(truth, truth + spread * noise, ci=None)) for spread in spreads
+            _value(metrics.kendall_tau_b(truth, truth + spread * noise, ci=None))
+            for spread in spreads
         ],
     }
-    return _lines(spreads, curves, ("noise of the judge (sd of the truth: 1)", "figure"), limits=(0, 1.02))
+    return _lines(
+        spreads,
+        curves,
+        ("noise of the judge (sd of the truth: 1)", "figure"),
+        limits=(0, 1.02),
+    )
 
 
 @picture("metrics/lin_ccc")
@@ -773,9 +1094,16 @@ def _lin_ccc() -> Figure:
     truth = draw.random(18)
     judge = truth + draw.normal(0, 0.06, 18)
     figure, axes = _axes(3, width=8.6)
-    shown = {"right": judge, "too strict": judge - 0.3, "too narrow": 0.5 + 0.35 * (judge - 0.5)}
+    shown = {
+        "right": judge,
+        "too strict": judge - 0.3,
+        "too narrow": 0.5 + 0.35 * (judge - 0.5),
+    }
     for panel, (name, given) in zip(axes, shown.items(), strict=True):
-        r, ccc = (_value(one(truth, given, ci=None)) for one in (metrics.pearson, metrics.lin_ccc))
+        r, ccc = (
+            _value(one(truth, given, ci=None))
+            for one in (metrics.pearson, metrics.lin_ccc)
+        )
         _scatter(panel, truth, given, f"{name}: r = {r:.2f}, ccc = {ccc:.2f}")
         panel.set(ylim=(-0.45, 1.15))
     return figure
@@ -788,12 +1116,19 @@ def _mae() -> Figure:
     figure, axes = _axes(2, width=6.4)
     signs = np.where(np.arange(20) % 2, 1, -1)
     for panel, (name, given) in zip(
-        axes, {"always too low": truth - 0.2, "either way": truth + 0.2 * signs}.items(), strict=True
+        axes,
+        {"always too low": truth - 0.2, "either way": truth + 0.2 * signs}.items(),
+        strict=True,
     ):
         panel.vlines(range(20), 0, given - truth, color=BLUE)
         panel.axhline(0, color=PALE, linewidth=1)
-        error, lean = metrics.mae(truth, given, ci=None), metrics.bias(truth, given, ci=None)
-        panel.set_title(f"{name}: MAE {_value(error):.2f}, bias {lean.mean_bias + 0.0:.2f}")
+        error, lean = (
+            metrics.mae(truth, given, ci=None),
+            metrics.bias(truth, given, ci=None),
+        )
+        panel.set_title(
+            f"{name}: MAE {_value(error):.2f}, bias {lean.mean_bias + 0.0:.2f}"
+        )
         panel.set(ylim=(-0.3, 0.3), xlabel="text", ylabel="judge - truth")
     return figure
 
@@ -806,7 +1141,9 @@ def _rmse() -> Figure:
         "RMSE": [_value(metrics.rmse(np.zeros(20), one, ci=None)) for one in errors],
         "MAE": [_value(metrics.mae(np.zeros(20), one, ci=None)) for one in errors],
     }
-    return _lines(greatest, curves, ("size of one of twenty errors, the others .1", "figure"))
+    return _lines(
+        greatest, curves, ("size of one of twenty errors, the others .1", "figure")
+    )
 
 
 @picture("metrics/bias")
@@ -822,7 +1159,9 @@ def _bias() -> Figure:
     for limit in (found.lower_limit, found.upper_limit):
         axes.axhline(limit or 0.0, color=ORANGE, linestyle="--", linewidth=1)
     axes.set(xlabel="mean of judge and truth", ylabel="judge - truth")
-    axes.set_title(f"bias {found.mean_bias:.2f}, limits {found.lower_limit:.2f} to {found.upper_limit:.2f}")
+    axes.set_title(
+        f"bias {found.mean_bias:.2f}, limits {found.lower_limit:.2f} to {found.upper_limit:.2f}"
+    )
     return figure
 
 
@@ -835,8 +1174,12 @@ def _wasserstein_distance() -> Figure:
     people, judge = draw.beta(2, 1.5, 40), draw.beta(4, 5, 40)
     figure, (axes,) = _axes()
     where, first, second = _cumulative(axes, people, judge)
-    axes.fill_between(where, first, second, step="post", color=PALE, alpha=0.4, linewidth=0)
-    axes.set_title(f"distance {_value(metrics.wasserstein_distance(people, judge, ci=None)):.2f}")
+    axes.fill_between(
+        where, first, second, step="post", color=PALE, alpha=0.4, linewidth=0
+    )
+    axes.set_title(
+        f"distance {_value(metrics.wasserstein_distance(people, judge, ci=None)):.2f}"
+    )
     axes.legend()
     return figure
 
@@ -845,12 +1188,17 @@ def _wasserstein_distance() -> Figure:
 def _earth_movers_distance() -> Figure:
     people = np.linspace(0, 1, 41)
     widths = np.linspace(1, 0, 21)
-    found = [metrics.earth_movers_distance(people, 0.5 + width * (people - 0.5)) for width in widths]
+    found = [
+        metrics.earth_movers_distance(people, 0.5 + width * (people - 0.5))
+        for width in widths
+    ]
     curves = {
         "distance": [one.emd or 0.0 for one in found],
         "difference of the means": [abs(one.mean_difference or 0.0) for one in found],
     }
-    return _lines(1 - widths, curves, ("how much narrower the judge's scores are", "figure"))
+    return _lines(
+        1 - widths, curves, ("how much narrower the judge's scores are", "figure")
+    )
 
 
 @picture("metrics/js_distance")
@@ -858,14 +1206,24 @@ def _js_distance() -> Figure:
     base = ["1"] * 30 + ["2"] * 10 + ["3"] * 10 + ["4"] * 10 + ["5"] * 10
     scale = metrics.Ordinal(["1", "2", "3", "4", "5"])
     figure, (axes,) = _axes()
-    for at, (name, to) in enumerate({"to the next option": "2", "to the far end": "5"}.items()):
+    for at, (name, to) in enumerate(
+        {"to the next option": "2", "to the far end": "5"}.items()
+    ):
         moved = [to] * 20 + base[20:]
         found = [
             _value(one(base, moved, scale=scale, ci=None))
             for one in (metrics.js_distance, metrics.wasserstein_distance)
         ]
-        bars = axes.bar(np.arange(2) + (at - 0.5) * 0.36, found, 0.34, color=COLOURS[at], label=name)
-        axes.bar_label(bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2)
+        bars = axes.bar(
+            np.arange(2) + (at - 0.5) * 0.36,
+            found,
+            0.34,
+            color=COLOURS[at],
+            label=name,
+        )
+        axes.bar_label(
+            bars, labels=[f"{one:.2f}" for one in found], color=INK, padding=2
+        )
     axes.set(xticks=(0, 1), ylabel="distance", ylim=(0, 0.45), xlabel="figure")
     axes.set_xticklabels(("Jensen-Shannon", "Wasserstein"))
     axes.legend(loc="upper center", ncols=2)
@@ -879,7 +1237,14 @@ def _ks_test() -> Figure:
     figure, (axes,) = _axes()
     where, first, second = _cumulative(axes, people, judge)
     at = int(np.argmax(np.abs(first - second)))
-    axes.vlines(where[at], first[at], second[at], color=GREEN, linewidth=2.5, label="greatest gap")
+    axes.vlines(
+        where[at],
+        first[at],
+        second[at],
+        color=GREEN,
+        linewidth=2.5,
+        label="greatest gap",
+    )
     found = metrics.ks_test(people, judge)
     axes.set_title(f"D = {found.statistic:.2f}, p = {found.p_value:.3f}")
     axes.legend()
@@ -893,9 +1258,13 @@ def _score_distribution() -> Figure:
     two = np.concatenate([draw.normal(0.3, 0.04, 100), draw.normal(0.7, 0.04, 100)])
     figure, axes = _axes(2, width=6.4)
     for panel, scores in zip(axes, (plain, two), strict=True):
-        found = metrics.score_distribution(scores, bins=20, scale=metrics.Interval(0, 1))
+        found = metrics.score_distribution(
+            scores, bins=20, scale=metrics.Interval(0, 1)
+        )
         edges = np.array(found.bin_edges)
-        panel.bar(edges[:-1], found.bin_counts, np.diff(edges), align="edge", color=BLUE)
+        panel.bar(
+            edges[:-1], found.bin_counts, np.diff(edges), align="edge", color=BLUE
+        )
         panel.set_title(f"mean {found.mean:.2f}, sd {found.std:.2f}")
         panel.set(xlabel="score", ylabel="texts", xlim=(0, 1))
     return figure
@@ -926,23 +1295,41 @@ def _brier() -> Figure:
         curves[f"{100 * rate:.0f} % of the truth is MET"] = [
             _value(metrics.brier(truth, [p] * 100, ci=None)) for p in said
         ]
-    return _lines(said, curves, ("probability given to every text", "Brier score"), at="upper right")
+    return _lines(
+        said,
+        curves,
+        ("probability given to every text", "Brier score"),
+        at="upper right",
+    )
 
 
 @picture("metrics/brier_parts")
 def _brier_parts() -> Figure:
     truth, prob = _forecasts(17)
-    judges = {"calibrated": prob, "too sure": _surer(prob, 3.0), "constant": np.full(len(prob), truth.mean())}
+    judges = {
+        "calibrated": prob,
+        "too sure": _surer(prob, 3.0),
+        "constant": np.full(len(prob), truth.mean()),
+    }
     figure, (axes,) = _axes()
     for at, part in enumerate(("reliability", "resolution", "uncertainty")):
         found = [
             _value(getattr(metrics.brier_parts(truth, given, bins=10, ci=None), part))
             for given in judges.values()
         ]
-        axes.bar(np.arange(3) + (at - 1) * 0.26, found, 0.24, color=COLOURS[at], label=part)
-    scores = [_value(metrics.brier(truth, given, ci=None)) for given in judges.values()]
+        axes.bar(
+            np.arange(3) + (at - 1) * 0.26, found, 0.24, color=COLOURS[at], label=part
+        )
+    scores = [
+        _value(metrics.brier(truth, given, ci=None)) for given in judges.values()
+    ]
     axes.set(xticks=range(3), ylabel="part of the score", ylim=(0, 0.4))
-    axes.set_xticklabels([f"{name}\nBrier {score:.2f}" for name, score in zip(judges, scores, strict=True)])
+    axes.set_xticklabels(
+        [
+            f"{name}\nBrier {score:.2f}"
+            for name, score in zip(judges, scores, strict=True)
+        ]
+    )
     axes.legend(loc="upper center", ncols=3, columnspacing=1.0)
     return figure
 
@@ -951,10 +1338,14 @@ def _brier_parts() -> Figure:
 def _log_loss() -> Figure:
     said = np.linspace(0.01, 1, 60)
     curves = {
-        "log loss": [_value(metrics.log_loss([1, 0], [p, 1 - p], ci=None)) for p in said],
+        "log loss": [
+            _value(metrics.log_loss([1, 0], [p, 1 - p], ci=None)) for p in said
+        ],
         "Brier": [_value(metrics.brier([1, 0], [p, 1 - p], ci=None)) for p in said],
     }
-    return _lines(said, curves, ("probability of what happened", "cost"), limits=(0, 4.8))
+    return _lines(
+        said, curves, ("probability of what happened", "cost"), limits=(0, 4.8)
+    )
 
 
 @picture("metrics/ece")
@@ -963,10 +1354,23 @@ def _ece() -> Figure:
     plain, debiased = [], []
     for size in sizes:
         drawn = [_forecasts(seed, size) for seed in range(40)]
-        plain.append(float(np.mean([_value(metrics.ece(*one, ci=None)) for one in drawn])))
-        debiased.append(float(np.mean([_value(metrics.ece(*one, debiased=True, ci=None)) for one in drawn])))
+        plain.append(
+            float(np.mean([_value(metrics.ece(*one, ci=None)) for one in drawn]))
+        )
+        debiased.append(
+            float(
+                np.mean(
+                    [
+                        _value(metrics.ece(*one, debiased=True, ci=None))
+                        for one in drawn
+                    ]
+                )
+            )
+        )
     labels = ("items, forecasts calibrated", "ECE, 10 bins")
-    figure = _lines(sizes, {"plain": plain, "debiased": debiased}, labels, limits=(0, 0.2))
+    figure = _lines(
+        sizes, {"plain": plain, "debiased": debiased}, labels, limits=(0, 0.2)
+    )
     figure.axes[0].set_xscale("log")
     figure.axes[0].minorticks_off()
     figure.axes[0].set_xticks(sizes[::2], [str(size) for size in sizes[::2]])
@@ -985,10 +1389,20 @@ def _auroc() -> Figure:
         (pressed, "pressed to .4 to .6", ORANGE, ":"),
     ):
         cuts = np.quantile(given, np.linspace(0, 1, 60))
-        points = [((given[truth == 0] >= cut).mean(), (given[truth == 1] >= cut).mean()) for cut in cuts]
+        points = [
+            ((given[truth == 0] >= cut).mean(), (given[truth == 1] >= cut).mean())
+            for cut in cuts
+        ]
         area = _value(metrics.auroc(truth, given, ci=None))
         x, y = zip(*points, strict=True)
-        axes.plot(x, y, dash, color=colour, label=f"{name}: {area:.2f}", linewidth=1.4 if dash == "-" else 3)
+        axes.plot(
+            x,
+            y,
+            dash,
+            color=colour,
+            label=f"{name}: {area:.2f}",
+            linewidth=1.4 if dash == "-" else 3,
+        )
     axes.plot((0, 1), (0, 1), color=PALE, linewidth=1)
     axes.set(xlabel="share of UNMET above the threshold", ylabel="share of MET above")
     axes.legend(loc="lower right")
@@ -1000,12 +1414,28 @@ def _reliability_curve() -> Figure:
     truth, prob = _forecasts(19, 1500)
     figure, (axes,) = _axes(width=3.6, height=2.9)
     axes.plot((0, 1), (0, 1), color=PALE, linewidth=1)
-    for given, name, colour in ((prob, "calibrated", BLUE), (_surer(prob, 3.0), "too sure", ORANGE)):
+    for given, name, colour in (
+        (prob, "calibrated", BLUE),
+        (_surer(prob, 3.0), "too sure", ORANGE),
+    ):
         bins = metrics.reliability_curve(truth, given, bins=8).bins
-        places, rates = [one.forecast for one in bins], [_value(one.rate) for one in bins]
-        reach = np.abs(np.array([(one.rate.low, one.rate.high) for one in bins], dtype=float).T - rates)
+        places, rates = (
+            [one.forecast for one in bins],
+            [_value(one.rate) for one in bins],
+        )
+        reach = np.abs(
+            np.array([(one.rate.low, one.rate.high) for one in bins], dtype=float).T
+            - rates
+        )
         axes.errorbar(
-            places, rates, reach, color=colour, marker="o", markersize=3.5, label=name, elinewidth=0.8
+            places,
+            rates,
+            reach,
+            color=colour,
+            marker="o",
+            markersize=3.5,
+            label=name,
+            elinewidth=0.8,
         )
     axes.set(xlabel="forecast", ylabel="how often it happened")
     axes.legend()
@@ -1020,13 +1450,22 @@ def _accuracy_at_coverage() -> Figure:
     judge = np.where(draw.random(800) < sure, truth, 1 - truth)
     shares = [at / 40 for at in range(2, 41)]
     curves = {}
-    for name, confidence in (("confidence that tells", sure), ("confidence that does not", draw.random(800))):
+    for name, confidence in (
+        ("confidence that tells", sure),
+        ("confidence that does not", draw.random(800)),
+    ):
         found = metrics.accuracy_at_coverage(
             truth.tolist(), judge.tolist(), confidence, coverages=shares, ci=None
         )
-        curves[f"{name}, AURC {_value(found.aurc):.2f}"] = [_value(one.accuracy) for one in found.points]
+        curves[f"{name}, AURC {_value(found.aurc):.2f}"] = [
+            _value(one.accuracy) for one in found.points
+        ]
     return _lines(
-        shares, curves, ("coverage, the surest first", "accuracy"), limits=(0.5, 1.02), at="lower left"
+        shares,
+        curves,
+        ("coverage, the surest first", "accuracy"),
+        limits=(0.5, 1.02),
+        at="lower left",
     )
 
 
@@ -1039,18 +1478,39 @@ def _pairwise_accuracy() -> Figure:
     figure, (axes,) = _axes(width=3.2, height=2.9)
     for row in range(5):
         for column in range(row):
-            gold, said = np.sign(people[row] - people[column]), np.sign(judge[row] - judge[column])
-            mark, colour = (
-                ("right", BLUE) if gold == said else ("tie", PALE) if gold == 0 else ("wrong", ORANGE)
+            gold, said = (
+                np.sign(people[row] - people[column]),
+                np.sign(judge[row] - judge[column]),
             )
-            axes.add_patch(plt.Rectangle((column, row - 1), 1, 1, facecolor=colour, alpha=0.25))
-            axes.text(column + 0.5, row - 0.5, mark, ha="center", va="center", fontsize=8, weight="bold")
+            mark, colour = (
+                ("right", BLUE)
+                if gold == said
+                else ("tie", PALE)
+                if gold == 0
+                else ("wrong", ORANGE)
+            )
+            axes.add_patch(
+                plt.Rectangle((column, row - 1), 1, 1, facecolor=colour, alpha=0.25)
+            )
+            axes.text(
+                column + 0.5,
+                row - 0.5,
+                mark,
+                ha="center",
+                va="center",
+                fontsize=8,
+                weight="bold",
+            )
     names = [f"{score}" for score in people]
-    axes.set(xlim=(0, 4), ylim=(4, 0), xticks=np.arange(4) + 0.5, yticks=np.arange(4) + 0.5)
+    axes.set(
+        xlim=(0, 4), ylim=(4, 0), xticks=np.arange(4) + 0.5, yticks=np.arange(4) + 0.5
+    )
     axes.set(xlabel="text, by people's score", ylabel="text, by people's score")
     axes.set_xticklabels(names[:4])
     axes.set_yticklabels(names[1:])
-    axes.set_title(f"pairwise accuracy {_value(metrics.pairwise_accuracy(people, judge, ci=None)):.1f}")
+    axes.set_title(
+        f"pairwise accuracy {_value(metrics.pairwise_accuracy(people, judge, ci=None)):.1f}"
+    )
     return figure
 
 
@@ -1060,13 +1520,28 @@ def _tie_calibrated_pairwise_accuracy() -> Figure:
     people = draw.integers(1, 5, 40)
     judge = people + draw.normal(0, 0.5, 40)
     reach = np.linspace(0, 2, 41)
-    found = [_value(metrics.pairwise_accuracy(people, judge, epsilon=one, ci=None)) for one in reach]
+    found = [
+        _value(metrics.pairwise_accuracy(people, judge, epsilon=one, ci=None))
+        for one in reach
+    ]
     tuned = metrics.tie_calibrated_pairwise_accuracy(people, judge, ci=None)
-    figure = _lines(reach, {"pairwise accuracy": found}, ("tie threshold ε", "pairwise accuracy"))
+    figure = _lines(
+        reach, {"pairwise accuracy": found}, ("tie threshold ε", "pairwise accuracy")
+    )
     axes = figure.axes[0]
-    axes.plot(tuned.epsilon or 0.0, tuned.value or 0.0, "o", color=ORANGE, label="best in sample")
+    axes.plot(
+        tuned.epsilon or 0.0,
+        tuned.value or 0.0,
+        "o",
+        color=ORANGE,
+        label="best in sample",
+    )
     axes.axhline(
-        _value(tuned.cross_validated), color=GREEN, linestyle="--", linewidth=1, label="on items held out"
+        _value(tuned.cross_validated),
+        color=GREEN,
+        linestyle="--",
+        linewidth=1,
+        label="on items held out",
     )
     axes.legend()
     return figure
@@ -1080,15 +1555,31 @@ def _soft_pairwise_accuracy() -> Figure:
     people = np.array([noise[0], noise[0] - 0.25 + 0.6 * noise[1]])
     gaps = np.linspace(-0.4, 1.2, 17)
     judged = [np.array([noise[1], noise[1] - gap + 0.6 * noise[0]]) for gap in gaps]
-    found = [_value(metrics.soft_pairwise_accuracy(people, one, ci=None)) for one in judged]
-    labels = ("difference that the judge sees (people: .25)", "soft pairwise accuracy")
-    return _lines(gaps, {"two systems, ten segments": found}, labels, limits=(0, 1.05), at="lower center")
+    found = [
+        _value(metrics.soft_pairwise_accuracy(people, one, ci=None)) for one in judged
+    ]
+    labels = (
+        "difference that the judge sees (people: .25)",
+        "soft pairwise accuracy",
+    )
+    return _lines(
+        gaps,
+        {"two systems, ten segments": found},
+        labels,
+        limits=(0, 1.05),
+        at="lower center",
+    )
 
 
 def _games() -> list[tuple[str, str, str | None]]:
     draw = np.random.default_rng(22)
     strong = {"new": 0.9, "old": 0.2, "base": -0.4, "tiny": -0.7}
-    pairs = [("new", "old")] * 16 + [("old", "base")] * 14 + [("new", "base")] * 6 + [("base", "tiny")] * 4
+    pairs = (
+        [("new", "old")] * 16
+        + [("old", "base")] * 14
+        + [("new", "base")] * 6
+        + [("base", "tiny")] * 4
+    )
     games: list[tuple[str, str, str | None]] = []
     for left, right in pairs:
         chance = 1 / (1 + np.exp(strong[right] - strong[left]))
@@ -1100,12 +1591,18 @@ def _games() -> list[tuple[str, str, str | None]]:
 def _bradley_terry() -> Figure:
     found = metrics.bradley_terry(_games(), prior=0.5)
     figure, (axes,) = _axes(height=2.2)
-    for at, (name, one) in enumerate(found.estimates.items() if found.estimates else ()):
+    for at, (name, one) in enumerate(
+        found.estimates.items() if found.estimates else ()
+    ):
         axes.plot((one.low or 0.0, one.high or 0.0), (at, at), color=BLUE)
         axes.plot(_value(one), at, "o", color=BLUE)
-        axes.annotate(name, (_value(one), at), (0, 5), textcoords="offset points", ha="center")
+        axes.annotate(
+            name, (_value(one), at), (0, 5), textcoords="offset points", ha="center"
+        )
     axes.axvline(0, color=PALE, linestyle=":")
-    axes.set(yticks=(), xlabel="strength, 95 % interval", ylabel="system", ylim=(-0.5, 3.7))
+    axes.set(
+        yticks=(), xlabel="strength, 95 % interval", ylabel="system", ylim=(-0.5, 3.7)
+    )
     return figure
 
 
@@ -1113,11 +1610,20 @@ def _bradley_terry() -> Figure:
 def _elo() -> Figure:
     draw = np.random.default_rng(23)
     games = [one for one in _games() if "tiny" not in one]
-    orders = [metrics.elo([games[at] for at in draw.permutation(len(games))]).strengths for _ in range(200)]
+    orders = [
+        metrics.elo([games[at] for at in draw.permutation(len(games))]).strengths
+        for _ in range(200)
+    ]
     figure, (axes,) = _axes()
     bins = np.arange(900, 1121, 10)
     for name, colour in zip(("new", "old", "base"), COLOURS, strict=True):
-        axes.hist([one[name] for one in orders], bins=bins, color=colour, alpha=0.6, label=name)
+        axes.hist(
+            [one[name] for one in orders],
+            bins=bins,
+            color=colour,
+            alpha=0.6,
+            label=name,
+        )
     axes.set(xlabel="rating after the same games", ylabel="orders", ylim=(0, 65))
     axes.legend(loc="upper center", ncols=3)
     return figure
@@ -1136,7 +1642,11 @@ def _position_consistency() -> Figure:
         "always the\nlonger": (longer, longer),
     }
     found = {
-        name: _value(metrics.position_consistency(first.astype(int), second.astype(int), ci=None))
+        name: _value(
+            metrics.position_consistency(
+                first.astype(int), second.astype(int), ci=None
+            )
+        )
         for name, (first, second) in judges.items()
     }
     figure, (axes,) = _axes()
@@ -1162,19 +1672,31 @@ def _majority_vote() -> Figure:
             shares.append(
                 float(
                     np.mean(
-                        [0.5 if one is None else one == true for one, true in zip(labels, truth, strict=True)]
+                        [
+                            0.5 if one is None else one == true
+                            for one, true in zip(labels, truth, strict=True)
+                        ]
                     )
                 )
             )
         curves[f"each right in {100 * right:.0f} %"] = shares
-    return _lines(counts, curves, ("raters", "accuracy of the majority"), limits=(0, 1.02), at="lower left")
+    return _lines(
+        counts,
+        curves,
+        ("raters", "accuracy of the majority"),
+        limits=(0, 1.02),
+        at="lower left",
+    )
 
 
 @picture("metrics/dawid_skene")
 def _dawid_skene() -> Figure:
     draw = np.random.default_rng(26)
     truth = np.arange(400) % 2
-    good, poor = [_says(truth, right, draw) for right in (0.9, 0.85)], _says(truth, 0.6, draw)
+    good, poor = (
+        [_says(truth, right, draw) for right in (0.9, 0.85)],
+        _says(truth, 0.6, draw),
+    )
     copies = list(range(1, 6))
     modelled, counted = [], []
     for count in copies:
@@ -1185,7 +1707,10 @@ def _dawid_skene() -> Figure:
         name: [
             float(
                 np.mean(
-                    [0.5 if one is None else one == true for one, true in zip(labels, truth, strict=True)]
+                    [
+                        0.5 if one is None else one == true
+                        for one, true in zip(labels, truth, strict=True)
+                    ]
                 )
             )
             for labels in all_labels
@@ -1193,7 +1718,10 @@ def _dawid_skene() -> Figure:
         for name, all_labels in (("Dawid-Skene", modelled), ("majority", counted))
     }
     figure = _lines(
-        copies, curves, ("copies of the poor rater, beside two good ones", "accuracy"), limits=(0.5, 1.0)
+        copies,
+        curves,
+        ("copies of the poor rater, beside two good ones", "accuracy"),
+        limits=(0.5, 1.0),
     )
     figure.axes[0].set_xticks(copies)
     return figure
@@ -1208,14 +1736,33 @@ def _corrected_rate() -> Figure:
     said = [1] * 90 + [0] * 10 + [1] * 30 + [0] * 70
     rates = np.linspace(0.1, 0.9, 9)
     passed = [round(1000 * (0.9 * rate + 0.3 * (1 - rate))) for rate in rates]
-    found = [metrics.corrected_rate([1] * count + [0] * (1000 - count), labels, said) for count in passed]
+    found = [
+        metrics.corrected_rate([1] * count + [0] * (1000 - count), labels, said)
+        for count in passed
+    ]
     figure, (axes,) = _axes(width=3.8, height=2.9)
     axes.plot((0, 1), (0, 1), color=PALE, linewidth=1)
-    axes.plot(rates, [_value(one.raw) for one in found], "o-", color=ORANGE, markersize=3.5, label="judged")
+    axes.plot(
+        rates,
+        [_value(one.raw) for one in found],
+        "o-",
+        color=ORANGE,
+        markersize=3.5,
+        label="judged",
+    )
     values = np.array([_value(one) for one in found])
-    reach = np.abs(np.array([(one.low, one.high) for one in found], dtype=float).T - values)
+    reach = np.abs(
+        np.array([(one.low, one.high) for one in found], dtype=float).T - values
+    )
     axes.errorbar(
-        rates, values, reach, color=BLUE, marker="o", markersize=3.5, label="corrected", elinewidth=0.8
+        rates,
+        values,
+        reach,
+        color=BLUE,
+        marker="o",
+        markersize=3.5,
+        label="corrected",
+        elinewidth=0.8,
     )
     axes.set(xlabel="true pass rate", ylabel="pass rate", ylim=(0, 1))
     axes.legend()
@@ -1229,13 +1776,18 @@ def _labelled_run(folder: Path) -> tuple[object, dict[str, float]]:
     truth = {name: draw.random(240) < rate for name, rate in rates.items()}
     errs = {"apology": draw.random(240) < 0.4, "refund": draw.random(240) < 0.05}
     rubric = Rubric(
-        [Criterion(name=name, requirement=f"It has: {name}.", weight=at + 1) for at, name in enumerate(rates)]
+        [
+            Criterion(name=name, requirement=f"It has: {name}.", weight=at + 1)
+            for at, name in enumerate(rates)
+        ]
     )
 
     def says(request: JudgeRequest) -> str:
         name, at = request.criterion.name, int(request.submission.text)
         met = (
-            truth[name][at] or errs[name][at] if name == "apology" else truth[name][at] and not errs[name][at]
+            truth[name][at] or errs[name][at]
+            if name == "apology"
+            else truth[name][at] and not errs[name][at]
         )
         return "MET" if met else "UNMET"
 
@@ -1248,7 +1800,9 @@ def _labelled_run(folder: Path) -> tuple[object, dict[str, float]]:
     ]  # fmt: skip
     grader = CriterionGrader(judges=[FunctionJudge(function=says, judge_id="judge")])
     dataset = RubricDataset(name="half", rubric=rubric, items=items)
-    result = evaluate_sync(dataset, grader, experiments_dir=folder, show_progress=False)
+    result = evaluate_sync(
+        dataset, grader, experiments_dir=folder, show_progress=False
+    )
     true = {name: float(truth[name].mean()) for name in rates}
     return result, {**true, "score": (true["apology"] + 2 * true["refund"]) / 3}
 
@@ -1258,15 +1812,30 @@ def _corrected_score() -> Figure:
     with tempfile.TemporaryDirectory() as folder:
         result, true = _labelled_run(Path(folder))
         found = metrics.corrected_score(result)
-    rows = {name: (one.raw, one.value) for name, one in found.per_criterion.items()} | {
-        "score": (found.raw, found.score)
-    }
+    rows = {
+        name: (one.raw, one.value) for name, one in found.per_criterion.items()
+    } | {"score": (found.raw, found.score)}
     figure, (axes,) = _axes(height=2.2)
     for at, (raw, corrected) in enumerate(rows.values()):
-        axes.plot(_value(raw), at, "s", color=ORANGE, label="judged" if at == 0 else None)
+        axes.plot(
+            _value(raw), at, "s", color=ORANGE, label="judged" if at == 0 else None
+        )
         axes.plot((corrected.low or 0.0, corrected.high or 0.0), (at, at), color=BLUE)
-        axes.plot(_value(corrected), at, "o", color=BLUE, label="corrected" if at == 0 else None)
-    axes.plot([true[name] for name in rows], range(3), "|", color=GREEN, markersize=18, label="true")
+        axes.plot(
+            _value(corrected),
+            at,
+            "o",
+            color=BLUE,
+            label="corrected" if at == 0 else None,
+        )
+    axes.plot(
+        [true[name] for name in rows],
+        range(3),
+        "|",
+        color=GREEN,
+        markersize=18,
+        label="true",
+    )
     axes.set(yticks=range(3), xlabel="mean value", ylim=(-0.5, 3.3), xlim=(0, 1))
     axes.set_yticklabels(list(rows))
     axes.legend(loc="upper left", ncols=3)
@@ -1276,10 +1845,14 @@ def _corrected_score() -> Figure:
 @picture("metrics/decision")
 def _decision() -> Figure:
     names = [f"c{at}" for at in range(6)]
-    rubric = Rubric([Criterion(name=name, requirement=f"It has: {name}.") for name in names])
+    rubric = Rubric(
+        [Criterion(name=name, requirement=f"It has: {name}.") for name in names]
+    )
     figure, (axes,) = _axes(height=2.2)
     # How many of five judges say MET to each criterion.
-    for at, yes in enumerate(((5, 5, 5, 5, 5, 0), (3, 3, 3, 3, 2, 2), (2, 1, 0, 0, 1, 0))):
+    for at, yes in enumerate(
+        ((5, 5, 5, 5, 5, 0), (3, 3, 3, 3, 2, 2), (2, 1, 0, 0, 1, 0))
+    ):
 
         def judge(place: int, yes: tuple[int, ...] = yes) -> FunctionJudge:
             def says(request: JudgeRequest) -> str:
@@ -1288,7 +1861,9 @@ def _decision() -> Figure:
 
             return FunctionJudge(function=says, judge_id=f"j{place}")
 
-        report = rubric.grade_sync("A text.", CriterionGrader(judges=[judge(place) for place in range(5)]))
+        report = rubric.grade_sync(
+            "A text.", CriterionGrader(judges=[judge(place) for place in range(5)])
+        )
         found = metrics.decision(report, threshold=0.6)
         axes.plot((found.low or 0.0, found.high or 0.0), (at, at), color=BLUE)
         axes.plot(found.score or 0.0, at, "o", color=BLUE)
@@ -1315,18 +1890,25 @@ def _alt_test() -> Figure:
     levels = np.linspace(0.5, 1.0, 21)
     uniform = draw.random(150)
     tested = [
-        metrics.alt_test(np.where(uniform < level, truth, 1 - truth), humans, epsilon=0.15, ci=None)
+        metrics.alt_test(
+            np.where(uniform < level, truth, 1 - truth), humans, epsilon=0.15, ci=None
+        )
         for level in levels
     ]
     curves = {
         "winning rate ω": [
-            _value(one.winning_rate) if isinstance(one.winning_rate, metrics.Estimate) else one.winning_rate
+            _value(one.winning_rate)
+            if isinstance(one.winning_rate, metrics.Estimate)
+            else one.winning_rate
             for one in tested
         ],
         "advantage ρ": [_value(one.advantage) for one in tested],
     }
     return _lines(
-        levels, curves, ("accuracy of the judge (people: .85), ε = .15", "figure"), limits=(-0.03, 1.03)
+        levels,
+        curves,
+        ("accuracy of the judge (people: .85), ε = .15", "figure"),
+        limits=(-0.03, 1.03),
     )
 
 
@@ -1338,12 +1920,23 @@ def _human_ceiling() -> Figure:
     ceilings, kappas = [], []
     for level in levels:
         people = np.column_stack([_says(truth, level, draw) for _ in range(3)])
-        ceilings.append(_value(metrics.human_ceiling(people, scale=metrics.Binary(), ci=None)))
+        ceilings.append(
+            _value(metrics.human_ceiling(people, scale=metrics.Binary(), ci=None))
+        )
         voted = metrics.majority_vote(people, labels=2)
-        kappas.append(_value(metrics.cohen_kappa(voted, _says(truth, level, draw).tolist(), ci=None)))
+        kappas.append(
+            _value(
+                metrics.cohen_kappa(
+                    voted, _says(truth, level, draw).tolist(), ci=None
+                )
+            )
+        )
     curves = {"human ceiling": ceilings, "judge against the majority": kappas}
     return _lines(
-        levels, curves, ("accuracy of each person and of the judge", "Cohen's kappa"), limits=(0, 1)
+        levels,
+        curves,
+        ("accuracy of each person and of the judge", "Cohen's kappa"),
+        limits=(0, 1),
     )
 
 
@@ -1362,9 +1955,18 @@ def _wilson() -> Figure:
             color=BLUE,
             label=None if count else "Wilson",
         )
-        axes.plot((count + 0.25,) * 2, (p - half, p + half), color=ORANGE, label=None if count else "Wald")
+        axes.plot(
+            (count + 0.25,) * 2,
+            (p - half, p + half),
+            color=ORANGE,
+            label=None if count else "Wald",
+        )
         axes.plot(count, p, ".", color=INK)
-    axes.set(xlabel="successes of 20", ylabel="share, 95 % interval", xticks=range(0, 21, 4))
+    axes.set(
+        xlabel="successes of 20",
+        ylabel="share, 95 % interval",
+        xticks=range(0, 21, 4),
+    )
     axes.legend()
     return figure
 
@@ -1379,11 +1981,23 @@ def _clustered_se() -> Figure:
     for one in alike:
         values = np.sqrt(one) * shared[:, clusters] + np.sqrt(1 - one) * own
         curves["with clusters"].append(
-            float(np.mean([metrics.clustered_se(row, clusters, ci=None).se for row in values]))
+            float(
+                np.mean(
+                    [
+                        metrics.clustered_se(row, clusters, ci=None).se
+                        for row in values
+                    ]
+                )
+            )
         )
-        curves["without"].append(float(np.mean([metrics.clustered_se(row, ci=None).se for row in values])))
+        curves["without"].append(
+            float(np.mean([metrics.clustered_se(row, ci=None).se for row in values]))
+        )
     return _lines(
-        alike, curves, ("correlation of the values of a cluster", "standard error"), limits=(0, 0.3)
+        alike,
+        curves,
+        ("correlation of the values of a cluster", "standard error"),
+        limits=(0, 0.3),
     )
 
 
@@ -1393,7 +2007,9 @@ def _compare_judges() -> Figure:
     truth = np.arange(120) % 2
     worse = _says(truth, 0.75, draw)
     better = np.where((worse != truth) & (draw.random(120) < 0.4), truth, worse)
-    found = metrics.compare_judges(truth.tolist(), better.tolist(), worse.tolist(), stat="accuracy")
+    found = metrics.compare_judges(
+        truth.tolist(), better.tolist(), worse.tolist(), stat="accuracy"
+    )
     rows = {
         "judge a": metrics.accuracy(truth.tolist(), better.tolist()),
         "judge b": metrics.accuracy(truth.tolist(), worse.tolist()),
@@ -1418,7 +2034,12 @@ def _adjust_pvalues() -> Figure:
     ranks = range(1, 21)
     axes.plot(ranks, raw, ".", color=INK, label="raw")
     for method, colour in zip(("bh", "by", "holm"), COLOURS, strict=True):
-        axes.plot(ranks, metrics.adjust_pvalues(raw.tolist(), method), color=colour, label=method)
+        axes.plot(
+            ranks,
+            metrics.adjust_pvalues(raw.tolist(), method),
+            color=colour,
+            label=method,
+        )
     axes.axhline(0.05, color=PALE, linestyle=":")
     axes.set(xlabel="p-values from the least", ylabel="p", xticks=range(2, 21, 3))
     axes.legend()
@@ -1429,12 +2050,17 @@ def _adjust_pvalues() -> Figure:
 def _sample_size() -> Figure:
     targets = np.linspace(0.5, 0.9, 21)
     curves = {
-        "Donner and Eliasziw, two-sided": [_value(metrics.sample_size.kappa(0.4, one)) for one in targets],
+        "Donner and Eliasziw, two-sided": [
+            _value(metrics.sample_size.kappa(0.4, one)) for one in targets
+        ],
         "Cantor, one-sided": [
-            _value(metrics.sample_size.kappa(0.4, one, method="cantor")) for one in targets
+            _value(metrics.sample_size.kappa(0.4, one, method="cantor"))
+            for one in targets
         ],
     }
-    return _lines(targets, curves, ("kappa that is to be told from .4", "items, power .8"))
+    return _lines(
+        targets, curves, ("kappa that is to be told from .4", "items, power .8")
+    )
 
 
 @picture("metrics/run_difference")
@@ -1443,18 +2069,29 @@ def _run_difference() -> Figure:
     names = [f"c{at}" for at in range(8)]
     ability = draw.random(24)
     noise = draw.random((24, 8))
-    rubric = Rubric([Criterion(name=name, requirement=f"It has: {name}.") for name in names])
+    rubric = Rubric(
+        [Criterion(name=name, requirement=f"It has: {name}.") for name in names]
+    )
     items = [DataItem(id=str(at), submission=str(at)) for at in range(24)]
     dataset = RubricDataset(name="pairs", rubric=rubric, items=items)
 
     def run(name: str, gain: float, folder: str) -> object:
         def says(request: JudgeRequest) -> str:
-            at, criterion = int(request.submission.text), names.index(request.criterion.name)
+            at, criterion = (
+                int(request.submission.text),
+                names.index(request.criterion.name),
+            )
             return "MET" if noise[at, criterion] < ability[at] + gain else "UNMET"
 
-        grader = CriterionGrader(judges=[FunctionJudge(function=says, judge_id="judge")])
+        grader = CriterionGrader(
+            judges=[FunctionJudge(function=says, judge_id="judge")]
+        )
         return evaluate_sync(
-            dataset, grader, experiment_name=name, experiments_dir=folder, show_progress=False
+            dataset,
+            grader,
+            experiment_name=name,
+            experiments_dir=folder,
+            show_progress=False,
         )
 
     with tempfile.TemporaryDirectory() as folder:
@@ -1463,7 +2100,9 @@ def _run_difference() -> Figure:
         scores = [one.get_scores() for one in (before, after)]
     figure, (axes,) = _axes(width=3.6, height=2.8)
     for pair in zip(*scores, strict=True):
-        axes.plot((0, 1), pair, "o-", color=BLUE, alpha=0.5, markersize=3, linewidth=0.8)
+        axes.plot(
+            (0, 1), pair, "o-", color=BLUE, alpha=0.5, markersize=3, linewidth=0.8
+        )
     interval = f"{found.ci.lower:.2f} to {found.ci.upper:.2f}" if found.ci else ""
     axes.set_title(f"mean difference {found.mean_bias:.2f}, {interval}")
     axes.set(xticks=(0, 1), ylabel="score", xlim=(-0.2, 1.2))
@@ -1474,7 +2113,9 @@ def _run_difference() -> Figure:
 # Audits
 
 
-def _rows(criterion: str, rater: str, labels: Iterable[object]) -> list[dict[str, object]]:
+def _rows(
+    criterion: str, rater: str, labels: Iterable[object]
+) -> list[dict[str, object]]:
     """Rows of a long table: binary labels of one rater on one criterion."""
     kind = "truth" if rater == "truth" else "llm"
     return [
@@ -1496,13 +2137,21 @@ def _self_consistency() -> Figure:
     repeats = np.column_stack([_says(truth, 0.9, draw) for _ in range(10)])
     counts = list(range(2, 11))
     found = [
-        metrics.self_consistency(repeats[:, :count].astype(str).tolist(), n_resamples=10) for count in counts
+        metrics.self_consistency(
+            repeats[:, :count].astype(str).tolist(), n_resamples=10
+        )
+        for count in counts
     ]
     curves = {
         "pairwise agreement": [_value(one.pairwise_agreement) for one in found],
         "flip rate": [_value(one.flip_rate) for one in found],
     }
-    return _lines(counts, curves, ("repeats of one judge that errs in 10 %", "figure"), limits=(0, 1.02))
+    return _lines(
+        counts,
+        curves,
+        ("repeats of one judge that errs in 10 %", "figure"),
+        limits=(0, 1.02),
+    )
 
 
 @picture("metrics/variance_components")
@@ -1511,17 +2160,26 @@ def _variance_components() -> Figure:
     good = draw.normal(0, 1, 60)
     levels = np.array([-1.6, 0.0, 1.5, -0.9, 0.8, -1.3, 1.4, 0.1])
     votes = good[:, None] + levels + draw.normal(0, 0.9, (60, 8))
-    rows = [row for judge in range(8) for row in _rows("c", f"j{judge}", votes[:, judge] > 0)]
+    rows = [
+        row
+        for judge in range(8)
+        for row in _rows("c", f"j{judge}", votes[:, judge] > 0)
+    ]
     study = metrics.variance_components(rows, n_resamples=10).score
     part = {one.source: _value(one.variance) for one in study.components}
     counts = np.arange(1, 13)
     noise = part["residual"] / counts
     curves = {
         "G, the order": part["item"] / (part["item"] + noise),
-        "Φ, the values": part["item"] / (part["item"] + noise + part["judge"] / counts),
+        "Φ, the values": part["item"]
+        / (part["item"] + noise + part["judge"] / counts),
     }
     return _lines(
-        counts, curves, ("judges, one vote each", "reliability"), limits=(0, 1.02), at="lower right"
+        counts,
+        curves,
+        ("judges, one vote each", "reliability"),
+        limits=(0, 1.02),
+        at="lower right",
     )
 
 
@@ -1542,7 +2200,12 @@ def _item_analysis() -> Figure:
     found = metrics.item_analysis(rows, n_draws=5)
     figure, (axes,) = _axes()
     heights = {one.name: _value(one.discrimination) for one in found.criteria}
-    _bars(axes, heights, "discrimination", colours=[ORANGE if one < 0 else BLUE for one in heights.values()])
+    _bars(
+        axes,
+        heights,
+        "discrimination",
+        colours=[ORANGE if one < 0 else BLUE for one in heights.values()],
+    )
     axes.axhline(0, color=PALE, linewidth=1)
     axes.set_ylim(-0.6, 0.7)
     return figure
@@ -1563,8 +2226,17 @@ def _panel_audit() -> Figure:
             rows = _rows("c", "truth", np.ones(n))
             for judge in range(count):
                 rows += _rows("c", f"j{judge}", ~errors[:, judge])
-            found.append(_value(metrics.panel_audit(rows, n_resamples=2).effective_judges))
-        axes.plot(counts, found, "o-", color=colour, markersize=3.5, label=f"errors correlate by {share:g}")
+            found.append(
+                _value(metrics.panel_audit(rows, n_resamples=2).effective_judges)
+            )
+        axes.plot(
+            counts,
+            found,
+            "o-",
+            color=colour,
+            markersize=3.5,
+            label=f"errors correlate by {share:g}",
+        )
     axes.set(xlabel="judges asked", ylabel="effective number of judges", ylim=(0, 8))
     axes.legend(loc="upper left")
     return figure
@@ -1602,7 +2274,9 @@ def _bias_report() -> Figure:
         dataset = RubricDataset(name="leanings", rubric=rubric, items=items)
         grader = CriterionGrader(judges=[judge(name) for name in said])
         found = metrics.bias_report(
-            evaluate_sync(dataset, grader, experiments_dir=folder, show_progress=False)
+            evaluate_sync(
+                dataset, grader, experiments_dir=folder, show_progress=False
+            )
         )
     figure, axes = _axes(2, width=6.4, height=2.1)
     for panel, part in zip(axes, ("leniency", "length_lean"), strict=True):
@@ -1620,7 +2294,9 @@ def main() -> None:
     """Draws the pictures that are named, or all of them."""
     for name in sys.argv[1:] or PICTURES:
         path = written(name)
-        sys.stdout.write(f"{path.relative_to(ASSETS.parent)} {path.stat().st_size / 1000:.1f} kB\n")
+        sys.stdout.write(
+            f"{path.relative_to(ASSETS.parent)} {path.stat().st_size / 1000:.1f} kB\n"
+        )
 
 
 if __name__ == "__main__":

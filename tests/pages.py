@@ -30,7 +30,7 @@ _FENCE = re.compile(
 # Before what an example prints: no text has it.
 _MARK = "\x1d"
 # Columns of code, and lines of an output from which on it is shown in part.
-_WIDTH = 86
+WIDTH: Final = 86
 _LONG = 30
 _NAMED = re.compile(r"# ([\w-]+\.(?:yaml|yml|json|toml))\n")
 # What only a shell understands, outside of quotes.
@@ -88,7 +88,7 @@ def outputs(printed: str) -> dict[int, str]:
 
 
 def shows(output: str, printed: str) -> bool:
-    """Whether a block shows what was printed, with lines wrapped in any way; `…` is any text, of many lines too."""
+    """Whether a block shows what was printed, with lines wrapped in any way; `…` is any text."""
     pattern = ".*".join(re.escape(" ".join(part.split())) for part in output.split("…"))
     return re.fullmatch(pattern.replace(".*", " ?.* ?"), " ".join(printed.split())) is not None
 
@@ -99,11 +99,13 @@ def with_outputs(page: Path, printed: dict[int, str]) -> str:
     blocks = list(_FENCE.finditer(text))
     known = examples(page)
     for index in reversed(range(len(blocks))):
-        one, block, told = known[index], blocks[index], printed.get(index, "")
-        if one.language != "python" or not told or (one.output and shows(one.output, told)):
+        one, block, output = known[index], blocks[index], printed.get(index, "")
+        if one.language != "python" or not output or (one.output and shows(one.output, output)):
             continue
         last = one.text.rstrip().rpartition("summary())")[2].count("\nprint(")
-        shown = textwrap.indent("\n".join(["```text", *_wrapped(_short(told, last)), "```"]), block["indent"])
+        shown = textwrap.indent(
+            "\n".join(["```text", *_wrapped(_short(output, last)), "```"]), block["indent"]
+        )
         end = blocks[index + 1].end() if one.output is not None else block.end()
         text = f"{text[: block.end()]}\n\n{shown}{text[end:]}"
     return text
@@ -123,7 +125,7 @@ def _wrapped(lines: list[str]) -> list[str]:
     return [
         part.rstrip()
         for line in lines
-        for part in ([line] if len(line) <= _WIDTH or "  " in line.strip() else textwrap.wrap(line, _WIDTH))
+        for part in ([line] if len(line) <= WIDTH or "  " in line.strip() else textwrap.wrap(line, WIDTH))
     ]
 
 

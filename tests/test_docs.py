@@ -18,7 +18,7 @@ from autorubric import metrics
 from tests.cli.test_help import COMMANDS
 from tests.entry_points import write_entry_points
 from tests.page_files import MADE_BEFORE
-from tests.pages import ROOT, SHELLS, examples, outputs, program, shows, with_outputs
+from tests.pages import ROOT, SHELLS, WIDTH, examples, outputs, program, shows, with_outputs
 from tests.servers.fixtures import OpenAIServer
 from tests.tool.replies import scored
 
@@ -29,6 +29,7 @@ _NOT_RUN = 11
 _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
 """What the server says to the critiques of `critique-tool.md`, one after the other."""
 _COMMAND = re.compile(r"^(\$ )?(autorubric|git|pip|pytest|python|bash|#!/bin/bash)\b", re.MULTILINE)
+_ASSERT = re.compile(r"^ *assert ", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 _ENTRY = re.compile(r"^::: (autorubric[\w.]*)$", re.MULTILINE)
 _METRIC = re.compile(r"^::: autorubric\.metrics\.(\w+)$", re.MULTILINE)
@@ -55,7 +56,9 @@ def test_examples_run(
         cwd=tmp_path,
         env={
             **os.environ,
-            **{"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "COLUMNS": "86"},
+            "PYTHONPATH": path,
+            "PYTHONIOENCODING": "utf-8",
+            "COLUMNS": "86",
             "AUTORUBRIC_DOCS_SERVER": openai_server.api_base,
         },
         capture_output=True,
@@ -88,6 +91,15 @@ def test_commands_stand_in_fences_of_a_shell(page: Path) -> None:
         assert one.language not in ("", "sh", "shell") and (
             one.language != "text" or not _COMMAND.search(one.text)
         ), f"commands in ```{one.language}: {one.text}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_code_can_be_copied_as_it_is(page: Path) -> None:
+    """Code fits a narrow page, and checks of our own are not in it: only tests assert."""
+    for one in examples(page):
+        assert one.language == "text" or max(map(len, one.text.splitlines()), default=0) <= WIDTH, one.text
+        is_test = "def test_" in one.text
+        assert one.language != "python" or is_test or not _ASSERT.search(one.text), one.text
 
 
 def test_what_is_made_before_is_for_a_page() -> None:

@@ -156,14 +156,12 @@ def _notes(
         notes.append(f"answers without a value on [0, 1] are left out: {', '.join(valued.left_out)}")
     if not weights.known:
         notes.append(
-            "no rubric is known: penalties, if there are any, are not turned round and count in favour "
-            "of the text; give the dataset"
+            "no rubric is known: penalties, if there are any, are not reversed and count in favour "
+            "of the text; pass the dataset"
         )
     if valued.has_penalties:
-        notes.append("values of penalties are turned round: above 0 is in favour of the text")
+        notes.append("values of penalties are reversed: above 0 is in favour of the text")
     kin = {families.get(one, one) for one in valued.judges} & {families.get(one, one) for one in generators}
     if generators and not kin:
-        notes.append(
-            "no judge is of a generator's family; say who belongs together with families={name: family}"
-        )
+        notes.append("no judge is of a generator's family; declare families with families={name: family}")
     return tuple(notes)

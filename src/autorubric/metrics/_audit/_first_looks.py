@@ -40,7 +40,7 @@ def panel_sentence(audit: PanelAudit) -> str:
     if audit.effective_judges.value is None:
         worth = f"the effective number of its {k} judges is undefined ({audit.effective_judges.reason})"
     else:
-        worth = f"its {k} judges are worth {said(audit.effective_judges)} independent ones"
+        worth = f"effective number of judges: {said(audit.effective_judges)} of {k}"
     return f"Panel accuracy: {figure}; {worth}{_beside_best(audit)}."
 
 
@@ -52,16 +52,16 @@ def _beside_best(audit: PanelAudit) -> str:
     how = (
         "as good as" if abs(ahead) < 0.0005 else f"{abs(ahead):.3f} {'better' if ahead > 0 else 'worse'} than"
     )
-    return f"; it is {how} its best judge alone, {best.judges[0]}"
+    return f". The panel is {how} its best judge alone, {best.judges[0]}"
 
 
 def consistency_sentence(found: SelfConsistency) -> str:
     """Summarise how often an answer changes."""
     if found.flip_rate.value is None:
-        return "Nothing was asked twice, so whether judges agree with themselves cannot be said."
+        return "Self-consistency is undefined: no question was asked twice."
     return (
-        f"Asked again, the answer changed on {said(found.flip_rate)} of {found.n_units} units, up to "
-        f"{found.n_repeats} answers each; that says nothing on whether it was right."
+        f"Flip rate: {said(found.flip_rate)} of {found.n_units} units, with up to {found.n_repeats} answers "
+        "each. It does not show whether the answers are right."
     )
 
 
@@ -74,7 +74,7 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
             if bias.adjusted_p_value is not None:
                 tested.append((bias.adjusted_p_value, judge, kind, bias))
     if not tested:
-        return "No bias could be tested: each table says why."
+        return "No bias could be tested; the tables give the reasons."
     # Adjusted p-values tie; the plain ones do not.
     p, judge, kind, bias = min(tested, key=lambda one: (one[0], one[3].p_value or 0.0))
     words = kinds[kind].split(" (")[0]
@@ -89,33 +89,32 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
 def rubric_sentence(found: ItemAnalysis) -> str:
     """Summarise the criterion that most needs attention."""
     if not found.n_items:
-        return f"Nothing can be said of the rubric: the {found.rater} has no values."
+        return f"No item analysis: the {found.rater} has no values."
     if found.dead:
-        return f"Look first at what tells nothing, never varying or never answered: {', '.join(found.dead)}."
+        return f"Check first the criteria that never vary or were never answered: {', '.join(found.dead)}."
     if found.redundant:
         pair = found.redundant[0]
         both = f"{pair.first} and {pair.second}"
-        return f"Look first at {both}, which repeat each other: r {said(pair.correlation)}."
+        return f"Check first {both}: they are redundant, r {said(pair.correlation)}."
     known = [one for one in found.criteria if one.discrimination.value is not None]
     if not known:
-        return "No criterion can be set against others: there is one, or too few items."
+        return "No criterion can be compared with others: there is only one, or there are too few items."
     weakest = min(known, key=lambda one: float(one.discrimination))
-    goes = (
-        "goes least with the others"
-        if float(weakest.discrimination) < WEAK
-        else "all go with the others, least"
-    )
-    return f"Look first at {weakest.name}: {goes}, r {said(weakest.discrimination)}."
+    figure = f"r {said(weakest.discrimination)}"
+    if float(weakest.discrimination) < WEAK:
+        return f"Check first {weakest.name}: it correlates least with the rest, {figure}."
+    return f"Every criterion correlates with the rest; {weakest.name} does least, {figure}."
 
 
 def variance_sentence(found: VarianceComponents) -> str:
     """Summarise the reliability of the item scores, and the votes needed for the target."""
     study = found.score
     if study.phi.value is None:
-        return f"How reliable item scores are cannot be said ({study.phi.reason})."
+        return f"The reliability of item scores is undefined ({study.phi.reason})."
     plan = study.plan
     if plan.judges is None:
         then = f"no number of votes is known to reach {found.target:g} ({plan.reason})"
     else:
-        then = f"{plan.judges} judges × {plan.samples} samples would reach {found.target:g}"
-    return f"Item scores are reliable to Φ = {said(study.phi)} as the run was made; {then}."
+        samples = "1 sample" if plan.samples == 1 else f"{plan.samples} samples"
+        then = f"{plan.judges} judges with {samples} each would reach {found.target:g}"
+    return f"Reliability of the item scores: Φ = {said(study.phi)}; {then}."

@@ -156,9 +156,9 @@ def _dead(values: Array) -> Reason | None:
 def _notes(weights: RubricWeights, turned: bool) -> tuple[str, ...]:
     notes = []
     if not weights.known:
-        notes.append("no rubric is known: all criteria weigh alike")
+        notes.append("no rubric is known: all criteria have the same weight")
     if weights.simplified:
         notes.append("gates, conditions and bonuses are left out of the scores compared here")
     if turned:
-        notes.append("values of penalties are turned round in correlations and alpha; means are as given")
+        notes.append("values of penalties are reversed in correlations and alpha, not in means")
     return tuple(notes)

@@ -131,7 +131,7 @@ class ItemAnalysis(Findings):
             ),
         ]
         if self.notes:
-            blocks.append(TextBlock(title="Mind", text="\n".join(f"- {note}" for note in self.notes)))
+            blocks.append(TextBlock(title="Notes", text="\n".join(f"- {note}" for note in self.notes)))
         return blocks
 
 

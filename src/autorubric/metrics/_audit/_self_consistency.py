@@ -32,8 +32,8 @@ from autorubric.metrics._scales import Scale
 from autorubric.metrics._votes_table import VotesTable
 
 NOT_VALIDITY = (
-    "A judge that agrees with itself may be wrong every time: reliability is not validity. Set it against "
-    "labels before trusting it."
+    "A judge that agrees with itself may be wrong every time: reliability is not validity. Compare it with "
+    "labels before you trust it."
 )
 
 
@@ -92,7 +92,7 @@ class SelfConsistency(Findings):
         for title, parts in (("Judges", self.per_judge), ("Criteria", self.per_criterion)):
             if parts:
                 blocks.append(_parts_table(title, parts))
-        return [*blocks, TextBlock(title="Mind", text=NOT_VALIDITY)]
+        return [*blocks, TextBlock(title="Warnings", text=NOT_VALIDITY)]
 
 
 def _parts_table(title: str, parts: Mapping[str, SelfConsistency]) -> TableBlock:
