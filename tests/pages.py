@@ -125,7 +125,11 @@ def _wrapped(lines: list[str]) -> list[str]:
     return [
         part.rstrip()
         for line in lines
-        for part in ([line] if len(line) <= WIDTH or "  " in line.strip() else textwrap.wrap(line, WIDTH))
+        for part in (
+            [line]
+            if len(line) <= WIDTH or "  " in line.strip()
+            else textwrap.wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+        )
     ]
 
 
