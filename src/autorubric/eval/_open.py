@@ -402,7 +402,7 @@ def _refusal(path: Path, changed: list[str]) -> str:
     return (
         f"{path} was made with settings other than those given now:\n{told}{more}\n"
         "Choose another experiment_name, or on_mismatch='rejudge' to ask again for what changed, or 'fork' "
-        "to go on in a new folder."
+        "to continue in a new folder."
     )
 
 
