@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 import autorubric
-from autorubric import metrics
+from autorubric import Rubric, metrics
 from tests.cli.test_help import COMMANDS
 from tests.entry_points import write_entry_points
 from tests.page_files import MADE_BEFORE
@@ -24,6 +24,7 @@ from tests.tool.replies import scored
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _WITH_EXAMPLES = [page for page in PAGES if program(page)]
+_KINDS = [page for page in PAGES if page.parent.name == "kinds" and page.name != "index.md"]
 _NOT_RUN = 11
 """Shell examples that say why they are not run: most install, two simulate for minutes, two need a server."""
 _CRITIQUES = ({"correctness": 9, "security": 8}, {"style": 7, "security": 8})
@@ -75,6 +76,17 @@ def test_examples_run(
         is_shown = index in printed and (one.output is not None or one.language == "python")
         if is_shown and (one.output or printed[index]):
             assert shows(one.output or "", printed[index]), f"{one.text}\nprints:\n{printed[index]}"
+
+
+@pytest.mark.parametrize("page", _KINDS, ids=_name)
+def test_a_kind_is_the_same_in_both_tabs(page: Path, tmp_path: Path) -> None:
+    """The rubric of the Python tab is that of the YAML tab."""
+    of_python, of_yaml = examples(page)[:2]
+    script, file = tmp_path / "rubric.py", tmp_path / "rubric.yaml"
+    script.write_text(of_python.text, encoding="utf-8")
+    file.write_text(of_yaml.text, encoding="utf-8")
+    assert of_yaml.text.startswith(f"# {page.stem}.yaml\n")
+    assert Rubric.from_file(file).to_dict() == runpy.run_path(str(script))["rubric"].to_dict()
 
 
 def test_what_is_not_run_says_why() -> None:
