@@ -74,7 +74,7 @@ def plot_scores(
     found = {name: _scores(one) for name, one in given.items()}
     known = {name: [score for score in one if score is not None] for name, one in found.items()}
     if not any(known.values()):
-        raise ArgumentError("there is no score to draw; items without one have an error that says why")
+        raise ArgumentError("there is no score to plot; the errors of the items give the reasons")
     low = min(0.0, *(min(one) for one in known.values() if one))
     high = max(1.0, *(max(one) for one in known.values() if one))
     for at, (name, one) in enumerate(known.items()):
@@ -203,7 +203,7 @@ def plot_intervals(
         MissingDependencyError: If matplotlib is not installed.
     """
     if not estimates:
-        raise ArgumentError("there is no estimate to draw")
+        raise ArgumentError("there is no estimate to plot")
     ax = _axes(ax)
     names = []
     for at, (name, one) in enumerate(estimates.items()):

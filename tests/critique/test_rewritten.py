@@ -132,7 +132,7 @@ def test_a_check_of_the_callers_may_refuse(run: Refine) -> None:
 @pytest.mark.parametrize("given", [object(), float("nan"), {1, 2}])
 def test_a_check_that_gives_no_json_is_told_of(given: Any, run: Refine) -> None:
     """A contract stands in a file, and so it is JSON data."""
-    with pytest.raises(ArgumentError, match="validate gave"):
+    with pytest.raises(ArgumentError, match="validate returned"):
         run("text", ["new"], validate=lambda output: given)
 
 

@@ -344,7 +344,7 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
         ("note,year\nx,1\n", "column 'submission' not found. Columns: note, year. Use --submission NAME"),
         ("submision\nx\n", "column 'submission' not found. Did you mean 'submision'?"),
         ("submission,truth.mett\nx,MET\n", "the rubric has no criterion 'mett'; did you mean 'met'?"),
-        ("submission,submission\nx,y\n", "the column 'submission' stands twice"),
+        ("submission,submission\nx,y\n", "the column 'submission' appears twice"),
         ("submission,id\nx\n", "(line 2): the row has 1 cells; the head names 2 columns"),
         ('submission\n"x\n', "(line 2): no valid CSV: unexpected end of data"),
         ("submission,truth.met\nx,yes\ny,maybe\n", "(line 3): item '1': met: 'maybe' is no verdict"),
@@ -432,7 +432,7 @@ def test_faulty_parquet(tmp_path: Path) -> None:
     pq.write_table(
         pa.Table.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["submission", "submission"]), path
     )
-    with pytest.raises(DatasetError, match="the column 'submission' stands twice"):
+    with pytest.raises(DatasetError, match="the column 'submission' appears twice"):
         RubricDataset.from_file(path)
 
 

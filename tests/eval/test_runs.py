@@ -606,7 +606,7 @@ def test_truth_is_matched_by_id(tmp_path: Path) -> None:
     assert again.pearson == pytest.approx(pooled.pearson)
     assert replace(again, pearson=pooled.pearson) == pooled
     swapped = [items[0].model_copy(update={"submission": "plum"}), *items[1:]]
-    with pytest.raises(ArgumentError, match="another text than the one graded"):
+    with pytest.raises(ArgumentError, match="a different text from the one graded"):
         result.compute_metrics(dataset.with_items(swapped))
 
 

@@ -219,7 +219,7 @@ def test_a_folder_that_cannot_be_made_is_warned_of_once(tmp_path: Path) -> None:
     """The run goes on without a cache where there is no place for it."""
     (tmp_path / "file").write_text("x", encoding="utf-8")
     cache = ReplyCache(tmp_path / "file" / "folder")
-    with pytest.warns(RuntimeWarning, match="cannot be used .* the run goes on without it") as warned:
+    with pytest.warns(RuntimeWarning, match="cannot be used .* the run continues without it") as warned:
         assert cache.get("k") is None
         cache.put("k", REPLY)
         assert cache.clear() == 0
@@ -228,7 +228,7 @@ def test_a_folder_that_cannot_be_made_is_warned_of_once(tmp_path: Path) -> None:
 
 
 def test_a_path_that_is_a_folder_is_warned_of_once(tmp_path: Path) -> None:
-    """Where the file cannot be opened the run goes on without it."""
+    """Where the file cannot be opened the run continues without it."""
     cache = ReplyCache(tmp_path)
     cache.path.mkdir()
     with pytest.warns(RuntimeWarning, match="cannot be used"):

@@ -336,7 +336,7 @@ def test_all_faults_of_a_set_are_told_at_once() -> None:
     with pytest.raises(FileError) as caught:
         attacks_of(parse_structured(text, "yaml"))
     told = str(caught.value)
-    assert "attacks[1].id (line 4)" in told and "stands twice" in told
+    assert "attacks[1].id (line 4)" in told and "appears twice" in told
     assert "attacks[2].text" in told or "attacks[2] (line 5)" in told
     for wrong in ("[]", "attacks: 3", "{format: 2, attacks: []}"):
         with pytest.raises(FileError):

@@ -214,7 +214,7 @@ async def test_what_is_judged_of_a_candidate() -> None:
         await seen(None)
     with pytest.raises(ArgumentError, match=r"candidate is b'abc'; give a text"):
         await seen(b"abc")
-    with pytest.raises(ArgumentError, match="extract gave 3"):
+    with pytest.raises(ArgumentError, match="extract returned 3"):
         await seen(text, lambda _: 3)
 
 

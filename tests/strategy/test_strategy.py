@@ -102,9 +102,9 @@ async def test_one_that_raises_does_not_lose_the_others() -> None:
     assert [str(error) for error in result.errors] == [
         "generate: ValueError: no idea",
         "verify: LookupError: no such test",
-        "cost: AutorubricError: cost gave nan; it is to give a finite number",
+        "cost: AutorubricError: cost returned nan; it must return a finite number",
         "cost: KeyError: 'x'",
-        "generate: ReplyError: generate gave None; it is to give a candidate",
+        "generate: ReplyError: generate gave None; it must return a candidate",
     ]
     assert [one.verified for one in result.candidates] == [None, None, True, True, True, None]
 
@@ -130,7 +130,7 @@ async def test_what_is_no_truth_value_is_an_error(given: Any) -> None:
     """A text, a pair, a score, a record or nothing counts neither as yes nor as no."""
     result = await run(["a"], verify=lambda _: given)
     assert result.winner is None
-    assert "it is to give True or False" in result.errors[0].error
+    assert "it must return True or False" in result.errors[0].error
 
 
 @pytest.mark.parametrize("make", [bool, int, np.bool_, np.int64])
@@ -194,8 +194,8 @@ async def test_criteria_are_called_positionally_so_that_an_override_counts() -> 
 async def test_functions_that_do_not_say_what_they_take_get_the_candidate() -> None:
     """Some that are written in C have no signature."""
     assert (await run([[3, 1], [2, 2]], cost=max)).winner == [2, 2]
-    assert "cost gave" in (await run([["a"]], cost=max)).errors[0].error
-    assert "cost gave" in (await run(["a"], cost=lambda _: object())).errors[0].error
+    assert "cost returned" in (await run([["a"]], cost=max)).errors[0].error
+    assert "cost returned" in (await run(["a"], cost=lambda _: object())).errors[0].error
 
 
 @pytest.mark.parametrize(

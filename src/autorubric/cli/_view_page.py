@@ -52,7 +52,7 @@ class RunPage:
         if file is not None:
             self._open(file, fields)
         elif fields:
-            raise ArgumentError("columns were given without --dataset FILE, whose columns they are")
+            raise ArgumentError("columns need --dataset FILE, the table that they name columns of")
         self._page: str | None = None
 
     @property

@@ -128,7 +128,7 @@ class RefinementPass:
         for ledger in self.ledgers.values():
             ledger.sweep()
         if stale:
-            self.notices.append(f"outcomes taken out because the draft or its critique has changed: {stale}")
+            self.notices.append(f"outcomes removed because the draft or its critique has changed: {stale}")
 
     def _pending(self) -> Iterator[Job]:
         for taken, job in enumerate(self.jobs):

@@ -58,8 +58,8 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
         json.dumps(contract, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise ArgumentError(
-            f"validate gave {shortened(contract)}; it is to give JSON data, or None, and to raise where the "
-            "output will not do"
+            f"validate returned {shortened(contract)}; it must return JSON data or None, and raise if "
+            "the output is not acceptable"
         ) from None
     return Rewritten(output, contract)
 

@@ -320,8 +320,8 @@ def _reply_of(given: Any) -> TeacherReply:
         try:
             return TeacherReply(text=json.dumps(given, ensure_ascii=False, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
-            raise ReplyError(f"the teacher gave data that is not JSON: {error}") from None
+            raise ReplyError(f"the teacher returned data that is not JSON: {error}") from None
     raise ReplyError(
-        f"the teacher gave {shortened(given)}; it is to give a text, a dict, a TeacherReply, or an "
+        f"the teacher returned {shortened(given)}; it must return a string, a dict, a TeacherReply, or an "
         "object with a text as .text"
     )

@@ -80,7 +80,7 @@ def _table(text: str, faults: Faults) -> CsvTable:
     if not columns:
         faults.add((), "it is empty; the first line names the columns")
     for column in sorted(column for column, count in Counter(columns).items() if count > 1):
-        faults.add((), f"the column {column!r} stands twice; names are unique")
+        faults.add((), f"the column {column!r} appears twice; names must be unique")
     faults.raise_as(DatasetError)
     return CsvTable(columns, rows)
 

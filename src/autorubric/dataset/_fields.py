@@ -261,7 +261,7 @@ def _check(fields: FieldMap) -> None:
 
 _A_TEXT = "give its name, a text"
 _WORDS = {
-    "truth": "give {criterion: column}, or what stands before the criterion's name in the columns' names",
+    "truth": "give {criterion: column}, or the prefix of the criteria's column names",
     "metadata": "give a list of columns",
 }
 

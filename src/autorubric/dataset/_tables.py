@@ -103,7 +103,7 @@ def parquet_columns(file: Any, faults: Faults) -> list[str]:
     """The columns of a Parquet file; one that stands twice is noted as a fault."""
     columns: list[str] = file.schema_arrow.names
     for column in sorted({name for name in columns if columns.count(name) > 1}):
-        faults.add((), f"the column {column!r} stands twice; names are unique")
+        faults.add((), f"the column {column!r} appears twice; names must be unique")
     return columns
 
 

@@ -348,7 +348,7 @@ def _demand_copy(path: Path, copied: Copied) -> None:
         return
     if sha256_of(path / DATASET) != copied.entry["sha256"]:
         raise RunFormatError(
-            f"{path} has votes but no {MANIFEST}, and they are on another dataset than the one given; put "
+            f"{path} has votes but no {MANIFEST}, and they belong to another dataset; put "
             "the manifest back, or choose another experiment_name"
         )
 
@@ -389,8 +389,8 @@ def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], in
     before = mapping_in(mapping_in(stored, "asking"), "judges")
     voted = index.count or index.unclaimed
     return [
-        f"judge {name!r} has no describe(), so a change in its state goes unnoticed: its stored votes were "
-        "used again on the word of its class"
+        f"judge {name!r} has no describe(), so a change in its state is not detected: its stored votes were "
+        "matched by the name of its class"
         for name, who in mapping_in(described.asking, "judges").items()
         if voted and name in before and who.get("describes_itself") is False
     ]

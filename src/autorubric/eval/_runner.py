@@ -220,8 +220,8 @@ class EvalRunner:
 
     def _how_to_resume(self, opened: OpenRun) -> str:
         return (
-            f"What was judged is in {opened.store.path}; run again with experiment_name={opened.name!r} "
-            "to go on"
+            f"The results so far are in {opened.store.path}; run again with experiment_name={opened.name!r} "
+            "to resume"
         )
 
 

@@ -295,8 +295,8 @@ class RunStore:
         else:
             return
         raise RunWriteError(
-            f"{file} {why}. What was stored before stands. See to it that {self.path} can be written, and "
-            f"run again with experiment_name={self.path.name!r} to go on",
+            f"{file} {why}. Earlier data is kept. Make sure that {self.path} can be written, and "
+            f"run again with experiment_name={self.path.name!r} to resume",
             begun=bool(self._logs),
         )
 

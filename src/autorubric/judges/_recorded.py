@@ -210,7 +210,7 @@ def _votes(
             faults.append(
                 Fault(
                     path=f"{row.item_id}/{row.criterion}/{row.rater}",
-                    message=f"sample {row.sample} stands twice; a rater has one value a sample",
+                    message=f"sample {row.sample} appears twice; a rater gives one value per sample",
                 )
             )
         votes[key] = (labels.get(row.value, row.value), row.reason, row.confidence)

@@ -292,7 +292,7 @@ class ReplyCache:
         if not self._gave_up:
             self._gave_up = True
             self._disconnect()
-            _warn(f"the reply cache {self.path} cannot be used ({why}); the run goes on without it")
+            _warn(f"the reply cache {self.path} cannot be used ({why}); the run continues without it")
 
 
 def _code_of(error: sqlite3.DatabaseError) -> int:

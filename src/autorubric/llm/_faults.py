@@ -140,7 +140,7 @@ def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
     if status >= 500:
         return ServerError, "the provider failed"
     if 300 <= status < 400:
-        return RequestRefusedError, "the address redirects; set api_base to where it leads"
+        return RequestRefusedError, "the address redirects; set api_base to the new address"
     return RequestRefusedError, "the provider rejects the request"
 
 

@@ -248,7 +248,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     payload = dict(pairs)
     if len(payload) != len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {repeated[:80]!r} stands twice")
+        raise ValueError(f"the key {repeated[:80]!r} appears twice")
     return payload
 
 

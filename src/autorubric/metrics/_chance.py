@@ -259,7 +259,7 @@ def brennan_prediger(
 
 def _alone(truth: object, pred: object, table: object) -> None:
     if truth is not None or pred is not None or table is not None:
-        raise ArgumentError("ratings stands instead of truth, pred and table")
+        raise ArgumentError("give ratings, or truth and pred, or table, not several")
 
 
 def _declared(pair: TableInput, name: str) -> TableInput:

@@ -128,7 +128,7 @@ def cluster_codes(cluster: Iterable[Any] | None, n: int) -> Codes | None:
         if is_missing(one):
             raise ArgumentError(
                 f"cluster has no id at position {int(np.argmax(codes == number))} ({one!r}); give each unit "
-                "one, its own where it stands alone"
+                "an id, a unique one if it is alone"
             )
     return codes
 
@@ -171,7 +171,7 @@ def read_pair(
     """
     if table is not None:
         if truth is not None or pred is not None or options.cluster is not None:
-            raise ArgumentError("table stands instead of truth and pred, and takes no cluster")
+            raise ArgumentError("give table or truth and pred, not both; a table takes no cluster")
         return _read_table(table, scale, options.labels)
     if truth is None or pred is None:
         raise ArgumentError("give truth and pred, or table")

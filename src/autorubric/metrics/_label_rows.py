@@ -174,7 +174,9 @@ def _status(number: int, status: Any) -> str | None:
     if is_missing(status):
         return None
     if status not in (*get_args(VoteStatus), "not_applicable"):
-        raise ArgumentError(f"row {number} of the label table has the status {status!r}, which is none")
+        raise ArgumentError(
+            f"row {number} of the label table has the status {status!r}, which is not a status"
+        )
     return str(status)
 
 

@@ -63,7 +63,7 @@ def _reports_by_item(
         texts = (one.item.submission, dataset.items[place].submission)
         if None not in texts and texts[0] != texts[1]:
             raise ArgumentError(
-                f"item {item_id!r} of the dataset has another text than the one graded; give the dataset "
+                f"item {item_id!r} of the dataset has a different text from the one graded; give the dataset "
                 "that was graded"
             )
         reports[place] = one.report

@@ -26,7 +26,7 @@ def run_warnings(
     """Return warnings about the data and the settings."""
     found = []
     if not panel.na_stats.n_cells:
-        found.append("no item has a label: there is nothing to measure the judges against (no_pairs)")
+        found.append("no item has a label: there are no labels to compare the judges with (no_pairs)")
     elif n_items < FEW_ITEMS:
         found.append(
             f"{n_items} items are few: below about {FEW_ITEMS} intervals are wide and cover too little"

@@ -116,7 +116,7 @@ def attacks_of(document: Document) -> tuple[Attack, ...]:
             faults.add_validation(error, Attack, given, ("attacks", position))
             continue
         if attack.id in found:
-            faults.add(("attacks", position, "id"), f"the id {attack.id!r} stands twice; ids are unique")
+            faults.add(("attacks", position, "id"), f"the id {attack.id!r} appears twice; ids must be unique")
         found[attack.id] = attack
     faults.raise_as(FileError)
     return tuple(found.values())

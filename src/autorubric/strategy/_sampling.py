@@ -76,7 +76,9 @@ class SampledCriteria(ABC, Generic[T]):
         extract: Extract,
     ) -> None:
         if not isinstance(expression, str) or not expression.strip():
-            raise ArgumentError(f"expression is {shortened(expression)}; say what is judged, as a text")
+            raise ArgumentError(
+                f"expression is {shortened(expression)}; give a string that says what is judged"
+            )
         if extract is not None and extract != "code" and not callable(extract):
             raise ArgumentError(
                 f"extract is {shortened(extract)}; give None, 'code', or a function of a text"
@@ -150,7 +152,7 @@ class SampledCriteria(ABC, Generic[T]):
         take = extract_code if self.extract == "code" else self.extract
         taken = take(submission.text)
         if not isinstance(taken, str):
-            raise ArgumentError(f"extract gave {shortened(taken)}; it is to give a text")
+            raise ArgumentError(f"extract returned {shortened(taken)}; it must return a string")
         return replace(submission, text=taken)
 
     def _seated(self) -> Seat:

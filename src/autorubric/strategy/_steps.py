@@ -135,7 +135,7 @@ def _passed(given: Any) -> bool:
     # What is true because it is there, as (False, "why"), "no", a record or a score, was meant otherwise.
     plain = given.item() if type(given).__module__ == "numpy" else given
     if not isinstance(plain, int) or plain not in (0, 1):
-        raise AutorubricError(f"verify gave {shortened(given)}; it is to give True or False")
+        raise AutorubricError(f"verify returned {shortened(given)}; it must return True or False")
     return bool(plain)
 
 
@@ -145,5 +145,5 @@ def _amount(given: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         amount = math.nan
     if not math.isfinite(amount):
-        raise AutorubricError(f"cost gave {shortened(given)}; it is to give a finite number")
+        raise AutorubricError(f"cost returned {shortened(given)}; it must return a finite number")
     return amount

@@ -48,7 +48,7 @@ class Streamed:
         if isinstance(content, _Raised):
             raise content.error
         if content is None:
-            raise ReplyError(f"{self._name} yielded None; it is to yield candidates")
+            raise ReplyError(f"{self._name} yielded None; it must yield candidates")
         return Generated(content=content)
 
     async def _next(self) -> Any:
@@ -158,7 +158,7 @@ class Returning:
         """
         content = await self._function.call(prompt, attempt)
         if content is None:
-            raise ReplyError(f"{self._function.name} gave None; it is to give a candidate")
+            raise ReplyError(f"{self._function.name} gave None; it must return a candidate")
         if not is_stream(content):
             return Generated(content=content)
         streamed = await self._rounds.streamed(attempt.iteration, lambda: content)

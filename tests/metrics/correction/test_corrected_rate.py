@@ -340,7 +340,7 @@ def test_no_interval_on_request() -> None:
         ({"method": "judgy"}, "method='judgy'"),
         ({"sampled": "all"}, "sampled='all'"),
         ({"ci": "bca"}, "ci='bca'"),
-        ({"ci": "bootstrap-t"}, "goes with method='ppi\\+\\+'"),
+        ({"ci": "bootstrap-t"}, "needs method='ppi\\+\\+'"),
         ({"confidence_level": 95}, "confidence_level=95"),
         ({"n_resamples": 0}, "n_resamples=0"),
         ({"cluster": [1]}, "cluster has 1 ids"),

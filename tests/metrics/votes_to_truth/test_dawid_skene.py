@@ -206,7 +206,7 @@ def test_warnings_say_what_is_not_identified():
     good = np.where(rng.random((400, 4)) < 0.9, truth[:, None], 1 - truth[:, None])
     assert dawid_skene(good).warnings == ()
     assert "2 columns" in " ".join(dawid_skene(good[:, :2]).warnings)
-    assert "5 items are few for 9 free" in " ".join(dawid_skene(good[:5]).warnings)
+    assert "5 items are few to estimate 9 free" in " ".join(dawid_skene(good[:5]).warnings)
     constant = dawid_skene(np.column_stack([good, np.ones(400, dtype=int)]))
     assert any("raters 4 gave one label" in warning for warning in constant.warnings)
     wrong = dawid_skene(np.column_stack([good, 1 - truth]), raters=[*"wxyz", "liar"])

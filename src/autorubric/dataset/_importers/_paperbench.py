@@ -56,7 +56,7 @@ class _Reader:
             return {}
         name = text_at(given, "id", at, self._faults)
         if name and name in self._taken:
-            self._faults.add((*at, "id"), f"the id {name!r} stands twice; ids are unique")
+            self._faults.add((*at, "id"), f"the id {name!r} appears twice; ids must be unique")
         self._taken.add(name)
         text = text_at(given, "requirements", at, self._faults)
         weight = number_at(given, "weight", 1.0, at, self._faults)

@@ -87,7 +87,7 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
     if method == "rogan-gladen" and options.lam is not None:
         raise ArgumentError(f"lam={options.lam!r} belongs to method='ppi++'; leave it out")
     if method == "rogan-gladen" and options.ci == "bootstrap-t":
-        raise ArgumentError("ci='bootstrap-t' goes with method='ppi++'; take 'analytic' or 'percentile'")
+        raise ArgumentError("ci='bootstrap-t' needs method='ppi++'; give 'analytic' or 'percentile'")
 
 
 def check_draws(confidence_level: object, n_resamples: object, rng: Any) -> np.random.Generator:

@@ -246,7 +246,7 @@ def _demand_same(report: EnsembleEvaluationReport, scored: float | None) -> None
         return
     raise ArgumentError(
         f"the report's score is {report.score!r} and its votes amount to {scored!r} under these policies; "
-        "give rubric, aggregation, cannot_assess and normalize as the grader had them"
+        "give rubric, aggregation, cannot_assess and normalize with the grader's values"
     )
 
 

@@ -175,7 +175,7 @@ def _demand_same_rubric(
         names = sorted(name for name in own.keys() | facts.keys() if own.get(name) != facts.get(name))
         if names:
             raise ArgumentError(
-                f"the run of judge_error has other criteria than the report: {names!r} differ in name, "
+                f"the run of judge_error and the report have different criteria: {names!r} differ in name, "
                 "weight or answers; give a run of the same rubric"
             )
 

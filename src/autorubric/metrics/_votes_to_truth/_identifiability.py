@@ -31,7 +31,9 @@ def fit_warnings(
     active = int(np.count_nonzero(voted.sum(1)))
     free = (size - 1) + active * size * (size - 1)
     if n_items < free:
-        found.append(f"{n_items} items are few for {free} free parameters; smoothing steadies them")
+        found.append(
+            f"{n_items} items are few to estimate {free} free parameters; smoothing stabilises the estimates"
+        )
     found += _on_raters(fit, voted, raters)
     found += _on_copies(patterns, raters)
     empty = [categories[k] for k in np.flatnonzero(fit.support.sum(0) == 0).tolist()]
