@@ -127,7 +127,7 @@ def test_declared_categories_are_needed_where_they_count():
             function(["a", "b"], ["a", "a"])
         with pytest.raises(ArgumentError, match="scale"):
             function(ratings=[["a", "b"]])
-        with pytest.raises(ArgumentError, match="instead"):
+        with pytest.raises(ArgumentError, match="not several"):
             function([1], [1], ratings=[[1, 1]])
         assert function([1, 1], [1, 1]) == 1.0
         assert function(ratings=[[1, 1], [1, 1]]) == 1.0
