@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+_AT_ONCE = 3.0
+"""Seconds, on a busy machine too; retries would wait longer."""
 PROGRAM = """
 import asyncio, json, os, sys, time
 tried = []
@@ -75,7 +77,7 @@ def found_by(program: str, home: Path) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_a_missing_key_is_told_within_a_second_by_its_variable(tmp_path: Path) -> None:
+def test_a_missing_key_is_told_at_once_by_its_variable(tmp_path: Path) -> None:
     """For every provider that litellm knows a key of, and others; nothing is sent."""
     found = found_by(
         f"""
@@ -98,11 +100,11 @@ print(json.dumps([[one, table[one], *outcome(one + "/some-model")] for one in so
         assert (provider, kind) == (provider, "AuthenticationError")
         assert f"set {variable}" in message or f"or {variable}" in message, message
         assert "in the environment, or use --api-key-env NAME" in message
-        assert seconds < 1.0, provider
+        assert seconds < _AT_ONCE, provider
         assert tried == 0, provider
 
 
-def test_no_network_is_a_connection_error_within_a_second(tmp_path: Path) -> None:
+def test_no_network_is_a_connection_error_at_once(tmp_path: Path) -> None:
     """With a key and without a network nothing is retried, whatever litellm calls the failure."""
     providers = ("openai", "anthropic", "mistral", "groq", "deepseek", "cohere", "openrouter", "together_ai")
     found = found_by(
@@ -114,7 +116,7 @@ print(json.dumps([[one, *outcome(one + "/some-model", api_key="sk-x")] for one i
     for provider, kind, message, seconds, tried in found:
         assert (provider, kind) == (provider, "ProviderConnectionError")
         assert "cannot connect" in message
-        assert seconds < 1.0, provider
+        assert seconds < _AT_ONCE, provider
         assert tried > 0, provider
 
 
