@@ -211,7 +211,7 @@ def test_votes_outlive_their_manifest(tmp_path: Path) -> None:
     before = _contents(tmp_path / "run")
     with pytest.raises(RunFormatError, match="not a run folder: it has no manifest"):
         EvalResult.from_experiment(tmp_path / "run")
-    with pytest.raises(RunFormatError, match=r"has votes but no manifest\.json, and they are on another"):
+    with pytest.raises(RunFormatError, match=r"has votes but no manifest\.json, and they belong to another"):
         run(tmp_path, CountingJudge(), small_dataset("another"))
     assert _contents(tmp_path / "run") == before
     judge = CountingJudge()
