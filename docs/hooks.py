@@ -25,8 +25,15 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def show_formula(source: str, *_: Any, **__: Any) -> str:
-    """Return the HTML of a block ```` ```math ````."""
-    return f'<div class="math">{convert(source, display="block")}</div>'
+    """Return the HTML of a block ```` ```math ````.
+
+    Raises:
+        ValueError: The converter does not know a command, which it would show as it is.
+    """
+    shown = convert(source, display="block")
+    if "\\" in shown:
+        raise ValueError(f"unknown LaTeX command in the formula {source!r}")
+    return f'<div class="math">{shown}</div>'
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -1,11 +1,24 @@
-"""Polars frames are taken where pandas frames are, and give the same results."""
+"""Polars frames are taken and given where pandas frames are, and hold the same."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import polars as pl
+import pytest
 
-from autorubric import Criterion, Rubric, RubricDataset, judge_report
+from autorubric import (
+    ArgumentError,
+    Criterion,
+    CriterionGrader,
+    JudgeReply,
+    JudgeRequest,
+    Rubric,
+    RubricDataset,
+    evaluate_sync,
+    judge_report,
+)
 from autorubric.metrics import icc, krippendorff_alpha, self_consistency
 
 RUBRIC = Rubric([Criterion(name="clear", requirement="It is clear.")])
@@ -42,3 +55,48 @@ def test_rater_tables_are_polars_frames_too() -> None:
     repeats = {"first": ["M", "U", "M"], "second": ["M", "M", "M"]}
     ours, theirs = (self_consistency(frame(repeats)) for frame in (pl.DataFrame, pd.DataFrame))
     assert ours.to_dict() == theirs.to_dict()
+
+
+def judge(request: JudgeRequest) -> JudgeReply:
+    """Answer MET to a text with a T."""
+    return JudgeReply(answer="MET" if "T" in (request.submission.text or "") else "UNMET")
+
+
+def test_results_are_given_as_polars_frames(tmp_path: Path) -> None:
+    """Every table of a run, its metrics, a judge report and a dataset; a missing value is null."""
+    dataset = RubricDataset.from_dataframe(
+        pd.DataFrame(ITEMS), rubric=RUBRIC, submission="response", truth={"clear": "clear"}
+    )
+    grader = CriterionGrader(judges=[judge])
+    result = evaluate_sync(dataset, grader, experiments_dir=tmp_path, show_progress=False)
+    pairs: list[tuple[pd.DataFrame, pl.DataFrame]] = [
+        (result.votes_table(), result.votes_table(library="polars")),
+        (result.scores_table(), result.scores_table("polars")),
+        (result.compute_metrics().to_dataframe(), result.compute_metrics().to_dataframe("polars")),
+        (
+            judge_report(pd.DataFrame(LABELS)).to_dataframe(),
+            judge_report(pd.DataFrame(LABELS)).to_dataframe("polars"),
+        ),
+        (dataset.to_dataframe(), dataset.to_dataframe("polars")),
+    ]
+    for ours, theirs in pairs:
+        assert isinstance(theirs, pl.DataFrame)
+        assert theirs.columns == list(ours.columns)
+        for name in theirs.columns:
+            for got, cell in zip(theirs[name], ours[name], strict=True):
+                assert (got is None) if pd.isna(cell) else (got == cell or got == str(cell)), name
+    assert pairs[1][1]["score"].to_list() == [0.0, 1.0, 1.0]
+
+
+def test_columns_of_mixed_types_are_text() -> None:
+    """Metadata of numbers and words in one column."""
+    frame = pd.DataFrame({"response": ["One.", "Two.", "Three."], "note": [1, "two", None]})
+    found = RubricDataset.from_dataframe(frame, rubric=RUBRIC, submission="response").to_dataframe("polars")
+    assert found["meta.note"].to_list() == ["1", "two", None]
+
+
+def test_another_library_is_refused() -> None:
+    """The error names the two."""
+    dataset = RubricDataset.from_dataframe(pd.DataFrame(ITEMS), rubric=RUBRIC, submission="response")
+    with pytest.raises(ArgumentError, match="library is one of 'pandas', 'polars'; got 'arrow'"):
+        dataset.to_dataframe("arrow")  # type: ignore[call-overload]

@@ -1,8 +1,19 @@
-"""Data frames of other libraries as pandas frames."""
+"""Data frames of other libraries as pandas frames, and pandas frames as those of other libraries."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from autorubric.errors import ArgumentError, MissingDependencyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+Library: TypeAlias = Literal["pandas", "polars"]
+_LIBRARIES: Final = ("pandas", "polars")
+_PLAIN: Final = {"string", "integer", "floating", "boolean", "mixed-integer-float", "empty", "datetime"}
+"""What pandas infers of columns that polars can type; others become text."""
 
 
 def is_frame(table: Any) -> bool:
@@ -19,3 +30,25 @@ def as_pandas(table: Any) -> Any:
     import pandas as pd
 
     return pd.DataFrame(nw.from_native(table, eager_only=True).to_dict(as_series=False), dtype=object)
+
+
+def in_library(frame: pd.DataFrame, library: Library) -> pd.DataFrame | pl.DataFrame:
+    """Return a pandas frame as one of `library`; missing values become null, columns of mixed types text."""
+    if library not in _LIBRARIES:
+        raise ArgumentError(f"library is one of {', '.join(map(repr, _LIBRARIES))}; got {library!r}")
+    if library == "pandas":
+        return frame
+    try:
+        from polars import DataFrame  # only for those who ask for it
+    except ImportError as error:
+        raise MissingDependencyError("library='polars' needs polars: pip install polars") from error
+    from pandas.api.types import infer_dtype
+
+    columns = {}
+    for name, column in frame.items():
+        cells = [
+            None if missing else cell for cell, missing in zip(column.tolist(), column.isna(), strict=True)
+        ]
+        plain = infer_dtype(column, skipna=True) in _PLAIN
+        columns[str(name)] = cells if plain else [None if cell is None else str(cell) for cell in cells]
+    return DataFrame(columns, infer_schema_length=None)

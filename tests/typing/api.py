@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, assert_type
 
 import pandas as pd
+import polars as pl
 
 import autorubric as ar
 from autorubric.integrations import call_tool
@@ -186,6 +187,7 @@ def datasets() -> ar.RubricDataset:
     assert_type(parts.dev, ar.RubricDataset)
     assert_type(test.get_item_rubric(0), ar.Rubric)
     assert_type(dataset.to_dataframe(), pd.DataFrame)
+    assert_type(dataset.to_dataframe("polars"), pl.DataFrame)
     return train
 
 
@@ -249,6 +251,8 @@ def run_metrics(result: ar.EvalResult, dataset: ar.RubricDataset) -> None:
             assert_type(criterion, ar.CriterionMetrics)
             assert_type(criterion.confusion_matrix, ar.ConfusionMatrix)
     assert_type(ar.votes_table(result, dataset), pd.DataFrame)
+    assert_type(result.votes_table(library="polars"), pl.DataFrame)
+    assert_type(metrics.to_dataframe("polars"), pl.DataFrame)
     assert_type(ar.spreadsheet_safe(metrics.to_dataframe()), pd.DataFrame)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from autorubric._files import Faults, dump_structured
+from autorubric._frames import Library, in_library
 from autorubric.dataset import _store, _tables
 from autorubric.dataset._earlier import EarlierCopy
 from autorubric.dataset._fields import FieldMap
@@ -31,6 +32,7 @@ from autorubric.values import Json
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 
 class RubricDataset(SharingItems):
@@ -369,13 +371,18 @@ class RubricDataset(SharingItems):
         given = Rubric.from_file(rubric) if isinstance(rubric, (str, Path)) else rubric
         return cls._of(streamed_contents(path, given))
 
-    def to_dataframe(self) -> pd.DataFrame:
+    @overload
+    def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
+    @overload
+    def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
+    def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
         """Return a DataFrame with one row per item and the columns of `from_file`; cells hold Python values.
 
-        It leaves out ratings, reasons and rubrics of items.
+        It leaves out ratings, reasons and rubrics of items. With `library="polars"` it is a polars frame;
+        columns of mixed types are text there.
         """
         ids = [self.item_id(i) for i in range(len(self))]
-        return _tables.frame_of(_tables.table_of(self._contents(), ids, texts=False))
+        return in_library(_tables.frame_of(_tables.table_of(self._contents(), ids, texts=False)), library)
 
     @classmethod
     def from_dataframe(

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
+from autorubric._frames import Library, in_library
 from autorubric.dataset import RubricDataset, TruthRule
 from autorubric.eval._config import StopReason
 from autorubric.eval._fingerprint import mapping_in
@@ -19,6 +20,7 @@ from autorubric.values import Json, TokenUsage, VerdictCounts
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
     from autorubric._blocks import Block
     from autorubric.eval._exchanges import StoredExchange
@@ -198,13 +200,28 @@ class EvalResult:
             seed=seed,
         )
 
-    def votes_table(self, dataset: RubricDataset | None = None) -> pd.DataFrame:
-        """Return one row per vote, judge's decision, panel's decision and truth label."""
+    @overload
+    def votes_table(self, dataset: RubricDataset | None = None) -> pd.DataFrame: ...
+    @overload
+    def votes_table(
+        self, dataset: RubricDataset | None = None, *, library: Literal["polars"]
+    ) -> pl.DataFrame: ...
+    def votes_table(
+        self, dataset: RubricDataset | None = None, *, library: Library = "pandas"
+    ) -> pd.DataFrame | pl.DataFrame:
+        """Return one row per vote, judge's decision, panel's decision and truth label.
+
+        With `library="polars"` it is a polars frame; columns of mixed types are text there.
+        """
         from autorubric.metrics import votes_table
 
-        return votes_table(self, dataset if dataset is not None else self.dataset)
+        return in_library(votes_table(self, dataset if dataset is not None else self.dataset), library)
 
-    def scores_table(self) -> pd.DataFrame:
+    @overload
+    def scores_table(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
+    @overload
+    def scores_table(self, library: Literal["polars"]) -> pl.DataFrame: ...
+    def scores_table(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
         """Return one row per item, in the dataset's order.
 
         Columns: `item` (its position), `item_id`, `score`, `raw_score`, `judge.<id>` (the score from that
@@ -212,12 +229,12 @@ class EvalResult:
         `value.<criterion>` (the decision in words, and on [0, 1] as it enters the score), `assumed` (a JSON
         list of the criteria whose answer is assumed because no reply could be read), `mean_agreement`,
         `cannot_assess_count`, `tokens`, `cost` (US dollars), `seconds` and `error`. Values that an item lacks
-        are missing, and so is an answer if the panel abstained.
+        are missing, and so is an answer if the panel abstained. With `library="polars"` it is a polars frame.
         """
         # Late, here and below: few runs are made into files, and the formats take their time to load.
         from autorubric.eval._export import scores_table
 
-        return scores_table(self)
+        return in_library(scores_table(self), library)
 
     def export(
         self,

@@ -46,11 +46,6 @@ def response_format(schema: ReplySchema) -> dict[str, Json]:
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def plain_messages(request: ModelRequest) -> list[dict[str, Json]]:
-    """Return the conversation in the protocol's format."""
-    return [{"role": message.role, "content": message.content} for message in request.messages]
-
-
 def body_of(request: ModelRequest, secret_params: Mapping[str, Json]) -> bytes:
     """Return the request body as bytes; parts shared between requests are serialized once."""
     rest = {**request.params, **secret_params}

@@ -6,10 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from autorubric._blocks import Block, card, render_latex, render_text
 from autorubric._files import write_text_atomic
+from autorubric._frames import Library, in_library
 from autorubric.errors import ArgumentError
 from autorubric.metrics._cells import CannotAssessMode, NaMode
 from autorubric.metrics._rendering import metric_blocks, metric_rows
@@ -18,6 +19,7 @@ from autorubric.metrics._spreadsheet import spreadsheet_safe
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 FORMAT = 1
 """Version of the format that `to_file` writes; readers should ignore unknown keys."""
@@ -80,11 +82,18 @@ class MetricsResult(RaterMetrics):
         """Return all metrics as JSON-compatible values, never NaN."""
         return {"format": FORMAT, **_plain(self)}
 
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return one row per rater and criterion, and one `macro` row per rater with the means."""
+    @overload
+    def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
+    @overload
+    def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
+    def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
+        """Return one row per rater and criterion, and one `macro` row per rater with the means.
+
+        With `library="polars"` it is a polars frame; columns of mixed types are text there.
+        """
         import pandas as pd  # only for those who ask for a frame
 
-        return pd.DataFrame(metric_rows(self, self.per_judge))
+        return in_library(pd.DataFrame(metric_rows(self, self.per_judge)), library)
 
     def to_file(self, path: str | Path) -> None:
         """Write all metrics as JSON, or the rows of `to_dataframe` as CSV, depending on the suffix.

@@ -26,17 +26,6 @@ _BINARY_WORDS: Mapping[str, int] = {
 }  # fmt: skip
 
 
-class DeclaredAnswer(Protocol):
-    """An answer declared by a criterion."""
-
-    @property
-    def label(self) -> str | None: ...
-    @property
-    def value(self) -> float | None: ...
-    @property
-    def na(self) -> bool: ...
-
-
 class ScaledCriterion(Protocol):
     """A criterion from which a scale can be built."""
 

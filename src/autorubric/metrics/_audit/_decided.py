@@ -9,7 +9,6 @@ import numpy as np
 
 from autorubric.metrics._audit._item_order import order_by_id, rank_by_id
 from autorubric.metrics._cells import Cells, Column, Modes, cells_of
-from autorubric.metrics._item_scores import Rater
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
 from autorubric.metrics._votes_table import MeasuredCriterion, VotesTable
@@ -131,8 +130,3 @@ def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
         seen[one.name] = seen.get(one.name, 0) + 1
         names.append(one.name if seen[one.name] == 1 else f"{one.name} ({seen[one.name]})")
     return tuple(names)
-
-
-def judge_rater(judge: str) -> Rater:
-    """Return the rater key of a judge."""
-    return ("judge", judge)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from autorubric._blocks import Block, TextBlock
+from autorubric._frames import Library, in_library
 from autorubric.dataset import TruthRule
 from autorubric.metrics._audit._findings import Findings
 from autorubric.metrics._judge_report._agreement_result import Agreement
@@ -26,6 +27,7 @@ from autorubric.metrics._warnings import tied_labels_text
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +116,15 @@ class JudgeReport(Findings):
         )
         return [*self.warnings, made]
 
-    def to_dataframe(self) -> pd.DataFrame:
-        """Return one row per rater, criterion and metric; means have the `criterion` `macro` or `micro`."""
+    @overload
+    def to_dataframe(self, library: Literal["pandas"] = "pandas") -> pd.DataFrame: ...
+    @overload
+    def to_dataframe(self, library: Literal["polars"]) -> pl.DataFrame: ...
+    def to_dataframe(self, library: Library = "pandas") -> pd.DataFrame | pl.DataFrame:
+        """Return one row per rater, criterion and metric; means have the `criterion` `macro` or `micro`.
+
+        With `library="polars"` it is a polars frame; columns of mixed types are text there.
+        """
         import pandas as pd  # only for those who ask for a frame
 
         rows = []
@@ -127,4 +136,4 @@ class JudgeReport(Findings):
                 for figure, found in figures.items():
                     at = {"rater": who, "kind": one.kind, "criterion": criterion, "figure": figure}
                     rows.append(at | found.to_dict())
-        return pd.DataFrame(rows)
+        return in_library(pd.DataFrame(rows), library)
