@@ -305,7 +305,7 @@ def _axes(ax: Axes | None) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise MissingDependencyError("plots need matplotlib: pip install 'autorubric[plots]'") from error
+        raise MissingDependencyError("plots need matplotlib: pip install matplotlib") from error
     return pyplot.subplots(layout="constrained")[1]
 
 

@@ -18,6 +18,6 @@ def load_pyarrow() -> Any:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise MissingDependencyError(
-            "Parquet files need pyarrow, which is not installed: pip install 'autorubric[parquet]'"
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow"
         ) from None
     return pyarrow

@@ -74,6 +74,11 @@ def field_map(
         criterion, equals, column = text.rpartition("=")
         if not (criterion and equals and column):
             raise ArgumentError(f"--truth {text!r}: give CRITERION=COL, such as --truth polite=human_polite")
+        if criterion in labels:
+            raise ArgumentError(
+                f"--truth {criterion} is given twice; labels of several people are given by --labels FILE "
+                "(metrics) or added to the dataset by: autorubric labels merge"
+            )
         labels[criterion] = column
     if labels:
         found["truth"] = labels

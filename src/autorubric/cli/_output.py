@@ -121,7 +121,10 @@ def exit_code(
         return Exit.UNJUDGED
     if score is None or unjudged:
         return Exit.UNJUDGED
-    return Exit.BELOW if fail_under is not None and score < fail_under else Exit.DONE
+    if fail_under is None or score >= fail_under:
+        return Exit.DONE
+    notice(f"score {score:.3f} is below --fail-under {fail_under:g}")
+    return Exit.BELOW
 
 
 def too_many_missing(verdicts: VerdictCounts, max_lost: float | None, of: str = "") -> bool:

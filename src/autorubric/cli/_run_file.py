@@ -78,6 +78,7 @@ def override(
     """
     # Late, since `--help` should not wait for it.
     from autorubric.judges import demand_models
+    from autorubric.llm import prefix_of
     from autorubric.run_file import set_up
 
     given = {key: value for key, value in changes.items() if value is not None}
@@ -94,4 +95,11 @@ def override(
         return set_up(file, parse_judges(judge, cache_dir=cache, **chosen))
     models = [entry.model for entry in file.judges if entry.is_model]
     demand_models(models, **chosen)
+    variable = chosen.get("api_key_env")
+    bases = {entry.api_base or prefix_of(entry.model) for entry in file.judges if entry.is_model}
+    if variable is not None and len(bases) > 1 and "api_base" not in chosen:
+        raise ArgumentError(
+            f"--api-key-env {variable}: the judges are at several addresses or providers, and a key is "
+            "sent to one only; set api_key_env for each judge in the run file"
+        )
     return set_up(file.with_model_settings(chosen))

@@ -44,6 +44,9 @@ def run_resumable(
     """
     dataset, config = sharded(dataset, autorubric.EvalConfig(**options), shard)
     folder = config.experiments_dir / str(config.experiment_name)
+    if preflight and grader.models:
+        # Before the run, since a server that does not answer keeps it waiting.
+        notice("asking one question first …")
     with stoppable(folder, done="judged", how_to_go_on=how_to_go_on):
         runner = autorubric.EvalRunner(
             dataset, grader, config, preflight=_report_check if preflight else None
@@ -55,13 +58,15 @@ def _report_check(check: JudgeCheck) -> None:
     """Print that a judge answered its first request."""
     cost = "cost unknown" if check.cost is None else f"${check.cost:.4f}"
     seconds = "" if check.seconds is None else f", {check.seconds:.1f} s"
-    notice(f"judge {check.judge_id}: asking one question first … ok{seconds}, {cost}")
+    notice(f"judge {check.judge_id}: ok{seconds}, {cost}")
 
 
 def report_stop(reason: StopReason, how_to_go_on: str) -> Exit:
     """Print why a run was stopped and how to resume it; return the exit code."""
     if reason == "same_error":
-        notice(f"Stopped because of the error above. Fix it, then run {how_to_go_on} to resume.")
+        notice(
+            f"Stopped: the same error came from every judgement. Fix it, then run {how_to_go_on} to resume."
+        )
         return Exit.UNJUDGED
     notice(f"Stopped at --{reason.replace('_', '-')}. To resume, run {how_to_go_on}.")
     return Exit.STOPPED

@@ -44,6 +44,7 @@ def print_blocks(blocks: Sequence[Block]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
+    console.width = console.width or 80  # COLUMNS=0
     with console.capture() as captured:
         for position, block in enumerate(blocks):
             if position:

@@ -49,6 +49,7 @@ class RunPage:
         self._result = self._read()
         self._given = self._result.dataset
         self._fields: FieldMap = {}
+        self._content = b""
         if file is not None:
             self._open(file, fields)
         elif fields:
@@ -117,9 +118,19 @@ class RunPage:
             )
             self._page = None
             if self._file is not None:
+                self._check_unchanged(self._file)
                 save_truth(self._labelled(), self._file, {place: {name: value}}, self._fields)
+                self._content = self._file.read_bytes()
             self.n_saved += 1
             return {"saved": self.n_saved, "label": value}
+
+    def _check_unchanged(self, file: Path) -> None:
+        """Raise an error if another program changed the dataset, so that no edit is lost."""
+        if not file.is_file() or file.read_bytes() != self._content:
+            raise ArgumentError(
+                f"{file} was changed by another program; the label is saved in {self._run / LABELS} alone. "
+                "Start autorubric view again."
+            )
 
     def _append(self, label: dict[str, Any]) -> None:
         path = self._run / LABELS
@@ -153,6 +164,7 @@ class RunPage:
 
     def _open(self, file: Path, fields: FieldMap) -> None:
         graded = self._result.dataset
+        content = file.read_bytes() if file.is_file() else b""
         own_rubric = file.suffix.lower() in (".json", ".yaml", ".yml")
         found = RubricDataset.from_file(file, rubric=None if own_rubric else graded.rubric, **fields)
         check_savable(found, file)
@@ -161,6 +173,7 @@ class RunPage:
         )
         if not same:
             raise ArgumentError(f"{file} has other items than {self._run}; give the dataset that was graded")
+        self._content = content
         self._fields = {**(found.field_map or {}), **fields}
         if file.suffix.lower() == ".csv":
             # The ids of a table depend on the columns that are named; those of the run are known.
@@ -201,5 +214,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             found = json.loads(line)
         except ValueError:
             continue
-        if isinstance(found, dict) and {"item_id", "criterion"} <= found.keys():
+        if isinstance(found, dict) and all(
+            isinstance(found.get(key), str) for key in ("item_id", "criterion")
+        ):
             yield found

@@ -75,7 +75,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         match self._asked():
             case "":
-                self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.viewed.html())
+                self._answer(self.server.viewed.html)
             case "state":
                 self._answer(self.server.viewed.state)
             case str():
@@ -124,9 +124,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, ask: Any) -> None:
         try:
             status, found = HTTPStatus.OK, ask()
-        except AutorubricError as error:
+        except (AutorubricError, OSError) as error:
             status, found = HTTPStatus.BAD_REQUEST, {"error": str(error)}
-        self._send(status, "application/json", json.dumps(found))
+        if isinstance(found, str):
+            self._send(status, "text/html; charset=utf-8", found)
+        else:
+            self._send(status, "application/json", json.dumps(found))
 
     def _refuse(self, status: HTTPStatus) -> None:
         self._send(status, "text/plain; charset=utf-8", status.phrase)

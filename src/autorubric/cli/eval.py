@@ -180,10 +180,10 @@ def evaluate(  # noqa: PLR0913
     else:
         print_blocks(result.blocks())
     _tell(result, as_json=as_json)
-    if fail_under is None and max_lost is None:
-        _report_missing(result.verdicts)
     if result.stopped is not None:
         return report_stop(result.stopped, how_to_go_on)
+    if fail_under is None and max_lost is None:
+        _report_missing(result.verdicts)
     return exit_code(
         mean, fail_under, unjudged=result.failed_items, verdicts=result.verdicts, max_lost=max_lost
     )

@@ -83,8 +83,12 @@ def export(
         notice(text)
     content = result.export(format, table=table, fail_under=fail_under, max_lost=max_lost)
     if out is None:
-        # Not by bytes: what stands in for stdout need not take them.
-        sys.stdout.write(content.decode("utf-8"))
+        if hasattr(sys.stdout, "buffer"):
+            # As UTF-8, whatever the terminal's encoding is: XML declares it, and data are never escaped.
+            sys.stdout.flush()
+            sys.stdout.buffer.write(content)
+        else:
+            sys.stdout.write(content.decode("utf-8"))
     else:
         # Late, since it loads pydantic, and `--help` should not wait for that.
         from autorubric._files import write_bytes_atomic

@@ -42,7 +42,7 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="MARK",
-        help="Select items of a run by mark, as in show --only, instead of by --split. Repeatable. "
+        help="Select items of a run by mark, as in show --only. Repeatable. "
         "wrong: the verdict differs from the label; split: votes differ; abstained: a vote abstains; "
         "lost: a vote failed or could not be read, or the item has no score.",
         show_default=False,

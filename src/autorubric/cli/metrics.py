@@ -33,8 +33,9 @@ LabelTable = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="A CSV file of people's labels: one row per label (item_id, criterion, rater, value) or one "
-        "column per person (item_id, criterion and names).",
+        help="People's labels, which replace those stored with the run: a CSV file with one row per "
+        "label (item_id, criterion, rater, value) or one column per person (item_id, criterion and names), "
+        "or the labels.jsonl of `autorubric view`.",
         show_default=False,
     ),
 ]
@@ -77,10 +78,26 @@ def labelled_dataset(
     """Return the dataset of a file, or of the run if a truth rule is set; None for the run's own labels."""
     labelled = autorubric.RubricDataset.from_file(dataset) if dataset is not None else None
     if labels is not None:
-        labelled = (result.dataset if labelled is None else labelled).with_ratings(labels)
+        stored = result.dataset if labelled is None else labelled
+        bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
+        labelled = stored.with_items(bare).with_ratings(labels)
+        _notice_labels(labels, labelled)
     if truth is None:
         return labelled
     return (result.dataset if labelled is None else labelled).with_truth(truth)
+
+
+def _notice_labels(path: Path, labelled: RubricDataset) -> None:
+    """Print whose labels were read, and how many rows are of other items."""
+    # Late, since few commands read labels.
+    from autorubric.dataset import read_long_table
+
+    rows, known = read_long_table(path), set(labelled.item_ids())
+    people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
+    notice(f"labels of {path}: {', '.join(people)}")
+    others = sum(row.item_id not in known for row in rows)
+    if others:
+        notice(f"warning: {others} of {len(rows)} labels are of items that the run does not have")
 
 
 @guarded
@@ -115,7 +132,8 @@ def metrics(  # noqa: PLR0913 - one parameter an option
     found = result.compute_metrics(labelled, bootstrap=bootstrap, per_judge=per_judge)
     if not found.na_stats.n_cells:
         raise ArgumentError(
-            f"{run} has no labels to measure against; give the labelled dataset with --dataset"
+            f"{run} has no labels to measure against; give them with --labels FILE, or a labelled dataset "
+            "with --dataset"
         )
     for text in result.notices:
         notice(text)

@@ -16,6 +16,7 @@ from autorubric.cli._datasets import (
     SubmissionColumn,
     TruthColumns,
     field_map,
+    notice_columns,
     opened,
 )
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from autorubric.errors import Fault
 
 CheckedFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A rubric or a dataset.", show_default=False)
+    Path, typer.Argument(metavar="FILE", help="A rubric, a dataset or a run file.", show_default=False)
 ]
 Kind = Annotated[
-    Literal["rubric", "dataset"] | None,
+    Literal["rubric", "dataset", "run"] | None,
     typer.Option("--as", help="Kind of file.  [default: detected from its content]", show_default=False),
 ]
 DatasetRubric = Annotated[
@@ -57,7 +58,7 @@ def validate(  # noqa: PLR0913
     meta: MetaColumns = None,
     as_json: JsonFlag = False,
 ) -> Exit:
-    """Check a rubric or dataset file, and report all errors with their lines.
+    """Check a rubric, dataset or run file, and report all errors with their lines.
 
     An empty submission is an error. Criteria whose names look alike (they differ only by case, whitespace,
     invisible or look-alike characters) get a warning.
@@ -72,6 +73,9 @@ def validate(  # noqa: PLR0913
 
     Exit codes: 0 no errors, with or without warnings; 2 errors or invalid command line.
     """
+    # Late, since `--help` should not wait for it.
+    from autorubric.run_file import load_run
+
     found = kind or _kind_of(file, rubric)
     criteria: int | None = None
     items: int | None = None
@@ -82,7 +86,11 @@ def validate(  # noqa: PLR0913
             read = autorubric.Rubric.from_file(file)
             criteria, warnings = len(read), _name_warnings([read])
         else:
-            dataset = opened(file, rubric, field_map(submission, prompt, reference, item_id, truth, meta))
+            if found == "run":
+                dataset = load_run(file).dataset
+                notice_columns(dataset)
+            else:
+                dataset = opened(file, rubric, field_map(submission, prompt, reference, item_id, truth, meta))
             criteria, items = dataset.num_criteria, len(dataset)
             warnings = _name_warnings(dataset.rubrics())
             _check_texts(file, dataset)
@@ -99,7 +107,7 @@ def validate(  # noqa: PLR0913
         for warning in warnings:
             notice(f"warning: {warning}")
         holds = f"{criteria} criteria" if items is None else f"{items} items, {criteria} criteria"
-        notice(f"{file}: valid {found} with {holds}.")
+        notice(f"{file}: valid {found}{' file' * (found == 'run')} with {holds}.")
     return Exit.USAGE if faults else Exit.DONE
 
 
@@ -145,7 +153,7 @@ def _name_warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
     ]
 
 
-def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset"]:
+def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "run"]:
     """Return the kind of a file: tables, lines and files with items or submissions are datasets."""
     # Late, since only this command reads files without knowing what they are.
     from autorubric._files import FORMATS, read_structured
@@ -158,6 +166,6 @@ def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset"]:
         # Whoever reads the rubric tells what is wrong.
         return "rubric"
     if isinstance(data, dict):
-        return "dataset" if "items" in data else "rubric"
+        return "dataset" if "items" in data else "run" if {"data", "judges"} & data.keys() else "rubric"
     first = data[0] if isinstance(data, list) and data else None
     return "dataset" if isinstance(first, dict) and "submission" in first else "rubric"

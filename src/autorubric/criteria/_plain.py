@@ -304,7 +304,7 @@ class Criterion(BaseCriterion):
     def _read_verdict(self, given: Json) -> Answer:
         verdict = _VERDICT_WORDS.get(str(given).strip().casefold())
         if verdict is None:
-            raise ReplyError(f"{self._called}: {shortened(given)} is no verdict; {self._allowed()}")
+            raise ReplyError(f"{self._called}: {shortened(given)} is not a verdict; {self._allowed()}")
         if verdict is CriterionVerdict.CANNOT_ASSESS:
             return Answer(code=str(verdict), label=str(verdict), cannot_assess=True)
         return self._answers[int(verdict is CriterionVerdict.MET)]

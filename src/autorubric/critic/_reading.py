@@ -33,7 +33,7 @@ def payload_of(given: Any, schema: type[BaseModel]) -> Json:
     if isinstance(given, BaseModel):
         return given.model_dump()
     raise ReplyError(
-        f"the evaluator gave {shortened(given)}; it is to give JSON text, a dict, an instance of "
+        f"the evaluator gave {shortened(given)}; expected JSON text, a dict, an instance of "
         f"{schema.__name__}, or an object with such a text as .text"
     )
 

@@ -197,7 +197,7 @@ def set_aside(path: Path) -> Path | None:
 def set_all_aside(paths: Iterable[Path]) -> list[str]:
     """Moves files out of the way as `set_aside` does; a notice for each that was there."""
     found = [aside for path in paths if (aside := set_aside(path)) is not None]
-    return [f"records that were there are in {aside.name} now" for aside in found]
+    return [f"existing records were moved to {aside.name}" for aside in found]
 
 
 def write_json(path: Path, content: Mapping[str, Json]) -> None:

@@ -134,7 +134,7 @@ def setup_changes(path: Path, setup: Setup) -> list[str]:
     for name, of in _COMPARED.items():
         one, other = _at(before, of), _at(now, of)
         if one is not _MISSING and one != other:
-            found.append(f"the {name} is another than that of records made before; they stay as they are")
+            found.append(f"the {name} differs from that of earlier records, which are kept")
     return found
 
 

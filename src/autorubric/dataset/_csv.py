@@ -69,14 +69,14 @@ def _table(text: str, faults: Faults) -> CsvTable:
     try:
         for cells in reader:
             if not columns:
-                columns = cells
+                columns = [name or f"column {place}" for place, name in enumerate(cells, 1)]
             elif len(cells) == len(columns):
                 rows.append(CsvRow(line, dict(zip(columns, cells, strict=True))))
             elif cells:
-                faults.add((line,), f"the row has {len(cells)} cells; the head names {len(columns)} columns")
+                faults.add((line,), f"the row has {len(cells)} cells; the header names {len(columns)}")
             line = reader.line_num + 1
     except csv.Error as error:
-        faults.add((line,), f"no valid CSV: {error}")
+        faults.add((line,), f"invalid CSV: {error}")
     if not columns:
         faults.add((), "it is empty; the first line names the columns")
     for column in sorted(column for column, count in Counter(columns).items() if count > 1):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Final, NamedTuple, TypedDict
 
 from autorubric._files import Faults, FilePath, nearest_key, shortened
+from autorubric.criteria import BaseCriterion
 from autorubric.dataset._item import DataItem
-from autorubric.errors import ArgumentError, DatasetError
+from autorubric.errors import ArgumentError, DatasetError, ReplyError
 from autorubric.rubric import Rubric
 from autorubric.values import Json
 
@@ -30,7 +31,7 @@ _LIKELY: Final[Mapping[str, Sequence[str]]] = {
     "reference": (
         *("reference_answer", "expected", "expected_output", "ideal", "gold", "golden_answer", "target"),
     ),
-    "id": ("item_id", "example_id", "sample_id", "row_id", "doc_id", "uid", "uuid"),
+    "id": ("id", "item_id", "example_id", "sample_id", "row_id", "doc_id", "uid", "uuid"),
 }
 """Names of columns that are recognised, most likely first; a column named as its field comes before them."""
 _LIKELY_ENDS: Final[Mapping[str, Collection[str]]] = {
@@ -38,16 +39,17 @@ _LIKELY_ENDS: Final[Mapping[str, Collection[str]]] = {
     "prompt": ("question", "query", "instruction", "prompt", "input"),
 }
 """Last words of names that are recognised if one column alone has them, such as `bot_reply`."""
+_LAST: Final[Mapping[str, Sequence[str]]] = {
+    "submission": ("transcript", "comment"),
+    "prompt": ("document", "diff"),
+}
+"""Names that are recognised if no other column is."""
 _LABEL_NAMES: Final = (
-    "{}",
-    "truth_{}",
-    "label_{}",
-    "human_{}",
-    "gold_{}",
-    "{}_truth",
-    "{}_label",
-    "{}_human",
+    *("{}", "truth_{}", "label_{}", "human_{}", "gold_{}"),
+    *("{}_truth", "{}_label", "{}_human"),
 )
+_VERDICTS: Final = {"MET", "UNMET", "CANNOT_ASSESS"}
+"""A column of these alone holds labels, whatever its name."""
 
 
 class FieldMap(TypedDict, total=False):
@@ -158,21 +160,26 @@ def completed(
         return None
     found: FieldMap = {**fields}
     free = {_plain_name(column): column for column in reversed(unknown) if column not in _named_in(fields)}
+    truth = fields.get("truth", {})
+    labels = {}
+    if not isinstance(truth, str) and rubric is not None:
+        criteria = [name for name in rubric.names if TRUTH + name not in columns and name not in truth]
+        labels = _likely_labels(free, criteria, rubric, values)
+        free = {name: column for name, column in free.items() if column not in labels.values()}
+        if labels or truth:
+            found["truth"] = {**labels, **truth}
+    if values is not None:
+        free = {name: column for name, column in free.items() if not _VERDICTS.issuperset(values(column))}
     for field, names in _LIKELY.items():
         of_format = "reference_submission" if field == "reference" else field
         if field in fields or of_format in columns or f"{of_format}_json" in columns:
             continue
         names = ("reference", *names) if field == "reference" else names
-        column = next((free[name] for name in names if name in free), None) or _by_end(field, free)
+        column = _first(names, free) or _by_end(field, free) or _first(_LAST.get(field, ()), free)
         if column is None or (field == "id" and not _are_ids(column, values)):
             continue
         found[field] = column  # type: ignore[literal-required]
         free = {name: other for name, other in free.items() if other != column}
-    truth = fields.get("truth", {})
-    if not isinstance(truth, str) and rubric is not None:
-        labels = _likely_labels(free, [name for name in rubric.names if TRUTH + name not in columns])
-        if labels or truth:
-            found["truth"] = {**labels, **truth}
     return found
 
 
@@ -199,6 +206,10 @@ def _plain_name(column: str) -> str:
     return column.strip().lower().replace(" ", "_").replace("-", "_")
 
 
+def _first(names: Sequence[str], free: Mapping[str, str]) -> str | None:
+    return next((free[name] for name in names if name in free), None)
+
+
 def _by_end(field: str, free: Mapping[str, str]) -> str | None:
     ends = _LIKELY_ENDS.get(field, ())
     found = [column for name, column in free.items() if name.rpartition("_")[2] in ends]
@@ -213,14 +224,37 @@ def _are_ids(column: str, values: Callable[[str], Iterable[Any]] | None) -> bool
     return len(set(cells)) == total
 
 
-def _likely_labels(free: Mapping[str, str], criteria: Sequence[str]) -> dict[str, str]:
+def _likely_labels(
+    free: Mapping[str, str],
+    criteria: Sequence[str],
+    rubric: Rubric,
+    values: Callable[[str], Iterable[Any]] | None,
+) -> dict[str, str]:
+    """Return the columns of labels by criterion.
+
+    A criterion may have the usual name of a text, such as `summary`: such a column holds labels only if every
+    cell is one.
+    """
+    texts = {name for names in _LIKELY.values() for name in names} | {*_PLAIN}
     found = {}
     for name in criteria:
         candidates = (form.format(_plain_name(name)) for form in _LABEL_NAMES)
-        column = next((free[one] for one in candidates if one in free), None)
-        if column is not None:
-            found[name] = column
+        for one in candidates:
+            if one not in free or (one in texts and not _are_labels(free[one], rubric.by_name(name), values)):
+                continue
+            found[name] = free[one]
+            break
     return found
+
+
+def _are_labels(column: str, criterion: BaseCriterion, values: Callable[[str], Iterable[Any]] | None) -> bool:
+    try:
+        for value in values(column) if values is not None else ("",):
+            if value not in (None, ""):
+                criterion.parse_truth(value)
+    except ReplyError:
+        return False
+    return values is not None
 
 
 def described(fields: FieldMap, columns: Sequence[str]) -> str:

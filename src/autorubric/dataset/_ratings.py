@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from autorubric._files import Faults, SyntaxFault, nearest_key, parse_json
+from autorubric._files import Faults, SyntaxFault, nearest_key, parse_json, read_text
 from autorubric.criteria import BaseCriterion
 from autorubric.dataset._csv import demand_columns, read_csv
 from autorubric.dataset._item import DataItem
@@ -57,9 +58,11 @@ def read_long_table(path: str | Path) -> list[LongRow]:
         DatasetError: The file cannot be read, columns are missing, or a sample or confidence is invalid; all
             errors are reported.
     """
-    table = read_csv(path)
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else 1)
-    key = next((name for name in ("item_id", "id") if name in table.columns), None)
+    if Path(path).suffix.lower() == ".jsonl":
+        return _given_labels(path, faults)
+    table = read_csv(path)
+    key = next((name for name in table.columns if name.strip().lower() in ("item_id", "id")), None)
     if key is not None and not {"rater", "value"} & set(table.columns):
         people = [name for name in table.columns if name not in (key, "criterion")]
         return [
@@ -68,6 +71,13 @@ def read_long_table(path: str | Path) -> list[LongRow]:
             for rater in people
             if cells[rater].strip()
         ]
+    if not {"rater", "value"} & set(table.columns):
+        faults.add(
+            (),
+            "not a table of labels; give one row per label (item_id, criterion, rater, value) or one column "
+            f"per person (item_id, criterion and names). Columns: {', '.join(table.columns)}",
+        )
+        faults.raise_as(DatasetError)
     demand_columns(table.columns, _NEEDED, faults)
     faults.raise_as(DatasetError)
     rows = [
@@ -86,6 +96,26 @@ def read_long_table(path: str | Path) -> list[LongRow]:
     ]
     faults.raise_as(DatasetError)
     return rows
+
+
+def _given_labels(path: str | Path, faults: Faults) -> list[LongRow]:
+    """Read the labels given in `autorubric view`; of several for one cell the last one counts."""
+    rows = {}
+    for line, text in enumerate(read_text(path, error=DatasetError).splitlines(), 1):
+        try:
+            found = parse_json(text)
+        except SyntaxFault:
+            found = None
+        match found:
+            case {"item_id": str(item), "criterion": str(name), "rater": str(rater), "value": label}:
+                value = label if isinstance(label, str) else json.dumps(label, ensure_ascii=False)
+                rows[item, name, rater] = LongRow(item, name, rater, "human", value, 0, "", None, line)
+            case _:
+                faults.add(
+                    (line,), "not a label; a line is an object with item_id, criterion, rater and value"
+                )
+    faults.raise_as(DatasetError)
+    return list(rows.values())
 
 
 def _sample(text: str, line: int, faults: Faults) -> int:

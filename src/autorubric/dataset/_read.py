@@ -192,8 +192,8 @@ def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults)
     for path, position, item in read:
         item_id = item.id or str(position)
         if item_id in first:
-            message = f"the id {item_id!r} is that of item {first[item_id]} too; ids are unique"
-            faults.add((*path, "id"), f"{message}, and an item without one has its position")
+            message = f"the id {item_id!r} is also that of item {first[item_id]}; ids must be unique"
+            faults.add((*path, "id"), f"{message}; an item without an id gets its position")
         first.setdefault(item_id, position)
         check_labels(item, item_id, rubric, faults, path)
 

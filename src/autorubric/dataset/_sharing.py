@@ -141,7 +141,8 @@ class SharingItems:
         rubric = self._rubric_of(i)
         if rubric is None:
             raise ArgumentError(
-                f"item {self.item_id(i)!r} has no rubric and neither has the dataset; give either one"
+                f"item {self.item_id(i)!r} has no rubric, and neither does the dataset; use --rubric FILE "
+                "(rubric= in Python)"
             )
         return rubric
 

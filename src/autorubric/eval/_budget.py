@@ -39,5 +39,5 @@ def _demand_prices(models: Sequence[LLMConfig]) -> None:
     if unknown:
         told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
         raise ArgumentError(
-            f"max_cost cannot be kept, since the price is not known of {told}; {PRICE_IT}, or set max_calls"
+            f"max_cost needs the price of each model; unknown: {told}; {PRICE_IT}, or set max_calls"
         )

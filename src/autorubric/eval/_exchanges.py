@@ -60,7 +60,7 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
         except (ValueError, KeyError, TypeError, RecursionError):
             damaged += 1
     if damaged:
-        warn_of_damage([f"{PROMPTS} is damaged: {damaged:,} lines are damaged or have been moved"])
+        warn_of_damage([f"{PROMPTS}: {damaged:,} damaged or moved lines"])
     return [found[at] for at in sorted(found)]
 
 

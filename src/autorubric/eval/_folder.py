@@ -109,7 +109,7 @@ def run_path(experiments_dir: Path, name: str) -> Path:
     if not _NAME.fullmatch(name) or name.endswith((".", " ")) or _DEVICE.fullmatch(name):
         raise ArgumentError(
             f"experiment_name {name!r}: use letters, digits, '.', '_', '-', '+', '@' and blanks, a letter or "
-            "digit first, at most 127 characters, and no name of a device as CON"
+            "digit first, at most 127 characters, and not a device name such as CON"
         )
     return experiments_dir / name
 

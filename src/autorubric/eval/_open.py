@@ -198,7 +198,7 @@ class _Given:
         if rescored:
             told = "; ".join(rescored[:_MOST_TOLD])
             opened.notices.append(
-                f"scored again from the stored votes, asking for none but what they lack, since: {told}"
+                f"scored again from the stored votes; only missing votes are requested. Changed: {told}"
             )
         return opened
 

@@ -11,7 +11,7 @@ from autorubric.errors import JudgeError
 from autorubric.eval._executor import ItemWork
 
 if TYPE_CHECKING:
-    from autorubric._events import Listener
+    from autorubric._events import Listener, VoteCast
     from autorubric.graders import Grader
     from autorubric.types import JudgeVote
 
@@ -29,6 +29,16 @@ class JudgeCheck:
     judge_id: str
     seconds: float | None
     cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A listener that keeps the votes."""
+
+    events: list[VoteCast]
+
+    def vote_cast(self, event: VoteCast) -> None:
+        self.events.append(event)
 
 
 Preflight = Callable[[JudgeCheck], None]
@@ -55,12 +65,16 @@ async def checked(
     first = next(work, None)
     if first is None or not hasattr(grader, "first_votes"):
         return work if first is None else chain([first], work)
-    cast = await grader.first_votes(first.task, stored=first.stored, listener=listener)
+    held = _Held([])
+    cast = await grader.first_votes(first.task, stored=first.stored, listener=held)
     by_judge: dict[str, list[JudgeVote]] = {}
     for vote in chain.from_iterable(cast.values()):
         by_judge.setdefault(vote.judge_id, []).append(vote)
     for judge_id, votes in by_judge.items():
         report(_check_of(judge_id, votes))
+    # Stored only now: the run of a panel that failed has no votes that another panel would have to match.
+    for event in held.events:
+        listener.vote_cast(event)
     stored = {name: list(votes) for name, votes in first.stored.items()}
     for name, votes in cast.items():
         stored[name] = [*stored.get(name, ()), *votes]

@@ -108,5 +108,5 @@ def _loaded(module: str, what: str, package: str, extra: str) -> Any:
         from autorubric.errors import MissingDependencyError
 
         raise MissingDependencyError(
-            f"{what} needs the package {package} ({error}); pip install 'autorubric[{extra}]'"
+            f"{what} needs the package {package} ({error}); pip install {extra}"
         ) from error

@@ -172,7 +172,7 @@ def _grader(given: Grader | None) -> Grader:
 def _warn_of_word_matching() -> None:
     """Warn once per process that texts are compared by their words."""
     warnings.warn(
-        "assert_rubric got no grader and compares words (LexicalJudge), a floor rather than a judge; give "
+        "assert_rubric got no grader and compares words (LexicalJudge), a baseline and not a judge; give "
         "grader=CriterionGrader(…), or pytest --rubric-judge MODEL",
         UserWarning,
         stacklevel=5,

@@ -24,7 +24,7 @@ def failure_message(report: EvaluationReport, min_score: float, text: str) -> st
     """
     judges = dict.fromkeys(vote.judge_id for one in report.report for vote in one.votes)
     score, least = _two_apart(report.score or 0.0, min_score)
-    lines = [f"the text scores {score}, and at least {least} is wanted; judged by {_list(list(judges))}"]
+    lines = [f"score {score}, below the minimum of {least}; judged by {_list(list(judges))}"]
     if report.length_penalty:
         lines.append(f"{report.length_penalty:.3f} is taken off for its length")
     ordered = sorted(report.report, key=_lost, reverse=True)

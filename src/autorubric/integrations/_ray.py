@@ -33,7 +33,7 @@ try:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as error:
     raise MissingDependencyError(
-        f"executor='ray' needs the package ray ({error}); pip install 'autorubric[ray]'"
+        f"executor='ray' needs the package ray ({error}); pip install ray"
     ) from error
 
 _BATCH: Final = 8

@@ -165,7 +165,7 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
     if not chooses(criterion):
         raise JudgeError(
             f"{criterion.name}: a {type(criterion).__name__} ({criterion.level}) declares no answers that "
-            "words could speak for; judge it by a model or a function"
+            "words can be compared with; use a model or a function as the judge"
         )
     answers, reading = criterion.answers(), _read(text[:LOOKED_AT])
     requirement = criterion.requirement or criterion.name or ""

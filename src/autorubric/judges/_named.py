@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
@@ -86,6 +87,9 @@ def demand_models(models: Collection[str], **options: object) -> None:
     Raises:
         ArgumentError: An option is given and there is no model.
     """
+    variable = options.get("api_key_env")
+    if variable is not None and not os.environ.get(str(variable), "").strip():
+        raise ArgumentError(f"--api-key-env {variable}: the environment variable is not set, or empty")
     given = [name for name, value in options.items() if value is not None]
     if given and not models:
         option = f"--{given[0].replace('_', '-')}"

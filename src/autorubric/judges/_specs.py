@@ -158,7 +158,8 @@ def _check_ids(ids: Sequence[object]) -> None:
     repeated = sorted({str(one) for one in ids if ids.count(one) > 1})
     if repeated:
         raise ArgumentError(
-            f"several judges are called {', '.join(repeated)}; give each JudgeSpec its own judge_id"
+            f"several judges have the name {', '.join(repeated)}; give each its own: --judge NAME=MODEL "
+            "(judge_id of a JudgeSpec)"
         )
     if CHECK_JUDGE_ID in ids:
         taken = f"{CHECK_JUDGE_ID!r} is the id of a criterion's own check"

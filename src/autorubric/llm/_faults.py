@@ -128,10 +128,10 @@ def _kind_and_advice(failure: Failure) -> tuple[type[ProviderError], str]:
         402: (RequestRefusedError, "the account's credit is used up; add credit or ask another model"),
         403: (AuthenticationError, failure.key or "the key may not use this model; check its rights"),
         404: (ModelNotFoundError, "no such model or endpoint; check model and api_base"),
-        405: (ModelNotFoundError, "the address takes no posts; check api_base"),
+        405: (ModelNotFoundError, "the address does not accept POST requests; check api_base"),
         408: (ProviderTimeoutError, "the provider gave up waiting"),
         409: (TransientError, "the provider reports a conflict"),
-        425: (TransientError, "the provider asks to come again later"),
+        425: (TransientError, "the provider asks to try again later"),
         429: (RateLimitError, "too many requests or tokens for now"),
         504: (ProviderTimeoutError, "a gateway gave up waiting for the provider"),
     }

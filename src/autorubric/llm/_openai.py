@@ -13,6 +13,7 @@ from autorubric._files import read_compact
 from autorubric._kept import Kept
 from autorubric.errors import (
     ArgumentError,
+    AuthenticationError,
     ProviderConnectionError,
     ProviderError,
     ProviderTimeoutError,
@@ -234,6 +235,10 @@ def _key_of(config: LLMConfig) -> tuple[str | None, str]:
         return key, f"the key {origin} was sent to {address} and refused"
     variable = "OPENAI_API_KEY" if is_openai_itself(address) else DIRECT_KEY
     key = os.environ.get(variable, "").strip()
+    if not key.isprintable():
+        raise AuthenticationError(
+            f"the environment variable {variable} holds a line break or control character"
+        )
     if key:
         return key, f"the key from the environment variable {variable} was sent to {address} and refused"
     why = f"because {variable} is not set"

@@ -29,7 +29,7 @@ _MACRO = (
 )
 
 TRUE_RATES_TITLE = "Sensitivity and specificity, MET being the positive class"
-TRUE_RATES_COLUMNS = ("criterion", "TPR", "its interval", "MET", "TNR", "interval of TNR", "UNMET")
+TRUE_RATES_COLUMNS = ("criterion", "TPR", "TPR interval", "MET", "TNR", "TNR interval", "UNMET")
 
 _POOLED = (
     ("accuracy", "accuracy"),

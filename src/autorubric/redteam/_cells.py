@@ -69,6 +69,11 @@ class CleanItem:
             if pair.criterion.check is None
         )
 
+    @property
+    def n_judged(self) -> int:
+        """Number of criteria that could be judged, over both reports."""
+        return len(self.first.report) + len(self.second.report) - self.n_failed
+
     def cells(
         self, attack: str, family: str, aim: Aim, attacked: EnsembleEvaluationReport
     ) -> Iterator[AttackedCell]:

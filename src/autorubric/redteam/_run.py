@@ -8,7 +8,7 @@ from typing import Any
 
 from autorubric._sync import run_sync
 from autorubric.dataset import RubricDataset
-from autorubric.errors import ArgumentError
+from autorubric.errors import ArgumentError, JudgeError
 from autorubric.eval import run_bounded
 from autorubric.graders import CriterionGrader, Grader, GradingTask
 from autorubric.judges import RecordedJudge
@@ -81,6 +81,9 @@ async def red_team(
         item_id: CleanItem(item_id=item_id, first=report, second=second[item_id])
         for item_id, report in first.items()
     }
+    if not any(item.n_judged for item in clean.values()):
+        why = next((report.error for report in first.values() if report.error), "no reply could be read")
+        raise JudgeError(f"no verdict could be judged, and no attack was sent: {why}")
     async for job, report in run_bounded(_attacked_jobs(tasks, chosen, fresh), grade, limit=max_concurrent):
         if job.attack is not None:
             attack, item = job.attack, clean[job.task.item_id]

@@ -128,7 +128,7 @@ class CastVotes:
     def on(self, key: int, n: int) -> tuple[list[str | None], list[bool]]:
         """Return the words and marks of a cell's `n` votes; empty ones if other criteria share the cell."""
         label = self.label.get(key, [])
-        return (label, self.wrong[key]) if len(label) == n else ([None] * n, [False] * n)
+        return (label, self.wrong[key]) if label and len(label) == n else ([None] * n, [False] * n)
 
 
 def _vote_flags(run: ReadRun, keys: Array) -> Array:

@@ -241,12 +241,12 @@ def _what_failed(reports: Sequence[EnsembleCriterionReport], scored: TreeScore) 
     if failed:
         head = "every judgment failed" if len(failed) == len(reports) else _share(failed, reports)
         empty = scored.score is None and len(failed) < len(reports) and not gates
-        told.append(f"{'nothing is left to score; ' if empty else ''}{head}: {_first_errors(failed)}")
+        told.append(f"{'no score: ' if empty else ''}{head}: {_first_errors(failed)}")
     elif swayed := [report.name for report in reports if report.decision.swayed]:
         told.append(f"replies that could not be read decided {', '.join(swayed)}, as the conservative answer")
     elif scored.score is None and not gates:
         whys = ", ".join(f"{report.name} {_why_unscored(report)}" for report in reports[:5])
-        told.append(f"nothing is left to score: {whys}")
+        told.append(f"no score: {whys}")
     return "; ".join([*gates, *told]) or None
 
 

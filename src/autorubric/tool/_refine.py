@@ -212,6 +212,6 @@ async def _revised(revise: Revise, made: RefineRound) -> str:
         raise _RevisionFailedError(f"revise raised {type(error).__name__}: {error}") from error
     if not isinstance(revised, str):
         raise _RevisionFailedError(
-            f"revise gave {type(revised).__name__}; it is to give the next content, a text"
+            f"revise gave {type(revised).__name__}; expected the next content as a string"
         )
     return revised

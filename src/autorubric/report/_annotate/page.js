@@ -465,11 +465,11 @@
       },
     },
     el("h1", {}, content.title),
-    el("p", {}, `${content.items.length} items to label. Give the name by which your labels are told from those of others; `
+    el("p", {}, `${content.items.length} items to label. Enter a name that identifies your labels; `
       + "the same name in the same browser goes on where you left."),
     el("label", { for: "rater" }, "Your name as a rater"), name,
     el("button", { class: "main" }, "Begin"),
-    el("p", { class: "soft" }, "Nothing leaves this page: save the labels to a file and hand that in.")));
+    el("p", { class: "soft" }, "Nothing leaves this page: save the labels to a file and send it in.")));
     name.focus();
   }
   start();
