@@ -134,7 +134,7 @@ def demo(
 
 
 def _grade_summaries(runs_dir: Path, *, report: bool) -> SummaryFigures:
-    """Grade the summaries with the recorded verdicts of six models, and compute the metrics."""
+    """Grade the summaries with the recorded verdicts of six judges, and compute the metrics."""
     # Late, since they load numpy, and `--help` need not wait for it.
     from autorubric.demo import summary_dataset, summary_judges
     from autorubric.metrics import compare_run, corrected_score

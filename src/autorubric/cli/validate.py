@@ -84,7 +84,7 @@ def validate(  # noqa: PLR0913
     try:
         if found == "rubric":
             read = autorubric.Rubric.from_file(file)
-            criteria, warnings = len(read), _name_warnings([read])
+            criteria, warnings = len(read), _warnings([read])
         else:
             if found == "run":
                 dataset = load_run(file).dataset
@@ -92,7 +92,7 @@ def validate(  # noqa: PLR0913
             else:
                 dataset = opened(file, rubric, field_map(submission, prompt, reference, item_id, truth, meta))
             criteria, items = dataset.num_criteria, len(dataset)
-            warnings = _name_warnings(dataset.rubrics())
+            warnings = _warnings(dataset.rubrics())
             _check_texts(file, dataset)
     except FileError as error:
         # Faults of another file, as of the rubric beside a dataset, are told of that one.
@@ -140,17 +140,27 @@ def _check_texts(file: Path, dataset: autorubric.RubricDataset) -> None:
         raise DatasetError(str(file), empty)
 
 
-def _name_warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
-    """Return one warning for each pair of criteria in a rubric whose names look alike, without duplicates."""
+def _warnings(rubrics: Iterable[autorubric.Rubric]) -> list[str]:
+    """Return warnings of names that look alike and of weights without effect, each once."""
     # Late, since only this command looks for them.
     from autorubric.rubric import similar_names
 
-    names = ([criterion.name or "" for criterion in rubric] for rubric in rubrics)
-    pairs = dict.fromkeys(pair for own in names for pair in similar_names(own))
-    return [
-        f"the names of the criteria {one!a} and {other!a} look alike; rename one of them"
-        for one, other in pairs
-    ]
+    found = []
+    for rubric in rubrics:
+        found += [
+            f"the names of the criteria {one!a} and {other!a} look alike; rename one of them"
+            for one, other in similar_names([criterion.name or "" for criterion in rubric])
+        ]
+        found += [
+            f"criterion {one.name!r} has a weight and never enters the score: its options have no value; "
+            "give each a value from 0 to 1, or set scale_type: ordinal for options listed from worst to best"
+            for one in rubric
+            if isinstance(one, autorubric.Criterion)
+            and one.options
+            and "weight" in one.model_fields_set
+            and all(option.value is None for option in one.options)
+        ]
+    return list(dict.fromkeys(found))
 
 
 def _kind_of(file: Path, rubric: Path | None) -> Literal["rubric", "dataset", "run"]:
