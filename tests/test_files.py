@@ -186,11 +186,7 @@ def test_all_broken_json_lines_are_reported() -> None:
     ("form", "text", "expected"),
     [
         ("json", '{"a": 1,\n"a": 2}', "(line 2): the key 'a' is repeated, first in line 1"),
-        (
-            "json",
-            '{"x": {"a": 1,\n"b": 3,\n"a": 2}}',
-            "x (line 3): the key 'a' is repeated, first in line 1",
-        ),
+        ("json", '{"x": {"a": 1,\n"b": 3,\n"a": 2}}', "x (line 3): the key 'a' is repeated, first in line 1"),
         ("yaml", "a: 1\nb: 2\na: 3", "(line 3): the key 'a' is repeated, first in line 1"),
         ("toml", "a = 1\na = 2", "invalid TOML"),
         ("json", '{"a": 1', "(line 1): invalid JSON"),
@@ -370,11 +366,7 @@ def faults_of(data: Any) -> list[str]:
 def test_validation_faults_stand_where_they_are() -> None:
     """Every fault that validation finds has its path in the file, what was given, and what is allowed."""
     found = faults_of(
-        {
-            "parts": [{"size": "x"}, {"siez": 1}],
-            "named": {"a b": {"size": 1, "colour": 2}},
-            "chioce": 1,
-        }
+        {"parts": [{"size": "x"}, {"siez": 1}], "named": {"a b": {"size": 1, "colour": 2}}, "chioce": 1}
     )
     assert found == [
         "top.parts[0].size@4 Input should be a valid integer, unable to parse string as an integer; got 'x'",

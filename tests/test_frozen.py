@@ -52,11 +52,7 @@ def shown(one: object) -> str:
 
 @pytest.mark.parametrize(
     ("args", "named"),
-    [
-        (("a",), {}),
-        (("a", 5, [1]), {"weight": 2.0}),
-        ((), {"name": "a", "held": [2], "number": 0}),
-    ],
+    [(("a",), {}), (("a", 5, [1]), {"weight": 2.0}), ((), {"name": "a", "held": [2], "number": 0})],
 )
 def test_what_is_given_is_held(args: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Positions, names and defaults mean what they mean in any dataclass."""
@@ -64,8 +60,7 @@ def test_what_is_given_is_held(args: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("args", "named"),
-    [((), {}), (("a", 1, [], 2.0), {}), (("a",), {"other": 1}), (("a",), {"name": "b"})],
+    ("args", "named"), [((), {}), (("a", 1, [], 2.0), {}), (("a",), {"other": 1}), (("a",), {"name": "b"})]
 )
 def test_what_does_not_fit_is_refused(args: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Arguments that are missing, unknown, repeated or too many raise, with the same words."""

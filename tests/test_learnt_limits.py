@@ -9,15 +9,7 @@ from typing import Any
 from autorubric.errors import ProviderError, RateLimitError, ServerError
 from autorubric.llm import Message, ModelReply, ModelRequest
 from autorubric.llm._limit import Limit
-from autorubric.rate_limit import (
-    Gate,
-    Limiter,
-    Limits,
-    Slot,
-    Traffic,
-    limiter_for,
-    set_authority,
-)
+from autorubric.rate_limit import Gate, Limiter, Limits, Slot, Traffic, limiter_for, set_authority
 from autorubric.rate_limit._learnt import Bound
 from tests.test_rate_limit import Clock, settle
 

@@ -173,10 +173,7 @@ def test_a_correction_after_its_minute_changes_nothing() -> None:
     asyncio.run(main())
 
 
-@given(
-    limit=st.integers(1, 5),
-    gaps=st.lists(st.floats(0, 40), min_size=1, max_size=30),
-)
+@given(limit=st.integers(1, 5), gaps=st.lists(st.floats(0, 40), min_size=1, max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_no_minute_has_more_than_its_requests(limit: int, gaps: list[float]) -> None:
     """Whenever requests come, no 60 seconds hold more than the limit."""

@@ -39,10 +39,7 @@ if TYPE_CHECKING:
         register_check as register_check,
         register_kind as register_kind,
     )
-    from autorubric.critic import (
-        Critic as Critic,
-        Prompt as Prompt,
-    )
+    from autorubric.critic import Critic as Critic, Prompt as Prompt
     from autorubric.critique import (
         TeacherPrompt as TeacherPrompt,
         TeacherReply as TeacherReply,
@@ -319,13 +316,9 @@ if TYPE_CHECKING:
         annotation_page as annotation_page,
         write_annotation_page as write_annotation_page,
     )
-    from autorubric.rubric import (
-        Rubric as Rubric,
-    )
+    from autorubric.rubric import Rubric as Rubric
     from autorubric.run_file import RunSetup as RunSetup, load_run as load_run
-    from autorubric.scoring import (
-        compute_length_penalty as compute_length_penalty,
-    )
+    from autorubric.scoring import compute_length_penalty as compute_length_penalty
     from autorubric.strategy import (
         LLM as LLM,
         QualitativeCriteria as QualitativeCriteria,

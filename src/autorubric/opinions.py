@@ -130,10 +130,7 @@ def aggregate_scores(
 
 
 def inter_rater_reliability(
-    ratings: Ratings,
-    method: ReliabilityMethod = "fleiss_kappa",
-    *,
-    categories: Sequence[float] | None = None,
+    ratings: Ratings, method: ReliabilityMethod = "fleiss_kappa", *, categories: Sequence[float] | None = None
 ) -> float | None:
     """Compute the agreement of raters beyond chance; None if it is undefined.
 

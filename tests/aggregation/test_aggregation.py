@@ -222,11 +222,7 @@ def test_unreadable_replies_do_not_vote_where_nothing_is_conservative() -> None:
 
 def test_samples_come_before_judges() -> None:
     """A judge of many samples has one voice in the panel."""
-    votes = [
-        *(vote("a", "MET", sample=i) for i in range(5)),
-        vote("b", "UNMET"),
-        vote("c", "UNMET"),
-    ]
+    votes = [*(vote("a", "MET", sample=i) for i in range(5)), vote("b", "UNMET"), vote("c", "UNMET")]
     decision = panel(binary(), votes)
     assert said(decision) == ("UNMET", False)
     assert decision.agreement == 2 / 7

@@ -135,11 +135,7 @@ async def test_the_text_arrives_as_it_was_written(attack: Attack) -> None:
     """Between its delimiters stands the text, with nothing changed but brackets of look-alikes."""
     task = insert(PLAIN, attack)
     assert task is not None
-    texts = {
-        "submission": task.submission.text,
-        "reference": task.reference_submission,
-        "query": task.query,
-    }
+    texts = {"submission": task.submission.text, "reference": task.reference_submission, "query": task.query}
     tag = tag_of(task)
     for request in await asked(task):
         content = request.messages[-1].content

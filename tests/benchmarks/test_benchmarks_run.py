@@ -176,10 +176,7 @@ def test_the_benchmark_of_calibrated_scores_corrects_as_the_library():
     hidden, said = drawn_runs(CALIBRATED[0], 60, 0.4, rng)
     truth, known = drawn_runs(CALIBRATED[0], 50, 0.5, rng)
     ours = corrected(columns(hidden, said, labels=False), columns(truth, known, labels=True), seed=0)
-    runs = [
-        judged_run(hidden, said, [BINARY], labels=False),
-        judged_run(truth, known, [BINARY], labels=True),
-    ]
+    runs = [judged_run(hidden, said, [BINARY], labels=False), judged_run(truth, known, [BINARY], labels=True)]
     theirs = corrected_score(runs[0], calibration=runs[1], n_resamples=400, rng=0).score
     assert (ours.value, ours.low, ours.high) == (theirs.value, theirs.low, theirs.high)
 

@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    ComparativeCriterion,
-    CriterionGrader,
-    DataItem,
-    Rubric,
-    RubricDataset,
-    evaluate_sync,
-)
+from autorubric import ComparativeCriterion, CriterionGrader, DataItem, Rubric, RubricDataset, evaluate_sync
 from autorubric.judges import FunctionJudge, JudgeRequest, RecordedJudge
 from tests.cli.conftest import LABELS, TEXTS, Cli, write_votes
 

@@ -12,7 +12,7 @@ from tests.servers.fixtures import OpenAIServer
 
 TEXT = "Paris is the capital of France."
 CRITERION_KEYS = {
-    *("name", "weight", "status", "answer", "value", "reason", "agreement", "tie", "error", "votes"),
+    *("name", "weight", "status", "answer", "value", "reason", "agreement", "tie", "error", "votes")
 }
 VOTE_KEYS = {"judge", "sample", "status", "answer", "value", "reason", "confidence", "error"}
 REPORT_KEYS = {

@@ -95,10 +95,7 @@ class Remarks(BaseCriterion):
     remark: TextField = TextField()
 
 
-HELPFULNESS = [
-    LikertItem(val=5, description="Very helpful"),
-    LikertItem(val=1, description="Not helpful"),
-]
+HELPFULNESS = [LikertItem(val=5, description="Very helpful"), LikertItem(val=1, description="Not helpful")]
 CODE = {
     "has_docstring": "The function has a docstring",
     "has_tests": "There are unit tests",

@@ -8,15 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from autorubric import (
-    BoundInt,
-    CriterionGrader,
-    LikertCriterion,
-    LikertItem,
-    ReplyError,
-    Rubric,
-    TextField,
-)
+from autorubric import BoundInt, CriterionGrader, LikertCriterion, LikertItem, ReplyError, Rubric, TextField
 from autorubric.criteria import criterion_from_dict, criterion_to_dict
 from tests.doubles import TableJudge, in_loop
 

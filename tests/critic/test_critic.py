@@ -14,11 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 import autorubric
-from autorubric.criteria import (
-    LikertCriterion,
-    LikertItem,
-    PassFailCriterion,
-)
+from autorubric.criteria import LikertCriterion, LikertItem, PassFailCriterion
 from autorubric.critic import Critic, Prompt
 from autorubric.errors import ArgumentError, ReplyError
 from tests.critic.evaluators import GOOD, HELPFUL, Scripted, ScriptedAsync, ScriptedBoth, made_by

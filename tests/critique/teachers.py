@@ -32,12 +32,7 @@ CRITIQUE: dict[str, Any] = {
         "rationale": "Time-sensitive information without verification step",
     },
     "verification": {"missing_when_needed": True, "suggested_steps": ["Verify museum hours before visit"]},
-    "schema": {
-        "envelope_ok": True,
-        "payload_ok": True,
-        "notes": "Schema compliant",
-        "missing_fields": [],
-    },
+    "schema": {"envelope_ok": True, "payload_ok": True, "notes": "Schema compliant", "missing_fields": []},
     "rewrite_instructions": [
         "Add verification step for museum hours",
         "Qualify time-sensitive claims with 'typically' or 'as of [date]'",

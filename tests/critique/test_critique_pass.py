@@ -11,11 +11,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    TeacherPrompt,
-    generate_critiques,
-    load_critique_schema,
-)
+from autorubric import TeacherPrompt, generate_critiques, load_critique_schema
 from autorubric.critique._records import LONGEST_RAW
 from tests.critique.teachers import (
     CRITIQUE,
@@ -45,7 +41,7 @@ def test_a_valid_critique_is_stored_as_it_was_given(drafts: Path, tmp_path: Path
     generate_critiques(drafts, tmp_path / "out", good)
     record = _records(tmp_path / "out")["draft_0"]
     assert list(record)[:7] == [
-        *("id", "draft_id", "critique", "raw_critique_text", "teacher", "critique_contract", "created_at"),
+        *("id", "draft_id", "critique", "raw_critique_text", "teacher", "critique_contract", "created_at")
     ]
     assert (record["id"], record["draft_id"], record["critique"]) == ("draft_0", "draft_0", CRITIQUE)
     assert record["raw_critique_text"] is None

@@ -34,7 +34,7 @@ def test_required_fields_and_enumerations_are_those_agreed_on() -> None:
     issue = schema["$defs"]["issue"]["properties"]
     assert issue["severity"]["enum"] == ["low", "medium", "high"]
     assert set(issue["type"]["enum"]) == {
-        *("hallucination", "overconfidence", "schema", "verification", "actionability", "clarity", "safety"),
+        *("hallucination", "overconfidence", "schema", "verification", "actionability", "clarity", "safety")
     }
     assert schema["properties"]["hallucination"]["properties"]["risk_level"]["enum"] == [
         "low",

@@ -28,10 +28,7 @@ def labelled(n: int) -> RubricDataset:
 
 
 @settings(deadline=None)
-@given(
-    st.lists(st.lists(st.integers(0, 4), unique=True, max_size=3), min_size=2, max_size=40),
-    st.data(),
-)
+@given(st.lists(st.lists(st.integers(0, 4), unique=True, max_size=3), min_size=2, max_size=40), st.data())
 def test_parts_divide_the_items(labels: list[list[int]], data: Any) -> None:
     """Both parts have the size asked for, and each item is in one of them."""
     n_train = data.draw(st.integers(1, len(labels) - 1))

@@ -159,15 +159,9 @@ def test_rows_of_a_file_keep_their_own_labels(tmp_path: Path) -> None:
     ("fields", "message"),
     [
         ({"submission": "respons"}, "column 'respons' for submission not found. Did you mean 'response'"),
-        (
-            {"submission": "response", "reference": "golf"},
-            "'golf' for reference not found. Did.*'gold'",
-        ),
+        ({"submission": "response", "reference": "golf"}, "'golf' for reference not found. Did.*'gold'"),
         ({"truth": {"cleer": "label_clear"}}, "'cleer', which is not a criterion.*did you mean 'clear'"),
-        (
-            {"truth": {"clear": "label_cleer"}},
-            "'label_cleer' for truth.clear.*'label_clear'",
-        ),
+        ({"truth": {"clear": "label_cleer"}}, "'label_cleer' for truth.clear.*'label_clear'"),
         ({"truth": "lable_"}, "no column begins with 'lable_'"),
         ({"metadata": ["nosuch"]}, "column 'nosuch' for meta.nosuch not found"),
     ],

@@ -46,15 +46,7 @@ from autorubric.eval._folder import manifest_text
 from autorubric.eval._open import made_name
 from autorubric.judges import JudgeRequest
 from tests.doubles import until
-from tests.eval.runs import (
-    TEXTS,
-    CountingJudge,
-    as_if_killed,
-    edit_lines,
-    run,
-    small_dataset,
-    small_rubric,
-)
+from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, edit_lines, run, small_dataset, small_rubric
 
 
 def test_every_item_is_graded_in_order(tmp_path: Path) -> None:

@@ -28,14 +28,7 @@ from autorubric import (
 from autorubric.eval import _executor
 from autorubric.eval._executor import ItemWork, executor_of, grade_item
 from autorubric.eval._items import GradedItem
-from tests.eval.runs import (
-    TEXTS,
-    CountingJudge,
-    as_if_killed,
-    run,
-    small_dataset,
-    small_rubric,
-)
+from tests.eval.runs import TEXTS, CountingJudge, as_if_killed, run, small_dataset, small_rubric
 
 
 def streamed(folder: Path, dataset: RubricDataset | None = None, name: str = "fruit.jsonl") -> RubricDataset:

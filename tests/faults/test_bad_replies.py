@@ -39,10 +39,7 @@ READABLE = {
 }
 REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "in the message": ({"do": "refusal", "refusal": "I cannot judge this."}, "I cannot judge this."),
-    "a filter's end": (
-        {"do": "answer", "content": "", "finish_reason": "content_filter"},
-        "content filter",
-    ),
+    "a filter's end": ({"do": "answer", "content": "", "finish_reason": "content_filter"}, "content filter"),
     "a filter's end, half way": (
         {"do": "answer", "content": '{"reason": "It', "finish_reason": "content_filter"},
         "content filter",

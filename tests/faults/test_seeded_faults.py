@@ -20,12 +20,7 @@ MET = {"reason": "It says so.", "verdict": "MET"}
 ENVELOPE = '{"id": "chatcmpl-1", "choices": [{"index": 0, "mess'
 FAULTS: dict[str, dict[str, Any]] = {
     "429": {"share": 0.15, "do": "status", "status": 429},
-    "429 with Retry-After": {
-        "share": 0.15,
-        "do": "status",
-        "status": 429,
-        "headers": {"Retry-After": "0.2"},
-    },
+    "429 with Retry-After": {"share": 0.15, "do": "status", "status": 429, "headers": {"Retry-After": "0.2"}},
     "500": {"share": 0.05, "do": "status", "status": 500},
     "reset": {"share": 0.05, "do": "reset"},
     "hang": {"share": 0.02, "do": "hang", "seconds": 30},

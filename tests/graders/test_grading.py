@@ -564,10 +564,7 @@ async def test_a_grader_closes_its_judges() -> None:
 
 def described(**options: Any) -> tuple[str, str]:
     description = CriterionGrader(**{"judges": [table()], **options}).describe()
-    return (
-        json.dumps(description.asking, sort_keys=True),
-        json.dumps(description.deciding, sort_keys=True),
-    )
+    return (json.dumps(description.asking, sort_keys=True), json.dumps(description.deciding, sort_keys=True))
 
 
 @pytest.mark.parametrize(

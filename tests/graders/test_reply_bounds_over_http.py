@@ -242,12 +242,7 @@ def compare(server: OpenAIServer, transport: str, names: str, **fields: Any) -> 
     ("fields", "names", "answer", "wanted"),
     [
         ({}, "xy", {"winner": "A"}, {"type": "string", "enum": ["A", "B", "tie"]}),
-        (
-            {"margin": 2},
-            "xy",
-            {"winner": "B", "margin": 1},
-            {"type": "string", "enum": ["A", "B", "tie"]},
-        ),
+        ({"margin": 2}, "xy", {"winner": "B", "margin": 1}, {"type": "string", "enum": ["A", "B", "tie"]}),
         ({"mode": "best_of"}, "xyz", {"best": "C"}, {"type": "string", "enum": ["A", "B", "C"]}),
         (
             {"mode": "ranking"},

@@ -21,10 +21,7 @@ from autorubric.types import EnsembleEvaluationReport
 from tests.doubles import TableJudge, binary, choice
 
 TREE = Rubric(
-    [
-        RubricGroup("content", [binary("a", 3.0), binary("b", 1.0)], weight=6.0),
-        binary("style", 2.0),
-    ]
+    [RubricGroup("content", [binary("a", 3.0), binary("b", 1.0)], weight=6.0), binary("style", 2.0)]
 )
 SAFE = Rubric(
     [

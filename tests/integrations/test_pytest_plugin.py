@@ -273,7 +273,7 @@ def test_unjudged_once():
             raise RuntimeError("gone")
         return "MET"
     assert_rubric(GOOD, RUBRIC, grader=by(gone))
-""",
+"""
     )
     ended.assert_outcomes(passed=2, failed=1, errors=1)
     cases = _cases(pytester)

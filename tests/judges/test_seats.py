@@ -52,7 +52,7 @@ def test_every_form_takes_a_seat() -> None:
     ]
     seats = seat_judges(forms)
     assert [one.judge_id for one in seats] == [
-        *("openai/gpt-x", "openai/gpt-y", "table", "always_met", "async_judge", "twin", "second table"),
+        *("openai/gpt-x", "openai/gpt-y", "table", "always_met", "async_judge", "twin", "second table")
     ]
     assert [(one.weight, one.samples) for one in seats[3:5]] == [(1.0, 1), (2.0, 3)]
     assert seats[0].config == LLMConfig(model="openai/gpt-x")

@@ -11,13 +11,7 @@ from typing import Any
 
 import pytest
 
-from autorubric.errors import (
-    ArgumentError,
-    BudgetError,
-    ProviderTimeoutError,
-    RateLimitError,
-    ReplyError,
-)
+from autorubric.errors import ArgumentError, BudgetError, ProviderTimeoutError, RateLimitError, ReplyError
 from autorubric.llm import (
     LLMClient,
     LLMConfig,

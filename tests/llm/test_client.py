@@ -366,8 +366,7 @@ def test_an_instance_is_generated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
-    [(reply("", refusal="No."), "m-2026 refused: No."), (reply(" "), "the reply is empty")],
+    ("step", "said"), [(reply("", refusal="No."), "m-2026 refused: No."), (reply(" "), "the reply is empty")]
 )
 def test_no_text_is_a_reply_error(step: ModelReply, said: str) -> None:
     """A refusal and an empty reply cannot be returned as a text."""

@@ -36,7 +36,7 @@ def outcome(model, **config):
 outcome("openai/warm", api_key="x")
 """
 OTHER = {
-    *("bedrock", "datarobot", "github_copilot", "chatgpt", "ollama", "ollama_chat", "sagemaker", "vertex_ai"),
+    *("bedrock", "datarobot", "github_copilot", "chatgpt", "ollama", "ollama_chat", "sagemaker", "vertex_ai")
 }
 """Providers with another way in than a key: a role, a sign-in, a server of one's own."""
 WITHOUT_TABLE = {

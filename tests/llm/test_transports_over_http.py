@@ -343,10 +343,7 @@ def test_a_content_filter_is_a_refusal(ask: Ask, openai_server: OpenAIServer, fa
 
 
 def test_an_error_that_repeats_the_key_is_masked(
-    ask: Ask,
-    openai_server: OpenAIServer,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    ask: Ask, openai_server: OpenAIServer, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """No error, note, log or output shows a key or a header, even where the server sends them back."""
     caplog.set_level("DEBUG")

@@ -7,10 +7,7 @@ from typing import Any
 
 from autorubric.criteria import BaseCriterion, BoundInt, Criterion, CriterionOption
 from autorubric.dataset import RubricDataset
-from autorubric.metrics import (
-    MetricsResult,
-    compute_metrics,
-)
+from autorubric.metrics import MetricsResult, compute_metrics
 from autorubric.rubric import Rubric
 from autorubric.types import Decision, EnsembleCriterionReport, EnsembleEvaluationReport, JudgeVote
 

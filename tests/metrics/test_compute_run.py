@@ -9,9 +9,7 @@ import pytest
 
 from autorubric.criteria import Criterion
 from autorubric.dataset import RubricDataset
-from autorubric.metrics import (
-    compute_metrics,
-)
+from autorubric.metrics import compute_metrics
 from autorubric.rubric import Rubric
 from autorubric.types import Decision, EnsembleCriterionReport
 from tests.metrics.asserting import holds
@@ -83,11 +81,7 @@ def test_rubrics_per_item_match_by_name():
             "rubric": Rubric([other, BINARY]),
             "ground_truth": {"clear": "UNMET", "extra": "MET"},
         },
-        {
-            "submission": "c",
-            "rubric": Rubric([ORDINAL.named("clear")]),
-            "ground_truth": {"clear": "high"},
-        },
+        {"submission": "c", "rubric": Rubric([ORDINAL.named("clear")]), "ground_truth": {"clear": "high"}},
     ]
     given = run(
         [report(BINARY, "MET"), report(other, "MET")],

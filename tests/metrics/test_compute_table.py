@@ -13,10 +13,7 @@ import pytest
 from autorubric.criteria import BaseCriterion, Criterion
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.metrics import (
-    compute_metrics,
-    votes_table,
-)
+from autorubric.metrics import compute_metrics, votes_table
 from autorubric.metrics._cells import _number
 from autorubric.metrics._read_votes import read_votes
 from autorubric.rubric import Rubric

@@ -86,10 +86,7 @@ def test_a_judge_that_was_not_asked_goes_by_the_panel() -> None:
     """A gate that another judge decided caps the score of this one."""
     both = {"safe": "UNMET", "style": "MET"}
     rubric = Rubric([SAFE, STYLE])
-    reports = {
-        "safe": report(SAFE, "UNMET", {"check": "UNMET"}),
-        "style": report(STYLE, "MET", {"j": "MET"}),
-    }
+    reports = {"safe": report(SAFE, "UNMET", {"check": "UNMET"}), "style": report(STYLE, "MET", {"j": "MET"})}
     truth = {name: rubric.by_name(name).parse_truth(label) for name, label in both.items()}
     found = item_scores(ScoredItem(rubric.root, truth, reports))
     assert found == {TRUTH: 0.0, ("judge", "check"): 0.0, ("judge", "j"): 0.0, PANEL: 0.0}

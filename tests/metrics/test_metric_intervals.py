@@ -212,12 +212,7 @@ def test_smoothed_interval_covers_kappa(prevalence):
 
 def test_options_are_checked():
     """Levels, counts, methods and names outside the allowed raise."""
-    for arguments in (
-        {"ci": "basic"},
-        {"confidence_level": 1.5},
-        {"n_resamples": 0},
-        {"labels": 0},
-    ):
+    for arguments in ({"ci": "basic"}, {"confidence_level": 1.5}, {"n_resamples": 0}, {"labels": 0}):
         with pytest.raises(ArgumentError):
             cohen_kappa(TRUTH, PRED, **arguments)
     with pytest.raises(TypeError):

@@ -6,12 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from autorubric.criteria import (
-    ChecklistCriterion,
-    Criterion,
-    CriterionOption,
-    NumericalRatingCriterion,
-)
+from autorubric.criteria import ChecklistCriterion, Criterion, CriterionOption, NumericalRatingCriterion
 from autorubric.errors import ArgumentError
 from autorubric.metrics import Binary, Interval, Nominal, Ordinal, cohen_kappa, scale_of
 from autorubric.metrics._contingency import cluster_codes, encode

@@ -12,13 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from autorubric import (
-    RecordedJudge,
-    RubricDataset,
-    disputed_items,
-    from_paperbench,
-    human_agreement,
-)
+from autorubric import RecordedJudge, RubricDataset, disputed_items, from_paperbench, human_agreement
 from autorubric.report import annotation_page
 from tests.proof.real_data import (
     llm_rubric,

@@ -108,10 +108,7 @@ def of_distributions(question: str) -> Figures:
         for top in ANSWERS[:3]
     ]
     codes = [int(people_say[item]) - 1 for item in items]
-    return {
-        "rps": sum(map(float, at_most)),
-        "nll": log_loss(codes, shares, clip=1e-12, ci=None).value,
-    }
+    return {"rps": sum(map(float, at_most)), "nll": log_loss(codes, shares, clip=1e-12, ci=None).value}
 
 
 def of_people(question: str) -> Figures:

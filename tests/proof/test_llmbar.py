@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from autorubric import (
-    CriterionGrader,
-    RankingCriterionMetrics,
-    RecordedJudge,
-    RubricDataset,
-    evaluate_sync,
-)
+from autorubric import CriterionGrader, RankingCriterionMetrics, RecordedJudge, RubricDataset, evaluate_sync
 from autorubric.metrics import accuracy, cohen_kappa, judge_report, position_consistency
 from autorubric.types import JudgeVote
 from tests.proof.real_data import pairs, read_csv, reference

@@ -8,13 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from autorubric import (
-    CriterionGrader,
-    RankingCriterionMetrics,
-    RecordedJudge,
-    RubricDataset,
-    evaluate_sync,
-)
+from autorubric import CriterionGrader, RankingCriterionMetrics, RecordedJudge, RubricDataset, evaluate_sync
 from autorubric.metrics import (
     Estimate,
     accuracy,

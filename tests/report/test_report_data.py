@@ -385,13 +385,7 @@ def test_cells_are_marked_for_what_they_are(marked: dict[str, Any]) -> None:
     """Wrong 1, split 2, abstained 4, failed 8; a number near its label, or near the others, is neither."""
     told = marked["data"]
     flags = dict(zip(told["items"]["id"], zip(*[iter(told["cells"]["flags"])] * 2, strict=True), strict=True))
-    assert flags == {
-        "fine": (0, 0),
-        "abstained": (4, 4),
-        "split": (2, 2),
-        "wrong": (1, 1),
-        "failed": (8, 8),
-    }
+    assert flags == {"fine": (0, 0), "abstained": (4, 4), "split": (2, 2), "wrong": (1, 1), "failed": (8, 8)}
 
 
 @pytest.mark.parametrize(

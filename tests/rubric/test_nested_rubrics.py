@@ -71,9 +71,7 @@ def test_fields_read_words_and_mappings() -> None:
     assert rubric[0].gate == Gate() == Gate(at_least=1.0, cap=0.0)
     assert rubric[2].when == When(criterion="criterion_2", at_least=1.0)
     long = Criterion(
-        requirement="r",
-        gate={"at_least": 0.5, "cap": 0.2},
-        when={"criterion": "right", "at_least": 0.25},
+        requirement="r", gate={"at_least": 0.5, "cap": 0.2}, when={"criterion": "right", "at_least": 0.25}
     )
     assert (long.gate, long.when) == (Gate(at_least=0.5, cap=0.2), When(criterion="right", at_least=0.25))
     assert Criterion.model_validate(long.model_dump(mode="json")) == long

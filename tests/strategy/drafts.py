@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autorubric import (
-    Strategy,
-    StrategyResult,
-)
+from autorubric import Strategy, StrategyResult
 from autorubric.strategy import Attempt
 
 

@@ -38,18 +38,12 @@ def model(server: OpenAIServer, name: str = "judge", **settings: Any) -> LLMConf
 
 def passing(passed: bool) -> dict[str, Any]:
     """A verdict."""
-    return {
-        "do": "answer",
-        "payload": {"reason": "because", "passed": passed, "cannot_assess": False},
-    }
+    return {"do": "answer", "payload": {"reason": "because", "passed": passed, "cannot_assess": False}}
 
 
 def scoring(score: float) -> dict[str, Any]:
     """A score."""
-    return {
-        "do": "answer",
-        "payload": {"explanation": "because", "score": score, "cannot_assess": False},
-    }
+    return {"do": "answer", "payload": {"explanation": "because", "score": score, "cannot_assess": False}}
 
 
 def said(content: str) -> dict[str, Any]:
@@ -147,11 +141,7 @@ async def test_other_criteria_still_want_an_object(openai_server: OpenAIServer) 
     assert (report.score, asked(openai_server)) == (1.0, 2)
 
 
-FAULTS: list[dict[str, Any] | str] = [
-    *PASSING_FAULTS,
-    said('{"reason": "cut of'),
-    said("Well, it depends."),
-]
+FAULTS: list[dict[str, Any] | str] = [*PASSING_FAULTS, said('{"reason": "cut of'), said("Well, it depends.")]
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from autorubric import (
-    Criterion,
-    CriterionGrader,
-    JudgeSpec,
-    Rubric,
-    RubricThreshold,
-)
+from autorubric import Criterion, CriterionGrader, JudgeSpec, Rubric, RubricThreshold
 from autorubric.errors import ArgumentError
 from autorubric.graders import Grader, GraderDescription
 from autorubric.judges import JudgeRequest

@@ -262,8 +262,7 @@ async def test_criteria_can_be_copied_and_pickled() -> None:
 
 
 @given(
-    votes=st.lists(st.sampled_from(["yes", "no", "perhaps"]), min_size=1, max_size=6),
-    least=st.integers(1, 6),
+    votes=st.lists(st.sampled_from(["yes", "no", "perhaps"]), min_size=1, max_size=6), least=st.integers(1, 6)
 )
 def test_a_higher_bar_never_helps(votes: list[str], least: int) -> None:
     """What passes with some min_pass passes with every lower one, and never without enough valid samples."""

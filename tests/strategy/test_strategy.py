@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from autorubric import (
-    Criterion,
-    QualitativeCriteria,
-    QuantitativeCriteria,
-    Rubric,
-    Strategy,
-)
+from autorubric import Criterion, QualitativeCriteria, QuantitativeCriteria, Rubric, Strategy
 from autorubric.errors import ArgumentError
 from tests.doubles import in_loop
 from tests.strategy.drafts import from_list, run

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from autorubric import (
-    QualitativeCriteria,
-    Strategy,
-)
+from autorubric import QualitativeCriteria, Strategy
 from autorubric.strategy import Attempt, SampledEvaluation
 from autorubric.strategy._hints import Hint, HintStyle, with_hints
 from tests.doubles import in_loop

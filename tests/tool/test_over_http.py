@@ -73,10 +73,7 @@ def test_a_lasting_fault_goes_to_the_next(openai_server: OpenAIServer, fault: An
     """Where one provider fails for good, `auto` takes the next and says so; a named one is an error."""
     openai_server.script(fault, repeat="last", model="down")
     openai_server.script(RIGHT, repeat="last", model="up")
-    providers = {
-        "gpt4": model(openai_server, "down", max_retries=1),
-        "claude": model(openai_server, "up"),
-    }
+    providers = {"gpt4": model(openai_server, "down", max_retries=1), "claude": model(openai_server, "up")}
     answer = ask(REQUEST, providers=providers)
     assert (answer.provider, list(answer.fallback_from)) == ("claude", ["gpt4"])
     named = ask({**REQUEST, "provider": "gpt4"}, providers=providers)

@@ -29,11 +29,7 @@ class SyntaxFault(Exception):
     """
 
     def __init__(
-        self,
-        message: str,
-        line: int | None = None,
-        path: FilePath = (),
-        more: Sequence[SyntaxFault] = (),
+        self, message: str, line: int | None = None, path: FilePath = (), more: Sequence[SyntaxFault] = ()
     ) -> None:
         self.message = message
         self.line = line

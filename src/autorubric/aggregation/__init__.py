@@ -7,12 +7,7 @@ from autorubric._late import loading
 if TYPE_CHECKING:
     from autorubric.aggregation._ballots import Ballot
     from autorubric.aggregation._bradley_terry import Contest, TieModel, fit_strengths
-    from autorubric.aggregation._decide import (
-        ballot_of,
-        decide,
-        decide_by_judge,
-        decide_panel,
-    )
+    from autorubric.aggregation._decide import ballot_of, decide, decide_by_judge, decide_panel
     from autorubric.aggregation._methods import AGGREGATORS
     from autorubric.aggregation._policy import (
         AggregationPolicy,

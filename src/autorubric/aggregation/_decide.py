@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from autorubric._kept import Kept
-from autorubric.aggregation._ballots import (
-    Ballot,
-    Count,
-    agreement,
-    decision_without_answers,
-)
+from autorubric.aggregation._ballots import Ballot, Count, agreement, decision_without_answers
 from autorubric.aggregation._policy import AggregationPolicy
 from autorubric.criteria import BaseCriterion
 from autorubric.types import Decision, JudgeVote, prefers_alike

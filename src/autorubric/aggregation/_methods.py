@@ -101,8 +101,7 @@ def mean(count: Count) -> Outcome:
 def weighted_mean(count: Count) -> Outcome:
     """Return the option nearest to the weighted mean value."""
     return _at(
-        count,
-        lambda values, weights: statistics.fmean(values, weights=weights if any(weights) else None),
+        count, lambda values, weights: statistics.fmean(values, weights=weights if any(weights) else None)
     )
 
 

@@ -14,12 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from autorubric.aggregation._ballots import Ballot
-from autorubric.aggregation._decide import (
-    as_ballot,
-    ballot_of,
-    counted_answer,
-    decide_by_judge,
-)
+from autorubric.aggregation._decide import as_ballot, ballot_of, counted_answer, decide_by_judge
 from autorubric.aggregation._methods import (
     Aggregator,
     any_met,

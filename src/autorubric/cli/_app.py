@@ -36,10 +36,7 @@ from autorubric.cli.view import view
 
 # Without markup, Typer leaves rich aside, which takes longer to load than all the rest of `--help`.
 app = typer.Typer(
-    name="autorubric",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    name="autorubric", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
 )
 
 

@@ -53,8 +53,7 @@ Resume = Annotated[
     bool, typer.Option("--resume", help="Continue from the existing records.", show_default=False)
 ]
 RetryErrors = Annotated[
-    bool,
-    typer.Option("--retry-errors", help="With --resume: retry drafts that failed.", show_default=False),
+    bool, typer.Option("--retry-errors", help="With --resume: retry drafts that failed.", show_default=False)
 ]
 
 

@@ -28,10 +28,7 @@ Panel = Annotated[list[str] | None, judge_option(f"{JUDGE} Replaces the judges o
 RunsFolder = Annotated[
     Path | None,
     typer.Option(
-        "--runs-dir",
-        metavar="DIR",
-        help="The folder of runs.  [default: experiments]",
-        show_default=False,
+        "--runs-dir", metavar="DIR", help="The folder of runs.  [default: experiments]", show_default=False
     ),
 ]
 FailurePolicy = Annotated[OnFailure | None, ON_FAILURE]

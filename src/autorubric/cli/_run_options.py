@@ -42,15 +42,11 @@ DatasetFile = Annotated[
 RubricFile = Annotated[
     Path | None,
     typer.Option(
-        "--rubric",
-        metavar="R",
-        help="A rubric file, instead of the dataset's rubric.",
-        show_default=False,
+        "--rubric", metavar="R", help="A rubric file, instead of the dataset's rubric.", show_default=False
     ),
 ]
 NoPreflight = Annotated[
-    bool,
-    typer.Option("--no-preflight", help="Do not send one request to each model before the others."),
+    bool, typer.Option("--no-preflight", help="Do not send one request to each model before the others.")
 ]
 RunName = Annotated[
     str | None,
@@ -65,10 +61,7 @@ RunName = Annotated[
 RunsDir = Annotated[
     Path,
     typer.Option(
-        "--runs-dir",
-        metavar="DIR",
-        help="The folder of runs.  [default: experiments]",
-        show_default=False,
+        "--runs-dir", metavar="DIR", help="The folder of runs.  [default: experiments]", show_default=False
     ),
 ]
 Mismatch = Annotated[

@@ -43,9 +43,7 @@ class FailOn(StrEnum):
 DraftsFile = Annotated[
     Path,
     typer.Argument(
-        metavar="DRAFTS",
-        help='JSON lines, each {"id", "prompt", "output", "contract"}.',
-        show_default=False,
+        metavar="DRAFTS", help='JSON lines, each {"id", "prompt", "output", "contract"}.', show_default=False
     ),
 ]
 TeacherName = Annotated[

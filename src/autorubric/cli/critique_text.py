@@ -70,8 +70,7 @@ Kind = Annotated[
     ),
 ]
 Context = Annotated[
-    str | None,
-    typer.Option("--context", metavar="TEXT", help="Additional context.", show_default=False),
+    str | None, typer.Option("--context", metavar="TEXT", help="Additional context.", show_default=False)
 ]
 Root = Annotated[
     Path | None,

@@ -53,14 +53,7 @@ from autorubric.cli._run_options import (
     RunName,
     ShardOf,
 )
-from autorubric.cli._runs import (
-    made_name,
-    mean_score,
-    report_stop,
-    run_counts,
-    run_resumable,
-    sharded,
-)
+from autorubric.cli._runs import made_name, mean_score, report_stop, run_counts, run_resumable, sharded
 from autorubric.cli._tables import print_blocks
 
 if TYPE_CHECKING:
@@ -199,10 +192,7 @@ def _print_estimate(
 ) -> Exit:
     dataset, config = sharded(dataset, config, shard)
     found = autorubric.estimate(
-        dataset,
-        grader,
-        experiment_name=config.experiment_name,
-        experiments_dir=config.experiments_dir,
+        dataset, grader, experiment_name=config.experiment_name, experiments_dir=config.experiments_dir
     )
     if as_json:
         print_json(found.to_dict())

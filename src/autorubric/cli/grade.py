@@ -23,16 +23,7 @@ from autorubric.cli._judges import (
     parse_aggregation,
     parse_judges,
 )
-from autorubric.cli._output import (
-    Exit,
-    FailUnder,
-    JsonFlag,
-    MaxLost,
-    exit_code,
-    guarded,
-    notice,
-    print_json,
-)
+from autorubric.cli._output import Exit, FailUnder, JsonFlag, MaxLost, exit_code, guarded, notice, print_json
 from autorubric.cli._reports import report_json
 from autorubric.cli._tables import print_blocks
 from autorubric.cli._texts import read_input
@@ -51,8 +42,7 @@ RubricFile = Annotated[
     Path, typer.Option("--rubric", metavar="R", help="The rubric: a YAML, JSON or TOML file.")
 ]
 Text = Annotated[
-    str | None,
-    typer.Argument(metavar="TEXT", help="The text; - reads standard input.", show_default=False),
+    str | None, typer.Argument(metavar="TEXT", help="The text; - reads standard input.", show_default=False)
 ]
 TextFile = Annotated[
     Path | None,

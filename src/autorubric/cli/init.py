@@ -45,8 +45,7 @@ Folder = Annotated[
     ),
 ]
 TemplateName = Annotated[
-    Template,
-    typer.Option("--template", metavar="NAME", help=f"One of {', '.join(Template)}."),
+    Template, typer.Option("--template", metavar="NAME", help=f"One of {', '.join(Template)}.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 

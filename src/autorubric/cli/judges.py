@@ -41,10 +41,7 @@ Only = Annotated[
     list[Part] | None,
     typer.Option("--only", metavar="PART", help="Show only this part. Repeatable.", show_default=False),
 ]
-Full = Annotated[
-    bool,
-    typer.Option("--full", help="Print every table, not one screen.", show_default=False),
-]
+Full = Annotated[bool, typer.Option("--full", help="Print every table, not one screen.", show_default=False)]
 ItemId = Annotated[
     str | None,
     typer.Option(

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from autorubric.metrics import HumanAgreement
 
 Source = Annotated[
-    Path,
-    typer.Argument(metavar="SOURCE", help="The folder of a run, or a dataset file.", show_default=False),
+    Path, typer.Argument(metavar="SOURCE", help="The folder of a run, or a dataset file.", show_default=False)
 ]
 Split = Annotated[
     Literal["any", "people", "judges"], typer.Option("--split", help="Whose answers must differ on an item.")
@@ -197,9 +196,7 @@ def merge(
     if pages := [path for path in labels if path not in tables]:
         merged = autorubric.merge_labels(known, pages, disputed=handed_out)
     merged = replace(
-        merged,
-        n_labels=merged.n_labels + after - before,
-        raters=(*sorted(raters - people), *merged.raters),
+        merged, n_labels=merged.n_labels + after - before, raters=(*sorted(raters - people), *merged.raters)
     )
     merged.dataset.to_file(out)
     for text in merged.notices:

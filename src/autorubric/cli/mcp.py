@@ -24,8 +24,7 @@ Port = Annotated[
     typer.Option("--port", metavar="N", help="With --http: the port; 0 is any free port.", min=0, max=65535),
 ]
 Root = Annotated[
-    Path,
-    typer.Option("--root", metavar="DIR", help="The folder that must contain files named by agents."),
+    Path, typer.Option("--root", metavar="DIR", help="The folder that must contain files named by agents.")
 ]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="S", help="Time limit of a call, in seconds.")]
 

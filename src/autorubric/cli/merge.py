@@ -18,10 +18,7 @@ RunFolders = Annotated[
 OutFolder = Annotated[
     Path,
     typer.Option(
-        "--out",
-        metavar="DIR",
-        help="The folder of the merged run; must not exist.",
-        show_default=False,
+        "--out", metavar="DIR", help="The folder of the merged run; must not exist.", show_default=False
     ),
 ]
 

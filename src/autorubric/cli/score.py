@@ -146,11 +146,7 @@ def score(  # noqa: PLR0913 - one parameter an option
     else:
         print_blocks(_blocks(before, after))
     return exit_code(
-        mean_score(after),
-        fail_under,
-        unjudged=after.failed_items,
-        verdicts=after.verdicts,
-        max_lost=max_lost,
+        mean_score(after), fail_under, unjudged=after.failed_items, verdicts=after.verdicts, max_lost=max_lost
     )
 
 

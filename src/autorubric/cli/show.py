@@ -53,9 +53,7 @@ ShownItem = Annotated[
 Prompts = Annotated[
     bool,
     typer.Option(
-        "--prompts",
-        help="With --item: also show the models' prompts and replies.",
-        show_default=False,
+        "--prompts", help="With --item: also show the models' prompts and replies.", show_default=False
     ),
 ]
 Only = Annotated[

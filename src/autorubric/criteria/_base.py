@@ -9,10 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from pydantic import (
-    BaseModel,
-    ValidationError,
-)
+from pydantic import BaseModel, ValidationError
 
 from autorubric._files import shortened
 from autorubric.criteria._declaration import Declaration

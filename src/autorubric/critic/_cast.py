@@ -174,11 +174,7 @@ def reply_text(given: object) -> str | None:
 
 
 def _failed(
-    seat: Seat,
-    request: JudgeRequest,
-    error: JudgeError,
-    seconds: float,
-    exchanged: Exchanged | None = None,
+    seat: Seat, request: JudgeRequest, error: JudgeError, seconds: float, exchanged: Exchanged | None = None
 ) -> Cast:
     _log_once(seat, error)
     vote = JudgeVote(

@@ -9,13 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from autorubric._files import nearest_key, shortened
-from autorubric.criteria import (
-    BaseCriterion,
-    criterion_from_dict,
-    criterion_to_dict,
-    is_registered,
-    kind_of,
-)
+from autorubric.criteria import BaseCriterion, criterion_from_dict, criterion_to_dict, is_registered, kind_of
 from autorubric.errors import ArgumentError
 from autorubric.llm import LLMConfig
 from autorubric.values import Json

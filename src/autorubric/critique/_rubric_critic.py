@@ -133,11 +133,7 @@ class RubricCritic:
 
 
 def rubric_critic(
-    rubric: Rubric,
-    teacher: Any,
-    *,
-    threshold: float | None = None,
-    config: Mapping[str, Json] | None = None,
+    rubric: Rubric, teacher: Any, *, threshold: float | None = None, config: Mapping[str, Json] | None = None
 ) -> RubricCritic:
     """The critic that grades by a rubric with this teacher as judge.
 

@@ -242,10 +242,7 @@ class _Merging:
                 if older:
                     continue
             told = {key: getattr(label, key) for key in ("time", "source", "reason") if getattr(label, key)}
-            ratings: dict[str, Any] = {
-                **item.ratings,
-                label.rater: {**own, label.criterion: label.value},
-            }
+            ratings: dict[str, Any] = {**item.ratings, label.rater: {**own, label.criterion: label.value}}
             sources = {**kept, label.rater: {**mine, label.criterion: told}}
             update = {"ratings": ratings, "metadata": {**item.metadata, _SOURCES: sources}}
             items[place] = item.model_copy(update=update)

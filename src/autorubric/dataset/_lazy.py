@@ -208,11 +208,7 @@ class LineRows:
     """
 
     def __init__(
-        self,
-        path: Path,
-        starts: Sequence[int],
-        header: int,
-        substitutes: Mapping[int, bytes] | None = None,
+        self, path: Path, starts: Sequence[int], header: int, substitutes: Mapping[int, bytes] | None = None
     ) -> None:
         self.source = str(path)
         self._path = path

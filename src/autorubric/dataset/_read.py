@@ -19,14 +19,7 @@ from autorubric.values import Json
 FORMAT: Final = 1
 """The newest format of dataset files that this version reads and the one it writes."""
 
-HEADER_KEYS: Final = (
-    "format",
-    "name",
-    "prompt",
-    "reference_submission",
-    "metadata",
-    "rubric",
-)
+HEADER_KEYS: Final = ("format", "name", "prompt", "reference_submission", "metadata", "rubric")
 
 
 class Contents(NamedTuple):

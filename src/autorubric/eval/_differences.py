@@ -122,10 +122,7 @@ def _changed_text(old: RubricDataset, before: int, new: RubricDataset, after: in
     pairs = {
         "submission": (old.items[before].submission, new.items[after].submission),
         "prompt": (old.get_item_prompt(before), new.get_item_prompt(after)),
-        "reference": (
-            old.get_item_reference_submission(before),
-            new.get_item_reference_submission(after),
-        ),
+        "reference": (old.get_item_reference_submission(before), new.get_item_reference_submission(after)),
     }
     return " and ".join(name for name, (was, is_) in pairs.items() if was != is_) or "text"
 

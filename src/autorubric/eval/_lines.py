@@ -7,17 +7,7 @@ import re
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pydantic_core import CoreConfig, CoreSchema, SchemaSerializer, SchemaValidator, ValidationError
 from pydantic_core.core_schema import (

@@ -46,10 +46,7 @@ Preflight = Callable[[JudgeCheck], None]
 
 
 async def checked(
-    work: Iterator[ItemWork],
-    grader: Grader,
-    listener: Listener,
-    report: Preflight,
+    work: Iterator[ItemWork], grader: Grader, listener: Listener, report: Preflight
 ) -> Iterator[ItemWork]:
     """Send one request to each model for the first item, and return the items with its votes stored.
 

@@ -94,11 +94,7 @@ class ExamplePool:
         # Turns are taken after the item itself is gone: it would leave its label one example short.
         taken = _taking_turns(others) if self.config.balance_verdicts else others
         return tuple(
-            Example(
-                text=found.text,
-                answer=found.label,
-                reason=self._reason(found),
-            )
+            Example(text=found.text, answer=found.label, reason=self._reason(found))
             for found in itertools.islice(taken, self.config.n_examples)
         )
 

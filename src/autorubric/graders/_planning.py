@@ -11,14 +11,7 @@ from autorubric.criteria import BaseCriterion
 from autorubric.errors import ArgumentError
 from autorubric.graders._few_shot import ExamplePool
 from autorubric.graders._seeds import Seeds
-from autorubric.judges import (
-    CHECK_JUDGE_ID,
-    CheckJudge,
-    JudgeRequest,
-    ReferenceJudge,
-    Seat,
-    is_blank,
-)
+from autorubric.judges import CHECK_JUDGE_ID, CheckJudge, JudgeRequest, ReferenceJudge, Seat, is_blank
 from autorubric.prompts import Example
 from autorubric.reporting import GradingTask
 from autorubric.types import JudgeVote

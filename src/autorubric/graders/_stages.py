@@ -59,8 +59,7 @@ class Stages:
         unsure = self._unsure(first)
         second = [call for call in calls if call.seat.judge_id in strong]
         await self._ask(
-            [call for call in second if _name(call) in unsure],
-            stops=self.policy.stop_when_decided,
+            [call for call in second if _name(call) in unsure], stops=self.policy.stop_when_decided
         )
         self._leave_out([call for call in second if call.key not in self.known])
         return self.known

@@ -9,14 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autorubric.errors import ArgumentError, AutorubricError, FileError
-from autorubric.tool import (
-    AuditError,
-    ProviderTable,
-    Workspace,
-    append_line,
-    call_line,
-    unavailable,
-)
+from autorubric.tool import AuditError, ProviderTable, Workspace, append_line, call_line, unavailable
 from autorubric.values import Json
 
 

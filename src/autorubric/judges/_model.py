@@ -290,9 +290,7 @@ def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -
 
 
 def _batch_replies(
-    exchange: Exchange[dict[str, Answer]],
-    keyed: Mapping[str, tuple[JudgeRequest, Shown]],
-    truncated: bool,
+    exchange: Exchange[dict[str, Answer]], keyed: Mapping[str, tuple[JudgeRequest, Shown]], truncated: bool
 ) -> dict[str, JudgeReply]:
     """Replies by criterion name; the spend stands at the first of them."""
     if exchange.answer is None:

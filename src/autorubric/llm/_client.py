@@ -103,12 +103,7 @@ class LLMClient:
     ) -> M: ...
 
     async def generate(
-        self,
-        system_prompt: str,
-        user_prompt: str,
-        response_format: type[M] | None = None,
-        *,
-        sample: int = 0,
+        self, system_prompt: str, user_prompt: str, response_format: type[M] | None = None, *, sample: int = 0
     ) -> str | M:
         """Return the model's text, or an instance of `response_format` if it is set.
 
@@ -228,10 +223,7 @@ async def generate(
 
 
 async def generate(
-    system_prompt: str,
-    user_prompt: str,
-    model: LLMConfig | str,
-    response_format: type[M] | None = None,
+    system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M] | None = None
 ) -> str | M:
     """Return a model's text, or an instance of `response_format` if it is set; opens and closes a client.
 
@@ -264,10 +256,7 @@ def generate_sync(
 
 
 def generate_sync(
-    system_prompt: str,
-    user_prompt: str,
-    model: LLMConfig | str,
-    response_format: type[M] | None = None,
+    system_prompt: str, user_prompt: str, model: LLMConfig | str, response_format: type[M] | None = None
 ) -> str | M:
     """Call `generate` from synchronous code; safe inside a running event loop.
 

@@ -6,22 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from autorubric._files import (
-    dump_structured,
-    nearest_key,
-    parse_structured,
-    read_text,
-    write_text_atomic,
-)
+from autorubric._files import dump_structured, nearest_key, parse_structured, read_text, write_text_atomic
 from autorubric.errors import FileError
 
 UNION_TAG: Final = ":"

@@ -104,11 +104,7 @@ def gwet_figure(weights: Array, *, weighted: bool) -> Figure:
 
 
 def _pair_estimate(
-    name: str,
-    pair: TableInput,
-    weights: Weights,
-    chance: Chance,
-    options: IntervalOptions,
+    name: str, pair: TableInput, weights: Weights, chance: Chance, options: IntervalOptions
 ) -> Estimate:
     matrix = weight_matrix(weights, pair.scale, pair.size)
     words = [describe(weights), "" if pair.declared else "categories seen"]
@@ -117,13 +113,7 @@ def _pair_estimate(
         return Estimate.undefined(
             "single_category_scale", n=pair.units.n, method=name, n_missing=pair.n_missing
         )
-    return estimate(
-        _figure(name, matrix, chance),
-        pair.units,
-        options,
-        n_missing=pair.n_missing,
-        note=note,
-    )
+    return estimate(_figure(name, matrix, chance), pair.units, options, n_missing=pair.n_missing, note=note)
 
 
 def cohen_kappa(

@@ -68,11 +68,7 @@ class CountCoefficient:
 
 
 def ratings_estimate(
-    coefficient: CountCoefficient,
-    ratings: Any,
-    scale: Scale | None,
-    weights: Weights,
-    options: CodedOptions,
+    coefficient: CountCoefficient, ratings: Any, scale: Scale | None, weights: Weights, options: CodedOptions
 ) -> Estimate:
     """Compute the coefficient from `(n_units, n_raters)` labels.
 

@@ -21,14 +21,7 @@ from autorubric.metrics._intervals import (
     wilson_ends,
 )
 from autorubric.metrics._options import CiMethod, IntervalOptions
-from autorubric.metrics._resampling import (
-    Array,
-    Compute,
-    Units,
-    influence,
-    jackknife,
-    replicates,
-)
+from autorubric.metrics._resampling import Array, Compute, Units, influence, jackknife, replicates
 from autorubric.metrics._rounding import is_rounding
 
 DEGENERATE_SHARE = 0.5

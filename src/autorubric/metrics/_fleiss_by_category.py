@@ -23,11 +23,7 @@ from autorubric.metrics._scales import Interval, Scale
 
 
 def fleiss_kappa_by_category(
-    ratings: Any = None,
-    *,
-    scale: Scale | None = None,
-    counts: Any = None,
-    **interval: Unpack[CodedArguments],
+    ratings: Any = None, *, scale: Scale | None = None, counts: Any = None, **interval: Unpack[CodedArguments]
 ) -> dict[Any, Estimate]:
     """Compute Fleiss' kappa of each category against all others, κ_j = (P_j - p_j) / (1 - p_j) [1].
 

@@ -20,12 +20,7 @@ from autorubric.metrics._resampling import Array, draw_weights
 from autorubric.metrics._results import BootstrapResults
 from autorubric.metrics._rounding import is_rounding
 from autorubric.metrics._shares import accuracy_of, divide
-from autorubric.metrics._smoothed_means import (
-    PseudoPairs,
-    kappa_ends,
-    share_ends,
-    share_parts,
-)
+from autorubric.metrics._smoothed_means import PseudoPairs, kappa_ends, share_ends, share_parts
 
 _CHUNK_CELLS = 2_000_000
 

@@ -80,11 +80,7 @@ def percent_agreement(
 
 
 def conger_kappa(
-    ratings: Any,
-    *,
-    scale: Scale | None = None,
-    weights: Weights = None,
-    **interval: Unpack[CodedArguments],
+    ratings: Any, *, scale: Scale | None = None, weights: Weights = None, **interval: Unpack[CodedArguments]
 ) -> Estimate:
     """Compute Conger's kappa, (pa - pe) / (1 - pe) with separate margins for each rater [1, 2].
 
@@ -150,12 +146,7 @@ def _conger_figure(n_raters: int, weights: Array) -> Figure:
         used = sums[2:].reshape(n_raters, len(weights)).sum(0)
         return "single_class" if np.count_nonzero(used) == 1 else "no_variance"
 
-    return Figure(
-        name="Conger's kappa",
-        compute=compute,
-        reason=reason,
-        analytic=delta,
-    )
+    return Figure(name="Conger's kappa", compute=compute, reason=reason, analytic=delta)
 
 
 def _either(

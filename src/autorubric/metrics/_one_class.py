@@ -226,8 +226,5 @@ def negative_agreement(
 def negative_agreement_figure(size: int, positive: int) -> Figure:
     """Return the `Figure` of `negative_agreement` for the category at `positive` of a K × K table."""
     return smooth_figure(
-        "negative agreement",
-        size,
-        lambda cells: shares.negative_agreement_of(cells, positive),
-        "no_negative",
+        "negative agreement", size, lambda cells: shares.negative_agreement_of(cells, positive), "no_negative"
     )

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from autorubric.report._critique_groups import (
-    CritiqueView,
-    critique_groups,
-    score_in_words,
-    score_share,
-)
+from autorubric.report._critique_groups import CritiqueView, critique_groups, score_in_words, score_share
 from autorubric.report._templates import environment, page
 
 

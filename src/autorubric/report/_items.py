@@ -149,10 +149,7 @@ def _vote_flags(run: ReadRun, keys: Array) -> Array:
     votes, place = votes[answered], place[answered]
     numbers = np.array([_is_number(one) for one in table.criteria] or [False])[table.criterion[votes]]
     said = _said(table.code[votes], table.label[votes])
-    for chosen, measure, least in (
-        (~numbers, said, 0.0),
-        (numbers, table.value[votes], NEAR),
-    ):
+    for chosen, measure, least in ((~numbers, said, 0.0), (numbers, table.value[votes], NEAR)):
         low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
         np.fmin.at(low, place[chosen], measure[chosen])
         np.fmax.at(high, place[chosen], measure[chosen])

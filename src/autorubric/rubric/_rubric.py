@@ -25,11 +25,7 @@ from autorubric.criteria import BaseCriterion, check_name, is_registered
 from autorubric.errors import ArgumentError, Fault, RubricError
 from autorubric.rubric._read import FORMAT, Parts, members_to_list, read_rubric
 from autorubric.rubric._schema import rubric_json_schema
-from autorubric.types import (
-    CannotAssessConfig,
-    CannotAssessStrategy,
-    RubricGroup,
-)
+from autorubric.types import CannotAssessConfig, CannotAssessStrategy, RubricGroup
 from autorubric.values import Json
 
 if TYPE_CHECKING:

@@ -63,12 +63,7 @@ def score_tree(root: RubricGroup, entries: Mapping[str, Entry], *, normalize: bo
     score = scores[root.name]
     if score is not None and not normalize:
         score = score_terms(members.terms, normalize=False, cap=members.cap).score
-    return TreeScore(
-        score=score,
-        raw=members.raw,
-        node_scores=scores,
-        open_gates=tuple(open_gates),
-    )
+    return TreeScore(score=score, raw=members.raw, node_scores=scores, open_gates=tuple(open_gates))
 
 
 @dataclass(slots=True)

@@ -187,10 +187,7 @@ class Strategy:
             return candidate
         outcome = await self._cost.ask(candidate.content, context)
         return replace(
-            candidate,
-            cost=outcome.value,
-            costing=outcome.evaluations,
-            errors=_errors("cost", outcome.error),
+            candidate, cost=outcome.value, costing=outcome.evaluations, errors=_errors("cost", outcome.error)
         )
 
     async def _verified(self, candidate: StrategyCandidate, context: Any) -> StrategyCandidate:

@@ -18,13 +18,7 @@ from autorubric.tool._definitions import (
     plain_schema,
 )
 from autorubric.tool._evaluate import Progress, critique_evaluate, critique_evaluate_sync
-from autorubric.tool._providers import (
-    PROVIDERS_VARIABLE,
-    Provider,
-    Providers,
-    ProviderTable,
-    provider_table,
-)
+from autorubric.tool._providers import PROVIDERS_VARIABLE, Provider, Providers, ProviderTable, provider_table
 from autorubric.tool._refine import Refinement, RefineRound, refine_until, refine_until_sync
 from autorubric.tool._request import MOST_BYTES, CritiqueRequest, read_request
 from autorubric.tool._response import CriterionScore, CritiqueResponse, Issue

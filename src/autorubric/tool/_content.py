@@ -34,7 +34,7 @@ _STATEMENT: Final = re.compile(
     r"func\s+\w*\s*\(|func\s*\(|function\s*\w*\s*\(|(?:const|let|var|val)\s+\w+\s*(?::[^=\n]+)?=|#include\s*[<\"]|"
     r"using\s+[\w.]+;|package\s+[\w.]+;?\s*$|(?:public|private|protected|static|export|pub)\s+\w+|return\b.*;?\s*$|"
     r"(?:if|for|while|switch|guard)\b.*[:{]\s*$|(?:SELECT|INSERT|UPDATE|CREATE|DELETE)\s+\w|[})\]]+[;,]?\s*$|"
-    r"#!|//|/\*|\w[\w.]*\(.*\);?\s*$|[\w.\[\]]+\s*[-+*/]?=\s*\S)",
+    r"#!|//|/\*|\w[\w.]*\(.*\);?\s*$|[\w.\[\]]+\s*[-+*/]?=\s*\S)"
 )
 _ENDS_AS_CODE: Final = re.compile(r"[;{}]\s*$")
 _SAMPLE: Final = 65_536

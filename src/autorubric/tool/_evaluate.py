@@ -13,13 +13,7 @@ from typing import Final, TypeAlias
 
 from autorubric._sync import run_sync
 from autorubric.critic import Prompt
-from autorubric.errors import (
-    ArgumentError,
-    AutorubricError,
-    FileError,
-    JudgeError,
-    MissingDependencyError,
-)
+from autorubric.errors import ArgumentError, AutorubricError, FileError, JudgeError, MissingDependencyError
 from autorubric.graders import CriterionGrader
 from autorubric.judges import FunctionJudge, Judge
 from autorubric.llm import listen_to_retries

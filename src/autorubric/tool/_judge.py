@@ -154,10 +154,7 @@ class CritiqueJudge:
         async with Critic(evaluator, sheet, TEMPLATE) as critic:
             reply = await critic.ask(
                 JudgeRequest(
-                    criterion=sheet,
-                    submission=first.submission,
-                    guidelines=told or None,
-                    shuffle=False,
+                    criterion=sheet, submission=first.submission, guidelines=told or None, shuffle=False
                 )
             )
         if reply.answer.cannot_assess:

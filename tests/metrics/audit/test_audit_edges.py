@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 
 from autorubric.errors import ArgumentError
-from autorubric.metrics import (
-    bias_report,
-    item_analysis,
-    panel_audit,
-    self_consistency,
-    variance_components,
-)
+from autorubric.metrics import bias_report, item_analysis, panel_audit, self_consistency, variance_components
 from tests.metrics.audit.tables import Rows, binary_rows, noisy
 
 AUDITS: list[Callable[..., Any]] = [

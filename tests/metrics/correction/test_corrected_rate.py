@@ -95,11 +95,7 @@ def test_fixing_the_judges_rate_would_be_narrower() -> None:
 
 
 @settings(max_examples=30)
-@given(
-    st.lists(st.booleans(), min_size=1, max_size=40),
-    st.integers(1, 20),
-    st.integers(1, 20),
-)
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 20), st.integers(1, 20))
 def test_perfect_judge_leaves_the_rate(verdicts: list[bool], passes: int, failures: int) -> None:
     """With sensitivity and specificity 1 the corrected rate is the judge's own."""
     found = corrected_rate(verdicts, *counted((passes, passes), (failures, failures)))

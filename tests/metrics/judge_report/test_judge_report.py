@@ -11,24 +11,11 @@ import pytest
 from autorubric.criteria import Criterion
 from autorubric.dataset import RubricDataset
 from autorubric.errors import ArgumentError
-from autorubric.metrics import (
-    Binary,
-    Interval,
-    JudgeReport,
-    human_ceiling,
-    judge_report,
-)
+from autorubric.metrics import Binary, Interval, JudgeReport, human_ceiling, judge_report
 from autorubric.rubric import Rubric
 from tests.metrics.asserting import brackets, number
 from tests.metrics.judge_report.tables import SCALES, drawn_table, labels
-from tests.metrics.reports import (
-    BINARY,
-    ORDINAL,
-    Ordering,
-    labelled,
-    report,
-    run,
-)
+from tests.metrics.reports import BINARY, ORDINAL, Ordering, labelled, report, run
 
 
 def test_people_against_people_stand_beside_the_judges() -> None:

@@ -25,17 +25,7 @@ from autorubric.metrics import (
 from autorubric.metrics._read_votes import votes_table
 from tests.metrics.asserting import number
 from tests.metrics.judge_report.tables import SCALES, drawn_table, labels
-from tests.metrics.reports import (
-    BINARY,
-    FAILED,
-    NOMINAL,
-    NOT_ASKED,
-    ORDINAL,
-    Stars,
-    labelled,
-    report,
-    run,
-)
+from tests.metrics.reports import BINARY, FAILED, NOMINAL, NOT_ASKED, ORDINAL, Stars, labelled, report, run
 
 STARS = Stars(name="stars", requirement="How many?", weight=1.0)
 CRITERIA: list[Any] = [BINARY, ORDINAL, NOMINAL, STARS]

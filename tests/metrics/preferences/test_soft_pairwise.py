@@ -112,12 +112,7 @@ def test_segments_without_a_score_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("table", "reason"),
-    [
-        ([], "no_pairs"),
-        ([[1, 2, 3]], "too_few_units"),
-        ([[], []], "no_pairs"),
-        ([[None], [1]], "no_pairs"),
-    ],
+    [([], "no_pairs"), ([[1, 2, 3]], "too_few_units"), ([[], []], "no_pairs"), ([[None], [1]], "no_pairs")],
 )
 def test_what_has_no_pair_is_undefined(table: Any, reason: str) -> None:
     """One system, or no segment."""

@@ -54,10 +54,7 @@ def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> byt
 
 def _case(result: ItemResult, suite: str, fail_under: float | None, max_lost: float) -> ElementTree.Element:
     case = ElementTree.Element(
-        "testcase",
-        classname=suite,
-        name=_legal(item_id_of(result)),
-        time=f"{result.duration_seconds:.3f}",
+        "testcase", classname=suite, name=_legal(item_id_of(result)), time=f"{result.duration_seconds:.3f}"
     )
     report = result.report
     score = None if report is None else report.score

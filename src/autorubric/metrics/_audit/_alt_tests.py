@@ -54,11 +54,7 @@ def _row(name: str, one: AltTestResult) -> tuple[Cell, ...]:
 
 
 def run_alt_tests(
-    result: Any,
-    dataset: Any = None,
-    *,
-    abstain: AltAbstain = "exclude",
-    rng: int | np.random.Generator = 0,
+    result: Any, dataset: Any = None, *, abstain: AltAbstain = "exclude", rng: int | np.random.Generator = 0
 ) -> AltTests:
     """Run `alt_test` on the panel's decisions for each criterion with an item that two people answered.
 

@@ -175,11 +175,7 @@ def _components(
 
 
 def _plans(
-    layout: Layout,
-    effects: list[Effect],
-    found: tuple[VarianceComponent, ...],
-    target: float,
-    reason: Reason,
+    layout: Layout, effects: list[Effect], found: tuple[VarianceComponent, ...], target: float, reason: Reason
 ) -> tuple[Plan, Plan]:
     values = {effect: one.variance.value for effect, one in zip(effects, found, strict=True)}
     known = {effect: value for effect, value in values.items() if value is not None}

@@ -15,11 +15,7 @@ Source: TypeAlias = Literal["samples", "judges", "judge_error"]
 SLACK = 1e-9
 """How far a score may lie below a threshold and still reach it, since scores are sums of floats."""
 
-_WORDS = {
-    "samples": "repeated samples",
-    "judges": "several judges",
-    "judge_error": "labelled items",
-}
+_WORDS = {"samples": "repeated samples", "judges": "several judges", "judge_error": "labelled items"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

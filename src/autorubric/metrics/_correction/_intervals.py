@@ -9,13 +9,7 @@ import numpy as np
 from autorubric.metrics._correction._arguments import MOST_UNDEFINED, CorrectionOptions
 from autorubric.metrics._correction._strata import Strata
 from autorubric.metrics._estimate import Estimate, Reason
-from autorubric.metrics._intervals import (
-    Ends,
-    logit_t_ends,
-    mean_ends,
-    normal_quantile,
-    wilson_ends,
-)
+from autorubric.metrics._intervals import Ends, logit_t_ends, mean_ends, normal_quantile, wilson_ends
 from autorubric.metrics._resampling import Array, Compute
 from autorubric.metrics._scales import Codes
 

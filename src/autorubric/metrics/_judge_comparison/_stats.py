@@ -19,12 +19,7 @@ from autorubric.metrics._judge_comparison._contests import (
     mae_contest,
     pearson_contest,
 )
-from autorubric.metrics._judge_comparison._triples import (
-    Triples,
-    code_triples,
-    label_triples,
-    number_triples,
-)
+from autorubric.metrics._judge_comparison._triples import Triples, code_triples, label_triples, number_triples
 from autorubric.metrics._options import CodedOptions, IntervalArguments, IntervalOptions
 from autorubric.metrics._rater_tables import no_analytic
 from autorubric.metrics._scales import Scale

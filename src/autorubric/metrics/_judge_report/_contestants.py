@@ -199,11 +199,7 @@ def _leading(counts: Codes) -> Codes:
 
 
 def _joined(
-    table: VotesTable,
-    mine: Codes,
-    raters: Sequence[Rater],
-    place: Codes,
-    truths: tuple[Codes, Array],
+    table: VotesTable, mine: Codes, raters: Sequence[Rater], place: Codes, truths: tuple[Codes, Array]
 ) -> VotesTable:
     """Build a table of a person's rows, the judges' rows on the same cells, and the others' truth.
 

@@ -86,11 +86,7 @@ class HumanAgreement(Findings):
 
 
 def human_agreement(
-    dataset: LabelledDataset,
-    *,
-    confidence_level: float = 0.95,
-    n_resamples: int = 1000,
-    rng: int = 0,
+    dataset: LabelledDataset, *, confidence_level: float = 0.95, n_resamples: int = 1000, rng: int = 0
 ) -> HumanAgreement:
     """Measure how far the people who rated a dataset agree, criterion by criterion.
 

@@ -13,12 +13,7 @@ from autorubric.metrics._estimate import Estimate
 from autorubric.metrics._options import IntervalArguments, IntervalOptions
 from autorubric.metrics._preferences._pair_counts import Ties, count_pairs
 from autorubric.metrics._preferences._pair_figures import Part, right_share
-from autorubric.metrics._preferences._scored_items import (
-    ItemPairs,
-    ScoredItems,
-    pairs_within,
-    scored_items,
-)
+from autorubric.metrics._preferences._scored_items import ItemPairs, ScoredItems, pairs_within, scored_items
 from autorubric.metrics._resampling import Array
 from autorubric.metrics._scales import Codes
 
