@@ -33,7 +33,7 @@ def show_formula(source: str, *_: Any, **__: Any) -> str:
     shown = convert(source, display="block")
     if "\\" in shown:
         raise ValueError(f"unknown LaTeX command in the formula {source!r}")
-    return f'<div class="math">{shown}</div>'
+    return f'<div class="math" style="overflow-x: auto">{shown}</div>'
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

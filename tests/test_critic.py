@@ -101,7 +101,7 @@ def test_an_unreadable_answer_is_a_failed_vote() -> None:
     vote = cast(binary(), JudgeReply(answer="perhaps", usage=SPENT, cost=0.1)).vote
     assert (vote.status, vote.unreadable, vote.answer) == ("failed", True, None)
     assert (vote.token_usage, vote.completion_cost) == (SPENT, 0.1)
-    assert "'perhaps' is no verdict" in (vote.error or "")
+    assert "'perhaps' is not a verdict" in (vote.error or "")
 
 
 def test_a_judge_without_a_vote_was_not_asked() -> None:

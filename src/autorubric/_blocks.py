@@ -145,7 +145,7 @@ def _render_block(block: Block) -> str:
 
 _LATEX: dict[str, str] = {character: f"\\{character}" for character in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
 }  # fmt: skip
 
 
@@ -160,7 +160,9 @@ def render_latex(blocks: Sequence[Block]) -> str:
 def _latex_table(block: TableBlock) -> str:
     def row(cells: Sequence[str]) -> str:
         texts = ("".join(_LATEX.get(one, one) for one in printable(cell)) for cell in cells)
-        return " & ".join(texts) + r" \\"
+        line = " & ".join(texts)
+        # After a rule or a row, LaTeX would read a bracket or a star as an argument.
+        return ("{}" if line.startswith(("[", "*")) else "") + line + r" \\"
 
     numeric = [all(not isinstance(one[at], str) for one in block.rows) for at in range(len(block.columns))]
     return "\n".join(

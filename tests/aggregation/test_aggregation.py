@@ -275,7 +275,7 @@ def test_an_assumed_judge_stays_unreadable_in_the_panel() -> None:
 
 @pytest.mark.parametrize("policy", ["conservative", "exclude", "raise"])
 def test_a_vote_without_a_reply_never_counts(policy: str) -> None:
-    """A provider's failure is no verdict under any policy."""
+    """A provider's failure is not a verdict under any policy."""
     votes = [vote("a", "MET"), *(lost_vote(j, unreadable=False) for j in "bcd")]
     assert said(panel(binary(), votes, on_failure=policy)) == ("MET", False)
     assert panel(binary(), votes[1:], on_failure=policy).status == "failed"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +57,7 @@ def test_a_missing_key_says_what_was_sent_where(
     openai_server.script(_REFUSED, repeat="last")
     refused = cli(*_call(dataset, openai_server))
     assert refused.code == 3
-    assert refused.err.count("Error: ") == 1 and len(refused.err.splitlines()) == 1
+    assert refused.err.count("Error: ") == 1 and len(refused.err.splitlines()) == 2
     for part in (
         f"no key was sent to {openai_server.api_base}",
         "AUTORUBRIC_API_KEY is not set",
@@ -98,7 +100,7 @@ def test_a_wrong_port_is_reported_at_once(cli: Cli, dataset: str) -> None:
     refused = cli("eval", dataset, "--judge", "openai/m", "--api-base", base, "--name", "one")
     assert refused.code == 3
     assert f"cannot connect to {base}" in refused.err
-    assert len(refused.err.splitlines()) == 1
+    assert len(refused.err.splitlines()) == 2
     assert time.monotonic() - begun < 60
 
 
@@ -138,13 +140,14 @@ def test_an_unset_variable_is_an_error_before_anything_is_sent(
     """It is named."""
     monkeypatch.delenv("MY_KEY", raising=False)
     unset = cli(*_call(dataset, openai_server, "--api-key-env", "MY_KEY"))
-    assert unset.code == 3
-    assert "the variable MY_KEY, named by api_key_env, is not set" in unset.err
+    assert unset.code == 2
+    assert unset.err == "Error: --api-key-env MY_KEY: the environment variable is not set, or empty\n"
     assert openai_server.log() == []
 
 
-def test_one_key_is_not_for_two_providers() -> None:
+def test_one_key_is_not_for_two_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an address, models of several providers would all get the key."""
+    monkeypatch.setenv("MY_KEY", _KEY)
     with pytest.raises(ArgumentError, match="a key is sent to one provider only"):
         parse_judges(["gpt-6-luna", "anthropic/claude-sonnet-5-5"], api_key_env="MY_KEY")
     judges = parse_judges(["gpt-6-luna", "openai/other"], api_key_env="MY_KEY")
@@ -165,3 +168,62 @@ def test_the_variable_is_neither_secret_nor_in_a_manifest() -> None:
     with pytest.raises(ValueError, match="must be the name of an environment variable") as caught:
         LLMConfig(model="m", api_key_env="sk-1234-secret")
     assert "input_value" not in str(caught.value) or "sk-1234-secret" not in str(caught.value)
+
+
+def test_one_key_is_not_for_two_addresses_of_a_run_file(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flag is refused before anything is sent; each judge has its own in the file."""
+    monkeypatch.setenv("MY_KEY", _KEY)
+    judges = [
+        {"name": name, "model": "openai/m", "api_base": base}
+        for name, base in (("a", openai_server.api_base), ("b", "http://127.0.0.1:9/v1"))
+    ]
+    content = {"rubric": "rubric.yaml", "data": dataset, "judges": judges}
+    (tmp_path / "autorubric.yaml").write_text(json.dumps(content), encoding="utf-8")
+    refused = cli("eval", "--api-key-env", "MY_KEY")
+    assert refused.code == 2 and "set api_key_env for each judge in the run file" in refused.err
+    assert openai_server.log() == []
+
+
+def test_a_key_with_a_line_break_is_not_sent(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names the variable and not the key."""
+    monkeypatch.setenv("AUTORUBRIC_API_KEY", "sk-one\nsk-two")
+    refused = cli(*_call(dataset, openai_server))
+    assert refused.code == 3 and "variable AUTORUBRIC_API_KEY holds a line break" in refused.err
+    assert "sk-two" not in refused.err and openai_server.log() == []
+
+
+def test_a_panel_that_failed_its_preflight_can_be_corrected(
+    cli: Cli, dataset: str, openai_server: OpenAIServer
+) -> None:
+    """The vote of the judge that answered does not block the name."""
+    call = ("eval", dataset, "--api-base", openai_server.api_base, "--name", "two", "--judge", "a=openai/m")
+    assert cli(*call, "--judge", "b=openai/m", "--api-key-env", "MY_KEY").code == 2
+    openai_server.script({"do": "answer"}, {"do": "status", "status": 404}, repeat="last")
+    assert cli(*call, "--judge", "b=openai/wrong").code == 3
+    openai_server.reset()
+    assert cli(*call, "--judge", "b=openai/right").code == 0
+
+
+def test_a_gate_says_why_it_fails(cli: Cli, dataset: str) -> None:
+    """The score and the threshold are on stderr."""
+    done = cli("eval", dataset, "--judge", "lexical", "--fail-under", "1", "--no-progress")
+    assert done.code == 1 and "is below --fail-under 1" in done.err
+
+
+def test_validate_reads_a_run_file(cli: Cli, dataset: str, tmp_path: Path) -> None:
+    """With its dataset and rubric."""
+    content = {"rubric": "rubric.yaml", "data": dataset, "judges": ["lexical"]}
+    (tmp_path / "autorubric.yaml").write_text(json.dumps(content), encoding="utf-8")
+    done = cli("validate", "autorubric.yaml")
+    assert done.code == 0 and "valid run file" in done.err
+
+
+def test_validate_warns_of_a_weight_without_effect(cli: Cli, tmp_path: Path) -> None:
+    """Options without values measure nothing."""
+    content = [{"name": "thesis", "requirement": "Clear.", "options": ["weak", "strong"], "weight": 30}]
+    (tmp_path / "r.json").write_text(json.dumps(content), encoding="utf-8")
+    assert "criterion 'thesis' has a weight and never enters the score" in cli("validate", "r.json").err

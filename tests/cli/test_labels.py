@@ -208,3 +208,37 @@ def test_metrics_take_labels_from_a_table(cli: Cli, dataset: str, votes: str, tm
     (tmp_path / "wide.csv").write_text("item_id,criterion,ada\na,capitol,MET\n", encoding="utf-8")
     refused = cli("metrics", "experiments/bare", "--labels", wide)
     assert refused.code == 2 and "capital" in refused.err
+
+
+def test_labels_of_a_file_replace_those_stored(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
+    """The figures are those of the file; its raters and the rows of other items are reported."""
+    asked = ("--judge", f"recorded:{votes}#right", "--name", "own", "--no-progress")
+    assert cli("eval", dataset, *asked).code == 0
+    assert cli("metrics", "experiments/own", "--json").json["metrics"]["criterion_accuracy"] == 1.0
+    lines = ["Item_ID,criterion,ada", "a,capital,UNMET", "zzz,capital,MET"]
+    (tmp_path / "other.csv").write_text("\n".join(lines), encoding="utf-8")
+    found = cli("metrics", "experiments/own", "--labels", "other.csv", "--json")
+    assert found.json["metrics"]["criterion_accuracy"] == 0.0
+    assert "labels of other.csv: ada" in found.err
+    assert "1 of 2 labels are of items that the run does not have" in found.err
+
+
+def test_labels_given_in_view_are_read_by_metrics(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
+    """The last label of a cell counts; a line that is no label is an error with its number."""
+    asked = ("--judge", f"recorded:{votes}#right", "--name", "own", "--no-progress")
+    assert cli("eval", dataset, *asked).code == 0
+    label = {"item_id": "a", "criterion": "capital", "rater": "ada"}
+    lines = [json.dumps(label | {"value": value}) for value in ("UNMET", "MET")]
+    file = tmp_path / "experiments/own/labels.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    found = cli("metrics", "experiments/own", "--labels", str(file), "--json").json["metrics"]
+    assert (found["criterion_accuracy"], found["na_stats"]["n_cells"]) == (1.0, 1)
+    file.write_text(lines[0] + "\n[1]\n", encoding="utf-8")
+    refused = cli("metrics", "experiments/own", "--labels", str(file))
+    assert refused.code == 2 and "(line 2): not a label" in refused.err
+
+
+def test_a_criterion_has_one_column_of_labels(cli: Cli, dataset: str) -> None:
+    """A second one is not ignored."""
+    refused = cli("validate", dataset, "--truth", "capital=ada", "--truth", "capital=bob")
+    assert refused.code == 2 and "--truth capital is given twice" in refused.err

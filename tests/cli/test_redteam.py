@@ -68,7 +68,7 @@ def test_recorded_votes_cannot_be_attacked(cli: Cli, dataset: str, votes: str) -
 def test_a_model_that_is_down_is_not_robust(
     cli: Cli, dataset: str, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing could be judged, so the exit code is 3, and there is no rate."""
+    """Nothing could be judged, so the exit code is 3, and the reason is shown instead of a rate."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     openai_server.script({"do": "status", "status": 401}, repeat="last")
     done = cli(
@@ -76,8 +76,9 @@ def test_a_model_that_is_down_is_not_robust(
         "--attacks", "tools", "--limit", "1", "--json",
     )  # fmt: skip
     assert done.code == 3
-    assert done.json["overall"]["rate"]["value"] is None
-    assert "could not be judged" in done.err
+    assert done.out == ""
+    assert "no attack was sent" in done.err and "401" in done.err
+    assert len(openai_server.log()) <= 6  # the item twice, with three criteria
 
 
 def test_a_rubric_in_place_of_the_datasets(cli: Cli, dataset: str, tmp_path: Path) -> None:

@@ -118,11 +118,9 @@ def test_without_resume_what_was_there_is_set_aside(drafts: Path, tmp_path: Path
 def test_a_resume_with_another_setup_is_told_of(drafts: Path, tmp_path: Path) -> None:
     """Records made by another schema or template stay, and a notice says so."""
     generate_critiques(drafts, tmp_path, good, limit=2)
-    with pytest.warns(RuntimeWarning, match="the template is another"):
+    with pytest.warns(RuntimeWarning, match="the template differs"):
         stats = generate_critiques(drafts, tmp_path, good, template="Look: {output}", resume=True)
-    assert stats["notices"] == [
-        "the template is another than that of records made before; they stay as they are"
-    ]
+    assert stats["notices"] == ["the template differs from that of earlier records, which are kept"]
 
 
 def test_damaged_lines_stay_and_are_told_of(drafts: Path, tmp_path: Path) -> None:

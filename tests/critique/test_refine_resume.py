@@ -115,9 +115,9 @@ def test_nothing_changed_asks_nobody(folder: Folder) -> None:
 def test_other_settings_are_told_of(folder: Folder) -> None:
     """Outcomes made with another rewrite template or number of rounds stay, and a notice says so."""
     folder.refine(limit=1)
-    with pytest.warns(RuntimeWarning, match="rewrite template is another"):
+    with pytest.warns(RuntimeWarning, match="rewrite template differs"):
         stats = folder.refine(resume=True, rewrite="Rewrite: {material}", max_rounds=2)
-    assert [one.split(" is another")[0] for one in stats["notices"]] == [
+    assert [one.split(" differs")[0] for one in stats["notices"]] == [
         "the rewrite template",
         "the number of rounds",
     ]

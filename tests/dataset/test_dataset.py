@@ -223,9 +223,9 @@ def test_ids_are_given_or_positions() -> None:
 
 def test_ids_are_unique() -> None:
     """Two items of one id are refused, also where one of them has it from its position."""
-    with pytest.raises(DatasetError, match=r"items\[1\]\.id: the id 'a' is that of item 0 too"):
+    with pytest.raises(DatasetError, match=r"items\[1\]\.id: the id 'a' is also that of item 0"):
         RubricDataset(items=[DataItem(submission="x", id="a"), DataItem(submission="y", id="a")])
-    with pytest.raises(DatasetError, match="the id '1' is that of item 0 too"):
+    with pytest.raises(DatasetError, match="the id '1' is also that of item 0"):
         RubricDataset(items=[DataItem(submission="x", id="1"), DataItem(submission="y")])
 
 
@@ -252,7 +252,7 @@ def test_all_faults_at_once() -> None:
     for expected in (
         "- prompt: prompt is a text; got 5",
         "- metadata: metadata is a mapping; got [1]",
-        "- items[0].ground_truth.cites: item 'a': cites: 'maybe' is no verdict; allowed: MET",
+        "- items[0].ground_truth.cites: item 'a': cites: 'maybe' is not a verdict; allowed: MET",
         "- items[0].ground_truth.deep: item 'a': no criterion 'deep'; did you mean 'depth'?",
         "- items[1]: the key 'submission' is missing",
         "- items[1].submision: unknown key 'submision'; did you mean 'submission'?",

@@ -87,7 +87,7 @@ def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
             {},
             "(line 2): item 'a' has no criterion 'mett'; did you mean 'met'?",
         ),
-        (f"{HEAD}\na,met,ann,human,Si\n", {}, "(line 2): item 'a': met: 'Si' is no verdict"),
+        (f"{HEAD}\na,met,ann,human,Si\n", {}, "(line 2): item 'a': met: 'Si' is not a verdict"),
         (f"{HEAD}\na,met,ann,human,Si\n", {}, "labels={'Si': …} maps it"),
         (
             f"{HEAD}\na,met,ann,human,yes\na,met,ann,human,no\n",

@@ -79,7 +79,7 @@ def test_a_criterion_of_several_words_is_found(tmp_path: Path) -> None:
 
 def test_labels_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     """They are not kept as metadata in silence."""
-    with pytest.raises(DatasetError, match="'perhaps' is no verdict"):
+    with pytest.raises(DatasetError, match="'perhaps' is not a verdict"):
         _csv(tmp_path, "text,polite\nThanks,perhaps\n")
 
 
@@ -128,3 +128,38 @@ def test_other_formats_are_recognised_too(suffix: str, tmp_path: Path) -> None:
 def test_a_table_of_the_format_has_no_field_map(tmp_path: Path) -> None:
     """Nothing was chosen."""
     assert _csv(tmp_path, "id,submission,truth.polite\na,x,MET\n").field_map is None
+
+
+@pytest.mark.parametrize("name", ["summary", "answer", "reference", "task"])
+def test_a_criterion_with_the_name_of_a_text_has_its_labels_in_that_column(name: str, tmp_path: Path) -> None:
+    """They are never graded or sent to a judge; a column of texts of that name is one of texts."""
+    path = tmp_path / "rows.csv"
+    rubric = Rubric([{"name": name, "requirement": "Good."}])
+    path.write_text(f"reply,{name}\nOne.,yes\nTwo.,\nThree.,UNMET\n", encoding="utf-8")
+    dataset = RubricDataset.from_file(path, rubric=rubric)
+    assert dataset.field_map == {"submission": "reply", "truth": {name: name}}
+    assert [dataset.item_truth(at) is not None for at in range(3)] == [True, False, True]
+    path.write_text(f"reply,{name}\nOne.,a text\nTwo.,yes\n", encoding="utf-8")
+    texts = RubricDataset.from_file(path, rubric=rubric)
+    assert "truth" not in (texts.field_map or {})
+
+
+@pytest.mark.parametrize("name", ["gold", "expected", "reference", "question", "text"])
+def test_a_column_of_verdicts_is_never_a_text(name: str, tmp_path: Path) -> None:
+    """It becomes metadata, since nobody says of which criterion."""
+    dataset = _csv(tmp_path, f"response,{name}\nHello,MET\nHi,UNMET\n")
+    assert dataset.field_map == {"submission": "response"}
+    assert dataset[0].metadata == {name: "MET"}
+
+
+def test_ids_in_capitals_and_columns_without_a_name(tmp_path: Path) -> None:
+    """A table as Excel saves it: its ids are the items', and the nameless column is metadata."""
+    dataset = _csv(tmp_path, "ID,Reply,\n7,Hello,x\n8,Hi,\n")
+    assert list(dataset.item_ids()) == ["7", "8"]
+    assert dataset[0].metadata == {"column 3": "x"}
+
+
+def test_names_that_are_a_last_resort(tmp_path: Path) -> None:
+    """A comment beside a reply is metadata."""
+    assert _csv(tmp_path, "diff,comment\na,b\n").field_map == {"prompt": "diff", "submission": "comment"}
+    assert _csv(tmp_path, "bot_reply,comment\na,b\n")[0].metadata == {"comment": "b"}

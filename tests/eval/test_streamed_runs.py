@@ -105,7 +105,7 @@ def test_faults_in_a_streamed_file_end_it_before_anything_is_asked(tmp_path: Pat
     with pytest.raises(DatasetError) as refused:
         run(tmp_path / "runs", judge, RubricDataset.stream(file))
     assert [fault.line for fault in refused.value.faults] == [6, 7, 8]
-    assert "ids are unique" in str(refused.value)
+    assert "ids must be unique" in str(refused.value)
     assert not judge.asked
     assert list((tmp_path / "runs").iterdir()) == []
 

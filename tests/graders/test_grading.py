@@ -170,11 +170,11 @@ def test_nothing_left_to_score() -> None:
     """Open criteria, weights of zero and kinds without a measure give no score, and the error says which."""
     report = grade([table(a=None, b=None, fault=None)])
     assert (report.score, report.raw_score) == (None, None)
-    assert report.error == "nothing is left to score: a is abstained, b is abstained, fault is abstained"
+    assert report.error == "no score: a is abstained, b is abstained, fault is abstained"
     weightless = grade(
         [TableJudge({"a": "MET", "t": {"remark": "x"}})], Rubric([binary("a", 0.0), Remarks(name="t")])
     )
-    assert weightless.error == "nothing is left to score: a has weight 0, t measures nothing"
+    assert weightless.error == "no score: a has weight 0, t measures nothing"
 
 
 # Failures
@@ -232,7 +232,7 @@ def test_failed_and_open_criteria_together_are_told() -> None:
     """The error says that nothing is left, and what failed."""
     report = grade([table(a=DOWN, b=None, fault=None)])
     assert report.score is None
-    assert (report.error or "").startswith("nothing is left to score; 1 of 3 criteria could not be judged")
+    assert (report.error or "").startswith("no score: 1 of 3 criteria could not be judged")
 
 
 def test_many_failures_are_told_shortly() -> None:

@@ -85,7 +85,7 @@ def test_reply():
     message = _cases(pytester)["test_reply"].find("failure")
     assert message is not None and message.text is not None
     for told in (
-        "scores 0.375, and at least 0.500 is wanted; judged by strict, kind, kinder",
+        "score 0.375, below the minimum of 0.500; judged by strict, kind, kinder",
         "UNMET  refund (weight 10): The reply offers a refund.",
         "MET  apology (weight 6): The reply apologises for the late parcel.",
         r"strict: UNMET – no trace \x1b[31mof it\x07 in refund",
@@ -291,7 +291,7 @@ def test_unjudged_once():
     failure = cases["test_too_few"].find("failure")
     assert failure is not None and failure.text is not None
     assert f"{rate}; at least 4 of 4 are wanted" in failure.text
-    assert "repeat 2: the text scores 0.000" in failure.text
+    assert "repeat 2: score 0.000" in failure.text
     ended.stdout.fnmatch_lines(["*rubric repeats*", f"*::test_enough: {rate}; mean score 0.750"])
     assert "rubric_repeats" not in _figures(cases["test_unjudged_once"])
 
@@ -404,7 +404,7 @@ def test_asynchronous_tests(run: Run) -> None:
 def test_running_loop():
     async def body():
         assert_rubric(GOOD, RUBRIC, 0.5)
-        with pytest.raises(AssertionError, match="scores 0.000"):
+        with pytest.raises(AssertionError, match="score 0.000"):
             assert_rubric("Hello.", RUBRIC, 0.5)
     asyncio.run(body())
 

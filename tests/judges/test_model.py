@@ -74,7 +74,7 @@ def test_an_unreadable_reply_is_asked_for_again_with_the_error() -> None:
     reply = ask(judge, request_for(binary()))
     assert reply.answer.code == "MET"
     assert len(transport.requests) == 3
-    assert "'MAYBE' is no verdict; allowed: MET, UNMET, CANNOT_ASSESS" in transport.prompts[2]
+    assert "'MAYBE' is not a verdict; allowed: MET, UNMET, CANNOT_ASSESS" in transport.prompts[2]
     assert reply.usage == TEN + TEN + TEN
     assert reply.cost == pytest.approx(0.03)
     assert reply.exchanged is not None

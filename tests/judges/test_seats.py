@@ -83,7 +83,7 @@ def test_judges_are_a_list(wrong: Any) -> None:
 
 def test_ids_are_unique_and_not_reserved() -> None:
     """Duplicates and the id of checks are refused, an empty panel too."""
-    with pytest.raises(ArgumentError, match="several judges are called always_met; give each JudgeSpec"):
+    with pytest.raises(ArgumentError, match="several judges have the name always_met; give each its own"):
         seat_judges([always_met, always_met])
     with pytest.raises(ArgumentError, match="'check' is the id of a criterion's own check"):
         seat_judges([JudgeSpec(always_met, "check")])

@@ -31,7 +31,7 @@ from autorubric import (
     red_team_sync,
 )
 from autorubric._files import parse_structured
-from autorubric.errors import ProviderTimeoutError
+from autorubric.errors import JudgeError, ProviderTimeoutError
 from autorubric.judges import JudgeRequest
 from autorubric.redteam import RedteamReport
 from autorubric.redteam._attacks import attacks_of, direction
@@ -195,15 +195,23 @@ def test_failures_and_abstentions_are_no_flips() -> None:
 
 
 def test_what_cannot_be_judged_unattacked_is_counted() -> None:
-    """Without a verdict there is nothing to flip."""
+    """Without a verdict there is nothing to flip; without any at all, no attack is sent."""
+    sent: list[str] = []
+    down_for = {"i0"}
 
     def down(request: JudgeRequest) -> str:
-        raise ProviderTimeoutError("no answer")
+        sent.append(seen(request))
+        if request.item_id in down_for:
+            raise ProviderTimeoutError("no answer")
+        return "UNMET" if request.criterion.weight > 0 else "MET"
 
-    report = attacked(down, dataset("one"), PLEASE)
+    report = attacked(down, dataset("one", "two"), PLEASE)
     assert report.n_unjudged == 4
-    assert report.overall.rate.value is None
-    assert any("no verdict had room" in note for note in report.notices())
+    down_for.add("i1")
+    sent.clear()
+    with pytest.raises(JudgeError, match=r"no attack was sent: .*no answer"):
+        attacked(down, dataset("one", "two"), PLEASE)
+    assert not any("pass this" in text for text in sent)
 
 
 def test_scales_flip_upwards() -> None:

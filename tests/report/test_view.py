@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,6 +207,42 @@ def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
     assert [(row[0], row[1], row[3]) for row in found] == [(row[0], row[1], row[3]) for row in rows]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_edits_of_other_programs_are_not_overwritten(suffix: str, tmp_path: Path) -> None:
+    """The label is then kept with the run alone, and the answer says so; the page goes on."""
+    file = tmp_path / f"texts{suffix}"
+    texts().to_file(file)
+    data = RubricDataset.from_file(file, rubric=RUBRIC)
+    graded(tmp_path, data)
+    with viewing(tmp_path / "run", "--dataset", file) as url:
+        label = {"item": data.item_id(1), "criterion": "polite", "value": "UNMET"}
+        assert ask(url, "labels", label)[0] == 200
+        edited = file.read_bytes() + b"\n"
+        file.write_bytes(edited)
+        status, answer, _ = ask(url, "labels", {**label, "value": "MET"})
+        assert status == 400 and b"was changed by another program" in answer
+        assert file.read_bytes() == edited
+        assert ask(url)[0] == 200
+    assert len((tmp_path / "run" / "labels.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+
+
+def test_a_run_with_votes_on_some_criteria_has_a_page(tmp_path: Path) -> None:
+    """A run that was stopped in its first item."""
+
+    evaluate_sync(
+        texts(), CriterionGrader(judges=[lambda request: "MET"]), experiments_dir=tmp_path,
+        experiment_name="run", show_progress=False, max_calls=1,
+    )  # fmt: skip
+    with viewing(tmp_path / "run") as url:
+        assert ask(url)[0] == 200
+        (tmp_path / "run" / "labels.jsonl").write_text(
+            '[1]\n{"item_id": [], "criterion": {}}\n', encoding="utf-8"
+        )
+        assert ask(url)[0] in (200, 400)
+        shutil.rmtree(tmp_path / "run")
+        assert ask(url, "state")[0] in (200, 400)
+
+
 def test_another_dataset_is_refused(tmp_path: Path) -> None:
     """Labels are not saved into a file of other items."""
     graded(tmp_path, texts())
@@ -263,7 +300,7 @@ def test_a_person_labels_in_the_page(tmp_path: Path, browser: Browser) -> None:
         page.screenshot(path=str(browser.screenshots / "view-label.png"))
         page.click("text=Update figures")
         page.wait_for_selector("text=label UNMET")
-        assert "2 labels saved" in page.inner_text(".live")
+        page.wait_for_selector(".live >> text=2 labels saved")
 
     with viewing(tmp_path / "run") as url:
         browser.look(f"{url}#item/1", look, served=True)

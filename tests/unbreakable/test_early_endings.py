@@ -125,7 +125,7 @@ def test_a_run_whose_event_loop_is_closed_at_any_step_loses_nothing(
 def test_a_judge_that_will_not_be_cancelled_breaks_nothing(
     scores: list[float | None], tmp_path: Path
 ) -> None:
-    """What it answers after the cancellation is no verdict that the run had asked to be thrown away."""
+    """What it answers after the cancellation is not a verdict that the run had asked to be thrown away."""
 
     async def main() -> None:
         task = asyncio.ensure_future(_runner(tmp_path, _Stubborn()).run())

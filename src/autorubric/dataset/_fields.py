@@ -169,7 +169,7 @@ def completed(
         if labels or truth:
             found["truth"] = {**labels, **truth}
     if values is not None:
-        free = {name: column for name, column in free.items() if not _VERDICTS.issuperset(values(column))}
+        free = {name: column for name, column in free.items() if not _are_verdicts(values(column))}
     for field, names in _LIKELY.items():
         of_format = "reference_submission" if field == "reference" else field
         if field in fields or of_format in columns or f"{of_format}_json" in columns:
@@ -245,6 +245,11 @@ def _likely_labels(
             found[name] = free[one]
             break
     return found
+
+
+def _are_verdicts(cells: Iterable[Any]) -> bool:
+    given = [cell for cell in cells if cell not in (None, "")]
+    return bool(given) and all(isinstance(cell, str) and cell in _VERDICTS for cell in given)
 
 
 def _are_labels(column: str, criterion: BaseCriterion, values: Callable[[str], Iterable[Any]] | None) -> bool:

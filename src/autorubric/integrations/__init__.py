@@ -56,7 +56,7 @@ def traced(grader: Grader, *, content: bool = False, tracer_provider: Any = None
     Raises:
         MissingDependencyError: If the package `opentelemetry` is not installed.
     """
-    module = _loaded("_otel", "tracing", "opentelemetry", "otel")
+    module = _loaded("_otel", "tracing", "opentelemetry", "opentelemetry-sdk")
     grader_with_spans: Grader = module.TracedGrader(grader, content, tracer_provider)
     return grader_with_spans
 
@@ -100,7 +100,7 @@ def _loaded_mcp() -> Any:
     return _loaded("_mcp", "the MCP server", "mcp", "mcp")
 
 
-def _loaded(module: str, what: str, package: str, extra: str) -> Any:
+def _loaded(module: str, what: str, package: str, distribution: str) -> Any:
     try:
         return import_module(f"autorubric.integrations.{module}")
     except ImportError as error:
@@ -108,5 +108,5 @@ def _loaded(module: str, what: str, package: str, extra: str) -> Any:
         from autorubric.errors import MissingDependencyError
 
         raise MissingDependencyError(
-            f"{what} needs the package {package} ({error}); pip install {extra}"
+            f"{what} needs the package {package} ({error}); pip install {distribution}"
         ) from error
