@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import LABELS, Cli
+from tests.cli.conftest import LABELS, TEXTS, Cli
 
 
 def write_labels(path: Path, rater: str, changed: dict[tuple[str, str], str] | None = None) -> str:
@@ -220,7 +220,7 @@ def test_labels_of_a_file_replace_those_stored(cli: Cli, dataset: str, votes: st
     found = cli("metrics", "experiments/own", "--labels", "other.csv", "--json")
     assert found.json["metrics"]["criterion_accuracy"] == 0.0
     assert "labels of other.csv: ada" in found.err
-    assert "1 of 2 labels are of items that the run does not have" in found.err
+    assert "1 of 2 labels are of items that the dataset does not have" in found.err
 
 
 def test_labels_given_in_view_are_read_by_metrics(cli: Cli, dataset: str, votes: str, tmp_path: Path) -> None:
@@ -242,3 +242,17 @@ def test_a_criterion_has_one_column_of_labels(cli: Cli, dataset: str) -> None:
     """A second one is not ignored."""
     refused = cli("validate", dataset, "--truth", "capital=ada", "--truth", "capital=bob")
     assert refused.code == 2 and "--truth capital is given twice" in refused.err
+
+
+def test_a_table_of_other_columns_is_merged_and_audited(cli: Cli, rubric: str, tmp_path: Path) -> None:
+    """`labels merge` takes the columns of `eval`, and `judges audit` the labels of a file."""
+    table = "\n".join(["ticket;bot says", *(f"{name};{text}" for name, text in TEXTS.items())])
+    (tmp_path / "d.csv").write_text(table, encoding="utf-8")
+    columns = ("--rubric", rubric, "--id", "ticket", "--submission", "bot says")
+    wide = write_wide(tmp_path / "wide.csv", {"ada": {}, "bob": {("a", "capital"): "UNMET"}})
+    done = cli("labels", "merge", "d.csv", wide, *columns, "-o", "m.json", "--json")
+    assert done.json["raters"] == ["ada", "bob"]
+    assert "columns: id=ticket" in done.err or "submission=bot says" in done.err
+    assert cli("eval", "d.csv", *columns, "--judge", "lexical", "--name", "d", "--no-progress").code == 0
+    audited = cli("judges", "audit", "experiments/d", "--labels", wide, "--only", "report", "--json")
+    assert audited.json["report"]["human_ceiling"] is not None

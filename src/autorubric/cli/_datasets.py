@@ -105,3 +105,16 @@ def notice_columns(dataset: RubricDataset) -> None:
     chosen = dataset.columns_line()
     if chosen is not None:
         notice(f"columns: {chosen}")
+
+
+def notice_labels(path: Path, labelled: RubricDataset) -> None:
+    """Print whose labels were read, and how many rows are of other items."""
+    # Late, since few commands read labels.
+    from autorubric.dataset import read_long_table
+
+    rows, known = read_long_table(path), set(labelled.item_ids())
+    people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
+    notice(f"labels of {path}: {', '.join(people)}")
+    others = sum(row.item_id not in known for row in rows)
+    if others:
+        notice(f"warning: {others} of {len(rows)} labels are of items that the dataset does not have")

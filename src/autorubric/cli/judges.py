@@ -14,7 +14,7 @@ from autorubric._blocks import Block, ScalarBlock, TableBlock, TextBlock
 from autorubric.cli._audit_parts import Audit, Part, Told
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
-from autorubric.cli.metrics import LabelledFile, RunFolder, Truth, labelled_dataset
+from autorubric.cli.metrics import LabelledFile, LabelTable, RunFolder, Truth, labelled_dataset
 from autorubric.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def compare(
 def audit(  # noqa: PLR0913 - one parameter an option
     run: RunFolder,
     dataset: LabelledFile = None,
+    labels: LabelTable = None,
     only: Only = None,
     family: Families = None,
     item: ItemId = None,
@@ -161,7 +162,7 @@ def audit(  # noqa: PLR0913 - one parameter an option
     families = _families(family or [])
     if (item is None) != (threshold is None):
         raise ArgumentError("--item and --threshold need each other: give both, or neither")
-    result, labelled = _read(run, dataset, truth)
+    result, labelled = _read(run, dataset, truth, labels)
     audited = Audit(result, labelled, families, seed, abstain)
     if item is not None and threshold is not None:
         from autorubric.eval._reopen import stored_policy  # late, as all that reads runs
@@ -169,8 +170,8 @@ def audit(  # noqa: PLR0913 - one parameter an option
         return _decide(run, audited.decision(item, threshold, stored_policy(run)), item, as_json=as_json)
     if not audited.has_labels:
         notice(
-            f"{run} has no labels; parts that need them are left out. Give the labelled dataset with "
-            "--dataset"
+            f"{run} has no labels; parts that need them are left out. Give them with --labels FILE, or a "
+            "labelled dataset with --dataset"
         )
     told = {name: audited.part(name) for name in Part if only is None or name in only}
     verdicts = audited.verdicts() if Part.REPORT in told else {}
@@ -247,9 +248,9 @@ def _decide(run: Path, made: dict[str, Any], item: str, *, as_json: bool) -> Exi
 
 
 def _read(
-    run: Path, dataset: Path | None, truth: TruthRule | None
+    run: Path, dataset: Path | None, truth: TruthRule | None, labels: Path | None = None
 ) -> tuple[EvalResult, RubricDataset | None]:
     result = autorubric.EvalResult.from_experiment(run)
     for text in result.notices:
         notice(text)
-    return result, labelled_dataset(result, dataset, truth)
+    return result, labelled_dataset(result, dataset, truth, labels)

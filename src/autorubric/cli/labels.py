@@ -11,6 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 import autorubric
+from autorubric.cli._datasets import (
+    IdColumn,
+    PromptColumn,
+    SubmissionColumn,
+    field_map,
+    notice_labels,
+    opened,
+)
 from autorubric.cli._output import Exit, JsonFlag, guarded, notice, print_json
 from autorubric.cli._tables import print_blocks
 from autorubric.errors import ArgumentError
@@ -157,11 +165,14 @@ def export(
 
 @labels_app.command("merge")
 @guarded
-def merge(
+def merge(  # noqa: PLR0913 - one parameter an option
     dataset: LabelledDataset,
     labels: LabelFiles,
     out: MergedOut,
     rubric: DatasetRubric = None,
+    submission: SubmissionColumn = None,
+    prompt: PromptColumn = None,
+    item_id: IdColumn = None,
     decide: Decide = None,
     as_json: JsonFlag = False,
 ) -> Exit:
@@ -183,7 +194,7 @@ def merge(
 
     Exit codes: 0 done, 2 invalid command line or file.
     """
-    known = autorubric.RubricDataset.from_file(dataset, rubric=rubric)
+    known = opened(dataset, rubric, field_map(submission, prompt, item_id=item_id))
     handed_out = autorubric.RubricDataset.from_file(decide) if decide is not None else None
     tables = [path for path in labels if path.suffix.lower() == ".csv"]
     if tables and handed_out is not None:
@@ -191,6 +202,7 @@ def merge(
     before, people = _ratings(known)
     for path in tables:
         known = known.with_ratings(path)
+        notice_labels(path, known)
     after, raters = _ratings(known)
     merged = autorubric.MergedLabels(dataset=known, n_labels=0, raters=(), notices=())
     if pages := [path for path in labels if path not in tables]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 import autorubric
+from autorubric.cli._datasets import notice_labels
 from autorubric.cli._metric_gates import check_gates, read_gates
 from autorubric.cli._output import Exit, JsonFlag, MaxLost, guarded, notice, print_json, too_many_missing
 from autorubric.cli._runs import labelled_verdicts
@@ -81,23 +82,10 @@ def labelled_dataset(
         stored = result.dataset if labelled is None else labelled
         bare = [item.model_copy(update={"ground_truth": None, "ratings": {}}) for item in stored]
         labelled = stored.with_items(bare).with_ratings(labels)
-        _notice_labels(labels, labelled)
+        notice_labels(labels, labelled)
     if truth is None:
         return labelled
     return (result.dataset if labelled is None else labelled).with_truth(truth)
-
-
-def _notice_labels(path: Path, labelled: RubricDataset) -> None:
-    """Print whose labels were read, and how many rows are of other items."""
-    # Late, since few commands read labels.
-    from autorubric.dataset import read_long_table
-
-    rows, known = read_long_table(path), set(labelled.item_ids())
-    people = dict.fromkeys(row.rater for row in rows if row.rater_type in ("", "human"))
-    notice(f"labels of {path}: {', '.join(people)}")
-    others = sum(row.item_id not in known for row in rows)
-    if others:
-        notice(f"warning: {others} of {len(rows)} labels are of items that the run does not have")
 
 
 @guarded
