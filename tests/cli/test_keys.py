@@ -227,3 +227,17 @@ def test_validate_warns_of_a_weight_without_effect(cli: Cli, tmp_path: Path) -> 
     content = [{"name": "thesis", "requirement": "Clear.", "options": ["weak", "strong"], "weight": 30}]
     (tmp_path / "r.json").write_text(json.dumps(content), encoding="utf-8")
     assert "criterion 'thesis' has a weight and never enters the score" in cli("validate", "r.json").err
+
+
+def test_a_cost_that_leaves_out_a_judge_says_so(
+    cli: Cli, dataset: str, openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    """One judge has a price and the other none, so the total is a part."""
+    price = {"input_cost_per_token": 0.000001, "output_cost_per_token": 0.000001}
+    server = {"api_base": openai_server.api_base}
+    judges = [{"model": "openai/a", **server, **price}, {"model": "openai/b", **server}]
+    content = {"rubric": "rubric.yaml", "data": dataset, "judges": judges}
+    (tmp_path / "autorubric.yaml").write_text(json.dumps(content), encoding="utf-8")
+    done = cli("eval", "--json")
+    assert done.json["cost"] > 0
+    assert done.json["notices"] == ["the cost leaves out openai/b: no price is known"]

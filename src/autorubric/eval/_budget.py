@@ -32,11 +32,17 @@ def spending_limit(
     return limit
 
 
-def _demand_prices(models: Sequence[LLMConfig]) -> None:
-    from autorubric.llm import PRICE_IT, pricings_of
+def unknown_prices(models: Sequence[LLMConfig]) -> dict[str, str | None]:
+    """Return why a price is unknown, by model, for the models that have none."""
+    from autorubric.llm import pricings_of
 
-    unknown = {one.model: one.reason for config in models for one in pricings_of(config) if one.price is None}
-    if unknown:
+    return {one.model: one.reason for config in models for one in pricings_of(config) if one.price is None}
+
+
+def _demand_prices(models: Sequence[LLMConfig]) -> None:
+    from autorubric.llm import PRICE_IT
+
+    if unknown := unknown_prices(models):
         told = "; ".join(f"{model} ({reason})" for model, reason in unknown.items())
         raise ArgumentError(
             f"max_cost needs the price of each model; unknown: {told}; {PRICE_IT}, or set max_calls"

@@ -186,6 +186,12 @@ class EvalRunner:
             opened.notices.append(told)
             self._stopped(opened, "stopped")
         results = self._results(opened)
+        models = getattr(self.grader, "models", ())
+        if len(models) > 1 and results.tally.cost is not None:
+            from autorubric.eval._budget import unknown_prices  # late, as all that knows prices
+
+            if unknown := unknown_prices(models):
+                opened.notices.append(f"the cost leaves out {', '.join(unknown)}: no price is known")
         return EvalResult(
             dataset=opened.dataset,
             item_results=results,
