@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import os
@@ -190,7 +191,7 @@ def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
     """Of a file with its own columns only the label's cell changes; the other columns stay as they are."""
     file = tmp_path / "replies.csv"
     rows = [["ticket", "reply", "ok", "by"], *([f"t{at}", text, "", "x"] for at, text in enumerate(TEXTS))]
-    with file.open("w", encoding="utf-8", newline="") as opened:
+    with file.open("w", encoding="utf-8-sig", newline="") as opened:
         csv.writer(opened, delimiter=";").writerows(rows)
     data = RubricDataset.from_file(file, rubric=RUBRIC, id="ticket", submission="reply")
     graded(tmp_path, data)
@@ -199,7 +200,8 @@ def test_labels_go_into_a_csv_file(tmp_path: Path) -> None:
         for place, name, value in ((1, "polite", "UNMET"), (2, "polite", "MET"), (3, "share", 70)):
             label = {"item": data.item_id(place), "criterion": name, "value": value}
             assert ask(url, "labels", label)[0] == 200
-    with file.open(encoding="utf-8", newline="") as opened:
+    assert file.read_bytes().startswith(codecs.BOM_UTF8)
+    with file.open(encoding="utf-8-sig", newline="") as opened:
         found = list(csv.reader(opened, delimiter=";"))
     assert found[0] == [*rows[0], "truth.share"]
     assert [row[2] for row in found[1:]] == ["", "UNMET", "MET", ""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -44,8 +45,8 @@ def save_truth(
 ) -> None:
     """Save a dataset's new labels into the file that it was read from.
 
-    In a CSV file only the labels' cells change; a criterion without a column gets `truth.<criterion>`. Other
-    files are written whole.
+    In a CSV file only the values of the labels' cells change; quotes are written where they are needed. A
+    criterion without a column gets `truth.<criterion>`. Other files are written whole.
 
     Args:
         dataset: The dataset with the labels.
@@ -77,7 +78,9 @@ def save_truth(
     writer = csv.DictWriter(out, columns, restval="", delimiter=delimiter_of(text), lineterminator=ends)
     writer.writeheader()
     writer.writerows(rows)
-    write_text_atomic(path, out.getvalue())
+    # Excel reads a file without its mark in another encoding.
+    mark = "\ufeff" if Path(path).read_bytes().startswith(BOM_UTF8) else ""
+    write_text_atomic(path, mark + out.getvalue())
 
 
 def _column(fields: FieldMap, criterion: str) -> str:
