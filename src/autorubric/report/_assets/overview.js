@@ -32,7 +32,7 @@ function headline(o) {
     o.n_binary && run.has_truth ? figureTile("Sensitivity (TPR), mean of criteria", o.tpr, true) : null,
     o.n_binary && run.has_truth ? figureTile("Specificity (TNR), mean of criteria", o.tnr, true) : null,
     run.cost === null ? { missing: "Cost (unknown: no price for these models)" } : tile("Cost", money(run.cost), run.tokens ? `${count(run.tokens)} tokens` : null),
-    tile("Time", duration(run.seconds), plural(run.n_votes, "vote")),
+    tile("Start to end", duration(run.seconds), plural(run.n_votes, "vote")),
   ];
   const missing = told.filter((one) => one && one.missing).map((one) => withMinus(one.missing));
   return [h("dl", { class: "tiles" }, told.filter((one) => one && !one.missing)), missing.length ? h("p", { class: "soft small missing" }, `Not available: ${missing.join("; ")}.`) : null];
