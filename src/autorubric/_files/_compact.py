@@ -14,7 +14,7 @@ def compact_json(content: Any) -> bytes:
     """Data as JSON in UTF-8 on one line, without blanks.
 
     Raises:
-        TypeError: JSON has nothing for it.
+        TypeError: If JSON has nothing for it.
     """
     try:
         return to_json(content)
@@ -24,11 +24,11 @@ def compact_json(content: Any) -> bytes:
 
 
 def read_compact(raw: bytes) -> Any:
-    """The data in JSON that is encoded in UTF-8.
+    """Return the data in JSON that is encoded in UTF-8.
 
     Raises:
-        ValueError: It is none.
-        RecursionError: It is nested too deep.
+        ValueError: If it is none.
+        RecursionError: If it is nested too deep.
     """
     try:
         return from_json(raw)

@@ -35,12 +35,12 @@ class Faults:
 
     @property
     def found(self) -> tuple[Fault, ...]:
-        """The faults noted so far, and a word on those that are too many to keep."""
+        """The errors noted so far, and a word on those that are too many to keep."""
         more = Fault(path="", message=f"and {self._more} more errors; fix these first")
         return (*self._found, more) if self._more else tuple(self._found)
 
     def add(self, path: FilePath, message: str) -> None:
-        """Notes one fault; the same one twice counts once."""
+        """Note one error; the same one twice counts once."""
         if len(self._found) >= _MOST:
             self._more += 1
             return
@@ -49,25 +49,25 @@ class Faults:
     def add_validation(
         self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()
     ) -> None:
-        """Notes every fault that pydantic found in `given`, which stands at `at`."""
+        """Note every error that pydantic found in `given`, which stands at `at`."""
         for path, message in _validation_messages(error, model, given):
             self.add((*at, *path), message)
 
     def raise_as(self, kind: type[FileError]) -> None:
-        """Raises what was found, if anything was."""
+        """Raise what was found, if anything was."""
         if self._found:
             raise kind(self.source, self.found)
 
 
 def nearest_key(key: str, allowed: Iterable[str]) -> str:
-    """What to use in place of an unknown key: the nearest right one, or the list of the right ones."""
+    """Return what to use in place of an unknown key: the nearest right one, or the list of the right ones."""
     known = list(allowed)
     near = difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(map(repr, known)) or 'none'}"
 
 
 def shortened(given: Any) -> str:
-    """The `repr` of what was given, cut where it is long."""
+    """Return the `repr` of what was given, cut where it is long."""
     text = repr(given)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
@@ -96,7 +96,7 @@ def _validation_messages(
 
 
 def _path_in(given: Json, loc: tuple[str | int, ...]) -> tuple[FilePath, bool]:
-    """The part of pydantic's location that exists in the data, and whether its end does.
+    """Return the part of pydantic's location that exists in the data, and whether its end does.
 
     Between keys and positions pydantic names the branches of unions; those are skipped.
     """
@@ -114,7 +114,7 @@ def _path_in(given: Json, loc: tuple[str | int, ...]) -> tuple[FilePath, bool]:
 
 
 def _keys_at(model: type[BaseModel], path: FilePath) -> list[str]:
-    """The keys that the models at `path` inside `model` allow."""
+    """Return the keys that the models at `path` inside `model` allow."""
     models = [model]
     for step in path:
         fields = [found.model_fields[step] for found in models if step in found.model_fields]
@@ -131,7 +131,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[FilePath, str]]:
-    """Where validation turned a text or a boolean into a number, or the like; files say what they mean.
+    """Yield where validation turned a text or a boolean into a number, or the like; files say what they mean.
 
     Args:
         given: What the file holds.

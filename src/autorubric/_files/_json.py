@@ -29,14 +29,14 @@ class JsonPlace(NamedTuple):
 
 
 def parse_json(text: str, first_line: int = 1) -> Json:
-    """The data of a JSON text.
+    """Return the data of a JSON text.
 
     Args:
         text: The text.
         first_line: The line of the file on which the text begins.
 
     Raises:
-        SyntaxFault: The text is no JSON, repeats a key, or holds NaN or an infinity.
+        SyntaxFault: The text is not JSON, repeats a key, or holds NaN or an infinity.
     """
     try:
         return _DECODER.decode(text)
@@ -47,7 +47,7 @@ def parse_json(text: str, first_line: int = 1) -> Json:
     except _NumberError as error:
         # What follows the number may be wrong too, and run on from it.
         line = next((line for token, line in _tokens(text, first_line) if token.startswith(str(error))), None)
-        raise SyntaxFault(f"{error} is not a JSON number; give a finite one, or null", line) from None
+        raise SyntaxFault(f"{error} is not JSON number; give a finite one, or null", line) from None
     # Python refuses whole numbers of thousands of digits.
     except ValueError as error:
         raise SyntaxFault(f"invalid JSON: {error}") from None
@@ -91,7 +91,7 @@ def _repeated_key(text: str, first_line: int) -> SyntaxFault:
 
 
 def json_places(text: str, first_line: int = 1) -> Iterator[JsonPlace]:
-    """Every key and list element of a valid JSON text, in order; a repeated key comes twice."""
+    """Yield every key and list element of a valid JSON text, in order; a repeated key comes twice."""
     path: list[str | int | None] = []
     for token, line in _tokens(text, first_line):
         if token in "}]":

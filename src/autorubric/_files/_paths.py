@@ -39,7 +39,7 @@ class SyntaxFault(Exception):
 
 
 def path_text(path: FilePath) -> str:
-    """The path in words, as `criteria[2].weight`."""
+    """Return the path in words, as `criteria[2].weight`."""
     text = ""
     for step in path:
         if isinstance(step, int):

@@ -8,10 +8,10 @@ from autorubric.errors import MissingDependencyError
 
 
 def load_pyarrow() -> Any:
-    """The module `pyarrow`, with `pyarrow.parquet`.
+    """Return the module `pyarrow`, with `pyarrow.parquet`.
 
     Raises:
-        MissingDependencyError: It is not installed.
+        MissingDependencyError: If it is not installed.
     """
     try:
         import pyarrow

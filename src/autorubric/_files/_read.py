@@ -54,14 +54,14 @@ class Document:
     line_of: Callable[[FilePath], int | None] = lambda path: None
 
     def faults(self) -> Faults:
-        """An empty list for the faults of this document."""
+        """Return an empty list for the errors of this document."""
         return Faults(self.source, self.line_of)
 
 
 def read_structured(
     path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
 ) -> Document:
-    """The document in a file; its suffix says the format.
+    """Return the document in a file; its suffix says the format.
 
     Args:
         path: The file.
@@ -69,7 +69,7 @@ def read_structured(
         error: The class of error to raise.
 
     Raises:
-        FileError: The file cannot be read, or is not in its format; of the class `error`.
+        FileError: If the file cannot be read, or is not in its format; of the class `error`.
     """
     form = format_of(path, suffixes=suffixes, error=error)
     return parse_structured(read_text(path, error=error), form, source=str(path), error=error)
@@ -78,10 +78,10 @@ def read_structured(
 def format_of(
     path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
 ) -> str:
-    """The format that a file's suffix names.
+    """Return the format that a file's suffix names.
 
     Raises:
-        FileError: It names none of `suffixes`; of the class `error`.
+        FileError: If it names none of `suffixes`; of the class `error`.
     """
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
@@ -93,10 +93,10 @@ def format_of(
 
 
 def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
-    """The text of a UTF-8 file, without a byte order mark.
+    """Return the text of a UTF-8 file, without a byte order mark.
 
     Raises:
-        FileError: The file cannot be read as that, or has more than `MAX_BYTES`; of the class `error`.
+        FileError: If the file cannot be read as that, or has more than `MAX_BYTES`; of the class `error`.
     """
     with reading(path, error=error), Path(path).open("rb") as file:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
@@ -107,7 +107,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
 
     Raises:
         FileError: It is a pipe or a device, or a line has more than `MAX_LINE_BYTES`; of the class `error`.
-        OSError: It cannot be read.
+        OSError: If it cannot be read.
     """
     mode = Path(path).stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -127,7 +127,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
 def read_bounded(
     file: IO[bytes], source: str, *, most: int = MAX_BYTES, error: type[FileError] = FileError
 ) -> bytes:
-    """What a file holds, up to `most` bytes.
+    """Return what a file holds, up to `most` bytes.
 
     Args:
         file: The open file; the size of a regular file is checked before anything is read.
@@ -136,7 +136,7 @@ def read_bounded(
         error: The class of error to raise.
 
     Raises:
-        FileError: It holds more; of the class `error`.
+        FileError: If it holds more; of the class `error`.
     """
     try:
         found = os.fstat(file.fileno())
@@ -157,7 +157,7 @@ def read_bounded(
 
 @contextmanager
 def reading(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[None]:
-    """Turns what goes wrong in opening and decoding a file into an error of the class `error`."""
+    """Turn what goes wrong in opening and decoding a file into an error of the class `error`."""
     try:
         yield
     except FileNotFoundError:
@@ -186,7 +186,7 @@ def _fault(found: SyntaxFault) -> Fault:
 def parse_structured(
     text: str, form: str, *, source: str = "(text)", error: type[FileError] = FileError
 ) -> Document:
-    """The document that a text holds.
+    """Return the document that a text holds.
 
     Args:
         text: The text.
@@ -195,7 +195,7 @@ def parse_structured(
         error: The class of error to raise.
 
     Raises:
-        FileError: The text is empty or not in its format; of the class `error`.
+        FileError: If the text is empty or not in its format; of the class `error`.
     """
     if not text.strip():
         raise _at_top(error, source, "it is empty")
@@ -301,14 +301,14 @@ def _jsonl_document(text: str, source: str) -> Document:
 
 
 def parse_line(text: str, number: int) -> Json:
-    """The data of one line of a JSON lines file.
+    """Return the data of one line of a JSON lines file.
 
     Args:
         text: The line.
         number: Its number in the file, from 1.
 
     Raises:
-        SyntaxFault: It is no JSON, or nested too deep, or holds half a character.
+        SyntaxFault: It is not JSON, or nested too deep, or holds half a character.
     """
     try:
         data = parse_json(text, number)
@@ -330,7 +330,7 @@ _PARSERS: Final[dict[str, Callable[[str, str], Document]]] = {
 
 
 def dump_structured(data: Json, form: str) -> str:
-    """The data as text in `yaml`, `json` or `toml`, ending with a line break."""
+    """Return the data as text in `yaml`, `json` or `toml`, ending with a line break."""
     match form:
         case "yaml":
             return _dump_yaml(data)
@@ -364,7 +364,7 @@ def _dump_toml(data: Json) -> str:
 
 
 def text_or_path(given: str | Path, form: str) -> Path | None:
-    """The path that an argument names, or None where it is a text.
+    """Return the path that an argument names, or None if it is a text.
 
     A `Path` is a path, and so is a single line that ends in a suffix of the format; all else is text.
     """
@@ -375,7 +375,7 @@ def text_or_path(given: str | Path, form: str) -> Path | None:
 
 
 def format_fault(given: Json, newest: int) -> str | None:
-    """What is wrong with a file's `format` number; None where this version reads it."""
+    """Return what is wrong with a file's `format` number; None if this version reads it."""
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
         return f"{given!r} is not a format number; give a whole number from 1 to {newest}, or leave it out"
     if given > newest:

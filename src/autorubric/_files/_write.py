@@ -15,18 +15,18 @@ _BEGINS, _ENDS = ".autorubric-", ".tmp"
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Removes what killed writers left in a folder; for a folder in which nobody else writes now."""
+    """Remove what killed writers left in a folder; for a folder in which nobody else writes now."""
     for file in folder.glob(f"{_BEGINS}*{_ENDS}"):
         with suppress(OSError):
             file.unlink()
 
 
 def write_text_atomic(path: str | Path, text: str) -> None:
-    """Writes `text` as UTF-8 under `path`, replacing what was there at once.
+    """Write `text` as UTF-8 under `path`, replacing what was there at once.
 
     Raises:
-        FileError: The folder is missing, or the file cannot be written.
-        ArgumentError: The text holds half a character, which UTF-8 cannot carry.
+        FileError: If the folder is missing, or the file cannot be written.
+        ArgumentError: If the text holds half a character, which UTF-8 cannot carry.
     """
     try:
         content = text.encode("utf-8")
@@ -39,23 +39,23 @@ def write_text_atomic(path: str | Path, text: str) -> None:
 
 
 def write_bytes_atomic(path: str | Path, content: bytes) -> None:
-    """Writes `content` under `path`, replacing what was there at once.
+    """Write `content` under `path`, replacing what was there at once.
 
     Raises:
-        FileError: The folder is missing, or the file cannot be written.
+        FileError: If the folder is missing, or the file cannot be written.
     """
     write_parts_atomic(path, (content,))
 
 
 def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
-    """Writes parts one after the other under `path`, replacing what was there at once.
+    """Write parts one after the other under `path`, replacing what was there at once.
 
     Args:
         path: The file; the parts may be read from it.
         parts: What is written; taken one by one, so that they need not be in memory together.
 
     Raises:
-        FileError: The folder is missing, or the file cannot be written.
+        FileError: If the folder is missing, or the file cannot be written.
     """
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))

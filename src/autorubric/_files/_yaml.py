@@ -68,15 +68,15 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def dump_yaml(data: Json) -> str:
-    """The data as YAML in block style, without aliases, keys in their order."""
+    """Return the data as YAML in block style, without aliases, keys in their order."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def parse_yaml(text: str) -> tuple[Json, yaml.Node | None]:
-    """The data of a YAML text, and the nodes it was read from; None for a text without any.
+    """Return the data of a YAML text, and the nodes it was read from; None for a text without any.
 
     Raises:
-        SyntaxFault: The text is no YAML, repeats a key, or grows or nests beyond bounds.
+        SyntaxFault: The text is not YAML, repeats a key, or grows or nests beyond bounds.
     """
     try:
         root = yaml.compose(text, Loader=_Loader)
@@ -162,7 +162,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def node_line(root: yaml.Node, path: FilePath) -> int:
-    """The line of what stands at `path`, or of the nearest thing above it."""
+    """Return the line of what stands at `path`, or of the nearest thing above it."""
     node, line = root, _line(root)
     for step in path:
         if isinstance(node, yaml.MappingNode):

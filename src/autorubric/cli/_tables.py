@@ -127,7 +127,7 @@ def _portions(widths: Sequence[int], width: int) -> Iterator[list[int]]:
 
 
 def _style(text: str) -> str:
-    """The colour of a cell that begins with a verdict or a status; none for any other."""
+    """Return the colour of a cell that begins with a verdict or a status; none for any other."""
     return _COLOURS.get(text.split("\n")[0].split(" (")[0].strip(), "")
 
 

@@ -33,8 +33,8 @@ class RunPage:
         rater: Who labels.
 
     Raises:
-        ArgumentError: The file is not of this run, or labels cannot be saved into it.
-        RunFormatError: The folder holds no run, or it is damaged.
+        ArgumentError: If the file is not of this run, or labels cannot be saved into it.
+        RunFormatError: If the folder holds no run, or it is damaged.
     """
 
     def __init__(self, run: Path, file: Path | None, fields: FieldMap, rater: str) -> None:
@@ -91,9 +91,9 @@ class RunPage:
         """Save the label in `body`: `item`, the item's id, `criterion` and `value`.
 
         Raises:
-            ArgumentError: There is no such item or criterion.
-            ReplyError: The value is not one of the criterion's labels.
-            FileError: A file cannot be written.
+            ArgumentError: If there is no such item or criterion.
+            ReplyError: If the value is not one of the criterion's labels.
+            FileError: If a file cannot be written.
         """
         with self._lock:
             item_id, name, value = body.get("item"), body.get("criterion"), body.get("value")
@@ -183,7 +183,7 @@ class RunPage:
         self._given = found
 
     def _labelled(self) -> RubricDataset:
-        """The dataset with the labels that were given on the page as its truth."""
+        """Return the dataset with the labels that were given on the page as its truth."""
         path = self._run / LABELS
         named: dict[str, set[str]] = {}
         for label in _lines(path) if path.is_file() else ():
@@ -199,7 +199,7 @@ class RunPage:
         return merge_labels(self._given, [path], disputed=part.with_items(decided)).dataset
 
     def _answers(self, place: int, names: set[str]) -> dict[str, Any]:
-        """The panel's answers on some criteria of an item."""
+        """Return the panel's answers on some criteria of an item."""
         reports = (one.report for one in self._result.item_results if one.item_idx == place)
         found = {
             one.name: one.final_answer for report in reports if report is not None for one in report.report
@@ -208,7 +208,7 @@ class RunPage:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The labels in a file; `merge_labels` reports what is wrong with it."""
+    """Yield the labels in a file; `merge_labels` reports what is wrong with it."""
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             found = json.loads(line)

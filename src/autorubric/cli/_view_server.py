@@ -31,7 +31,7 @@ class Viewed(Protocol):
         """Save a label, and return what was saved.
 
         Raises:
-            AutorubricError: It cannot be saved.
+            AutorubricError: If it cannot be saved.
         """
         ...
 
@@ -48,7 +48,7 @@ class ViewServer(ThreadingHTTPServer):
         port: The port; 0 for any free one.
 
     Raises:
-        OSError: The port is taken.
+        OSError: If the port is taken.
     """
 
     daemon_threads = True
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(lambda: self.server.viewed.label(body))
 
     def _asked(self) -> str | None:
-        """The path behind the token; None if the request was refused."""
+        """Return the path behind the token; None if the request was refused."""
         if self.headers.get("Host") not in self.server.hosts:
             self._refuse(HTTPStatus.FORBIDDEN)
             return None
@@ -104,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
         return rest
 
     def _body(self) -> dict[str, Any] | None:
-        """The JSON object in the request; None if the request was refused."""
+        """Return the JSON object in the request; None if the request was refused."""
         length = self.headers.get("Content-Length", "")
         if self.headers.get_content_type() != "application/json" or not length.isdecimal():
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)

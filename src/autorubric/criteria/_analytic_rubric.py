@@ -61,7 +61,7 @@ class RubricDimension(BaseModel):
 
 
 def _fields_of(key: str) -> tuple[str, str]:
-    """The fields of an evaluation that a dimension has."""
+    """Return the fields of an evaluation that a dimension has."""
     return f"{key}_score", f"{key}_explanation"
 
 

@@ -22,19 +22,19 @@ class Candidates(NamedTuple):
     lettered: bool
 
     def named(self, text: str) -> str | None:
-        """The name of the candidate that a text means; None where it means none."""
+        """Return the name of the candidate that a text means; None if it means none."""
         if self.lettered:
             letter = _AROUND_AN_ID.sub("", text).upper()
             return next((name for name, known in self.called.items() if known == letter), None)
         return _named(text, tuple(self.called)) if self.called else text.strip() or None
 
     def listed(self) -> str:
-        """What may be said; a judge that was shown letters is never told a name."""
+        """Return what may be said; a judge that was shown letters is never told a name."""
         return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
 
 
 def candidate_id(place: int) -> str:
-    """What a candidate is called in a prompt: a letter, after 26 of them a letter and a number."""
+    """Return what a candidate is called in a prompt: a letter, after 26 of them a letter and a number."""
     turn, letter = divmod(place, len(string.ascii_uppercase))
     return string.ascii_uppercase[letter] + (str(turn) if turn else "")
 

@@ -17,14 +17,14 @@ _registered: dict[str, Check] = {}
 
 
 def register_check(name: str, check: Check) -> Check:
-    """Makes `check` known under `name`, so that rubric files can name it; returns `check`.
+    """Make `check` known under `name`, so that rubric files can name it; returns `check`.
 
     Args:
         name: The name in files, as `check: "has_a_date"`.
         check: A function of the submission's text (see `Check`).
 
     Raises:
-        ArgumentError: The name is empty, or taken by another function.
+        ArgumentError: If the name is empty, or taken by another function.
     """
     if not name or not callable(check):
         raise ArgumentError(f"register_check({name!r}, {check!r}): give a name and a function of the text")
@@ -34,10 +34,10 @@ def register_check(name: str, check: Check) -> Check:
 
 
 def find_check(check: str | Check) -> Check:
-    """The function itself, or the one registered under the name.
+    """Return the function itself, or the one registered under the name.
 
     Raises:
-        ArgumentError: No check of that name is registered; the nearest one is named.
+        ArgumentError: If no check of that name is registered; the nearest one is named.
     """
     if not isinstance(check, str):
         return check
@@ -49,7 +49,7 @@ def find_check(check: str | Check) -> Check:
 
 
 def check_name(check: str | Check) -> str:
-    """The registered name of a check; for an unregistered function `module:qualified name`."""
+    """Return the registered name of a check; for an unregistered function `module:qualified name`."""
     if isinstance(check, str):
         return check
     for name, function in _registered.items():
@@ -67,5 +67,5 @@ def qualified_name(function: Callable[..., Any]) -> str:
 
 
 def is_registered(check: str | Check) -> bool:
-    """Whether a file can name this check and another process find it."""
+    """Return whether a file can name this check and another process find it."""
     return check_name(check) in _registered

@@ -391,5 +391,5 @@ def _number(given: Json) -> float | None:
 
 
 def _whole(number: float) -> float:
-    """The whole number that it is but for rounding; else itself."""
+    """Return the whole number that it is but for rounding; else itself."""
     return round(number) if math.isclose(number, round(number), abs_tol=1e-9) else number

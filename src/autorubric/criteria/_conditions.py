@@ -30,7 +30,7 @@ class Gate(BaseModel):
     cap: _Share = 0.0
 
     def passed(self, value: float) -> bool:
-        """Whether a value reaches it, rounding errors aside."""
+        """Return whether a value reaches it, rounding errors aside."""
         return value >= self.at_least - _SLACK
 
     @model_validator(mode="before")
@@ -63,7 +63,7 @@ class When(BaseModel):
     at_least: _Share = 1.0
 
     def holds(self, value: float | None) -> bool:
-        """Whether the other criterion's value reaches it; without a value it does not."""
+        """Return whether the other criterion's value reaches it; without a value it does not."""
         return value is not None and value >= self.at_least - _SLACK
 
     @model_validator(mode="before")

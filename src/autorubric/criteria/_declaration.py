@@ -63,7 +63,7 @@ def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
 
 
 def _hides(cls: type[BaseModel], name: str) -> str | None:
-    """What a field would hide that a class above has under its name, in words; None where nothing."""
+    """Return what a field would hide that a class above has under its name, in words; None if nothing."""
     above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
     return None if above is None else f"hides {name!r}, which every criterion has"
 
@@ -114,7 +114,7 @@ class Declaration(BaseModel):
 
     @model_serializer(mode="wrap")
     def _write(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The fields, with the `type` by which files name the kind; the plain criterion has none."""
+        """Return the fields, with the `type` by which files name the kind; the plain criterion has none."""
         fields: dict[str, Any] = handler(self)
         return fields if self.kind is None else {"type": self.kind, **fields}
 
@@ -163,7 +163,7 @@ class Declaration(BaseModel):
         return schema
 
     def _complete(self, evaluation: Any) -> None:
-        """Adds to an evaluation what follows from its other fields; ValueError where they contradict."""
+        """Add to an evaluation what follows from its other fields; ValueError where they contradict."""
 
     @cached_property
     def batch_evaluation_schema(self) -> type[BaseModel]:
@@ -222,7 +222,7 @@ class Declaration(BaseModel):
         return object_schema(ordered)
 
     def _asked_fields(self) -> dict[str, EvalField]:
-        """What a model is asked for, in order: an explanation is written before what it explains."""
+        """Return what a model is asked for, in order: an explanation is written before what it explains."""
         fields = self.eval_fields
         texts = {name: field for name, field in fields.items() if isinstance(field, TextField)}
         return {**texts, **fields}
@@ -233,7 +233,7 @@ class Declaration(BaseModel):
         return is_closed(self.wire_schema)
 
     def instruction(self) -> str:
-        """One line on how to answer, for the prompt."""
+        """Return one line on how to answer, for the prompt."""
         return f"Answer with: {'; '.join(self._asks())} (true only if the text gives no basis to judge)."
 
     def _asks(self) -> list[str]:
@@ -247,7 +247,7 @@ class Declaration(BaseModel):
         return f"{name} ({told})" if told else name
 
     def asked(self) -> dict[str, Json]:
-        """What a vote depends on: not what is done with its value, nor how votes combine."""
+        """Return what a vote depends on: not what is done with its value, nor how votes combine."""
         fields = self.model_dump(mode="json", exclude={"weight", "gate", "bonus", "when", "aggregation"})
         fields.pop("type", None)
         return fields if self.kind is None else {**fields, "type": self.kind, "asks": self.instruction()}
@@ -258,7 +258,7 @@ class Declaration(BaseModel):
         return {**state, "__dict__": self._own_fields()}
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other fields, unvalidated; it makes its own schemas."""
+        """Return a copy with other fields, unvalidated; it makes its own schemas."""
         copied = super().model_copy(update=update, deep=deep)
         fields = copied._own_fields()
         copied.__dict__.clear()

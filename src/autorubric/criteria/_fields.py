@@ -107,15 +107,15 @@ class BoundInt(EvalField):
         return _ordered_bounds(self)
 
     def get_field(self) -> FieldSpec:
-        """An `int` within the bounds."""
+        """Return an `int` within the bounds."""
         return int, Field(description=self.description, ge=self.min_val, le=self.max_val)
 
     def reading(self, given: Json) -> Json:
-        """The number; a boolean is none."""
+        """Return the number; a boolean is none."""
         return _no_boolean(given)
 
     def allowed(self) -> str:
-        """The bounds."""
+        """Return the bounds."""
         return f"a whole number from {self.min_val} to {self.max_val}"
 
     def position(self, given: Any) -> float | None:
@@ -146,17 +146,17 @@ class BoundFloat(EvalField):
         return _ordered_bounds(self)
 
     def get_field(self) -> FieldSpec:
-        """A finite `float` within the bounds."""
+        """Return a finite `float` within the bounds."""
         return float, Field(
             description=self.description, ge=self.min_val, le=self.max_val, allow_inf_nan=False
         )
 
     def reading(self, given: Json) -> Json:
-        """The number; a boolean is none."""
+        """Return the number; a boolean is none."""
         return _no_boolean(given)
 
     def allowed(self) -> str:
-        """The bounds."""
+        """Return the bounds."""
         return f"a number from {self.min_val:g} to {self.max_val:g}"
 
     def position(self, given: Any) -> float | None:
@@ -192,7 +192,7 @@ class TextField(EvalField):
     """A text."""
 
     def get_field(self) -> FieldSpec:
-        """A `str`."""
+        """Return a `str`."""
         return str, Field(description=self.description)
 
 
@@ -202,7 +202,7 @@ class BoolField(EvalField):
     measures: ClassVar[bool] = True
 
     def get_field(self) -> FieldSpec:
-        """A `bool`."""
+        """Return a `bool`."""
         return bool, Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
@@ -240,7 +240,7 @@ class ChoiceField(EvalField):
         return self
 
     def get_field(self) -> FieldSpec:
-        """A `Literal` of the choices."""
+        """Return a `Literal` of the choices."""
         return Literal[self.choices], Field(description=self.description)
 
     def reading(self, given: Json) -> Json:
@@ -252,11 +252,11 @@ class ChoiceField(EvalField):
         return meant[0] if len(meant) == 1 else given
 
     def allowed(self) -> str:
-        """The choices."""
+        """Return the choices."""
         return f"one of {', '.join(self.choices)}"
 
     def declared(self) -> tuple[Json, ...]:
-        """The choices."""
+        """Return the choices."""
         return self.choices
 
 
@@ -270,11 +270,11 @@ class DictField(EvalField):
     value_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
-        """A `dict` from text to `value_type`."""
+        """Return a `dict` from text to `value_type`."""
         return dict[str, _element(self.value_type)], Field(description=self.description)  # type: ignore[misc]
 
     def allowed(self) -> str:
-        """The type of the values."""
+        """Return the type of the values."""
         return f"an object from names to {self.value_type.__name__}"
 
 
@@ -288,12 +288,12 @@ class ListField(EvalField):
     item_type: ScalarType = Field(default="str", validate_default=True)
 
     def get_field(self) -> FieldSpec:
-        """A `list` of `item_type`, empty by default."""
+        """Return a `list` of `item_type`, empty by default."""
         kind = list[_element(self.item_type)]  # type: ignore[misc, valid-type]
         return kind, Field(description=self.description, default_factory=list)
 
     def allowed(self) -> str:
-        """The type of the values."""
+        """Return the type of the values."""
         return f"a list of {self.item_type.__name__}"
 
 

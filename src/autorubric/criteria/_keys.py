@@ -19,7 +19,7 @@ def check_keys(
     taken: Sequence[str] = (),
     fields: Callable[[str], Sequence[str]] = lambda key: (key,),
 ) -> None:
-    """Refuses keys that cannot name fields of an evaluation.
+    """Refuse keys that cannot name fields of an evaluation.
 
     Args:
         keys: The keys given.
@@ -28,7 +28,7 @@ def check_keys(
         fields: The fields that a key makes.
 
     Raises:
-        ValueError: There are none, or one cannot be a field; the message says why.
+        ValueError: If there are none, or one cannot be a field; the message says why.
     """
     given = list(keys)
     if not given:
@@ -40,7 +40,7 @@ def check_keys(
 
 
 def field_fault(name: str, *, text: bool) -> str | None:
-    """What is wrong with the name of a field that a kind declares, in words; None where nothing is.
+    """Return what is wrong with the name of a field that a kind declares, in words; None if nothing is.
 
     Args:
         name: The field's name.

@@ -14,12 +14,12 @@ _NUMBER_LENGTH: Final = 24
 
 
 def reason_schema() -> dict[str, Json]:
-    """The JSON schema of a reason or another explanation of a verdict."""
+    """Return the JSON schema of a reason or another explanation of a verdict."""
     return {"type": "string", "maxLength": REASON_LENGTH}
 
 
 def object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
-    """The JSON schema of an object with exactly these properties, all required."""
+    """Return the JSON schema of an object with exactly these properties, all required."""
     return {
         "type": "object",
         "properties": dict(properties),

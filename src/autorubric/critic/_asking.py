@@ -46,7 +46,7 @@ class Asking:
 
 
 def asking_of(criterion: BaseCriterion, template: Template, cases: Sequence[Case], call: Call) -> Asking:
-    """The question that a call puts.
+    """Return the question that a call puts.
 
     Raises:
         ArgumentError: The template has another variable, or one cannot be shown as it says; or the criterion
@@ -77,10 +77,10 @@ def asking_of(criterion: BaseCriterion, template: Template, cases: Sequence[Case
 
 
 def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
-    """The case of an output that a caller gives.
+    """Return the case of an output that a caller gives.
 
     Raises:
-        ArgumentError: It is no submission for this criterion.
+        ArgumentError: If it is not a submission for this criterion.
     """
     compares = criterion.level == "ranking"
     if compares or _is_submission(output):
@@ -98,7 +98,7 @@ def case_of(criterion: BaseCriterion, output: Any, given: Any) -> Case:
 
 
 def case_in_panel(request: JudgeRequest) -> Case:
-    """The case of a panel's request."""
+    """Return the case of a panel's request."""
     rng = random.Random(request.seed) if request.shuffle else None
     shown = request.criterion.show(request.submission, rng)
     return Case(
@@ -111,10 +111,10 @@ def case_in_panel(request: JudgeRequest) -> Case:
 
 
 def cases_of_batch(criterion: BaseCriterion, outputs: Sequence[Any], inputs: Any) -> list[Case]:
-    """The cases of a batch.
+    """Return the cases of a batch.
 
     Raises:
-        ArgumentError: They are no lists, do not match, or an output is no submission for this criterion.
+        ArgumentError: They are no lists, do not match, or an output is not a submission for this criterion.
     """
     if not _is_list(outputs) or not outputs:
         raise ArgumentError(f"outputs is {shortened(outputs)}; give a list of at least one output")

@@ -48,7 +48,7 @@ class Cast(NamedTuple):
 
 
 async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.perf_counter) -> Cast:
-    """The vote of the judge in a seat; its errors become a failed vote."""
+    """Return the vote of the judge in a seat; its errors become a failed vote."""
     started = clock()
     outcome: JudgeReply | JudgeError
     try:
@@ -64,7 +64,7 @@ async def cast_vote(seat: Seat, request: JudgeRequest, *, clock: Clock = time.pe
 async def cast_votes(
     seat: Seat, requests: Sequence[JudgeRequest], *, clock: Clock = time.perf_counter
 ) -> list[Cast | BudgetError]:
-    """The votes on several criteria of one item from one request, in the order of the requests.
+    """Return the votes on several criteria of one item from one request, in the order of the requests.
 
     Where a budget had no room to ask about one, its error stands in the place of the vote.
     """
@@ -85,7 +85,7 @@ async def cast_votes(
 
 
 def _counted(seat: Seat) -> AbstractAsyncContextManager[None]:
-    """Counts a call in the budget in force; the requests of models are counted where they are sent."""
+    """Count a call in the budget in force; the requests of models are counted where they are sent."""
     return one_call() if seat.counts_as_call else nullcontext()
 
 
@@ -141,10 +141,10 @@ def _answered(
 
 
 def read_answer(request: JudgeRequest, reply: JudgeReply) -> Answer:
-    """The answer in a reply, read by the criterion.
+    """Return the answer in a reply, read by the criterion.
 
     Raises:
-        ReplyError: The reply is no answer to the criterion.
+        ReplyError: If the reply is no answer to the criterion.
     """
     if reply.answer is None:
         return Answer(code=None, cannot_assess=True, reason=reply.reason)
@@ -160,7 +160,7 @@ def _verdict(answer: Answer) -> CriterionVerdict:
 
 
 def reply_text(given: object) -> str | None:
-    """What a judge or an evaluator gave as a text, data as JSON; None where it is neither."""
+    """Return what a judge or an evaluator gave as a text, data as JSON; None if it is neither."""
     if isinstance(given, BaseModel):
         given = given.model_dump()
     if isinstance(given, str):
@@ -201,7 +201,7 @@ def _log_once(seat: Seat, error: JudgeError) -> None:
 
 
 def _exchanged(error: JudgeError) -> Exchanged | None:
-    """What an error tells of what was sent and received; None where it tells nothing."""
+    """Return what an error tells of what was sent and received; None if it tells nothing."""
     replies = error.replies
     if not replies and isinstance(error, ReplyError) and error.reply is not None:
         replies = (error.reply,)

@@ -68,7 +68,7 @@ class Critic:
         object.__setattr__(self, "_asker", evaluator_of(self.evaluator))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The four arguments: connections are opened anew by whoever unpickles it."""
+        """The four arguments: connections are opened again by whoever unpickles it."""
         return type(self), (self.evaluator, self.criterion, self.prompt_template, self.reference)
 
     def __call__(
@@ -116,20 +116,20 @@ class Critic:
         context: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """The evaluations of several outputs from one request, an instance of
+        """Return the evaluations of several outputs from one request, an instance of
         `criterion.batch_evaluation_schema`; `.evaluations` are in the order of the outputs.
 
         Args:
             outputs: What is evaluated; at least one.
-            inputs: What each of them answers, None where nothing.
+            inputs: What each of them answers, None if nothing.
             reference: What all of them are compared with; by default the critic's own.
             context: What else is to be known.
             **kwargs: Further template variables.
 
         Raises:
-            ReplyError: There is not one evaluation for each output, or one cannot be read.
-            JudgeError: The evaluator could not answer.
-            ArgumentError: Outputs and inputs do not match, or as in `forward`.
+            ReplyError: If there is not one evaluation for each output, or one cannot be read.
+            JudgeError: If the evaluator could not answer.
+            ArgumentError: If outputs and inputs do not match, or as in `forward`.
         """  # fmt: skip
         asking = self._asking(outputs, inputs, self._call(reference, context, kwargs, batch=True))
         return self._evaluations(self._asker.ask_now(asking))

@@ -62,10 +62,10 @@ class Evaluator(Protocol):
 
 
 def evaluator_of(given: EvaluatorLike) -> Evaluator:
-    """The evaluator that a caller's argument stands for.
+    """Return the evaluator that a caller's argument stands for.
 
     Raises:
-        ArgumentError: It stands for none.
+        ArgumentError: If it stands for none.
     """
     if isinstance(given, str | LLMConfig):
         return _Model(LLMClient(given))
@@ -87,7 +87,7 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
 
 
 def called_of(given: Any) -> Called | None:
-    """The way to call an object with `forward` or `aforward`, or a function; None where it is neither."""
+    """The way to call an object with `forward` or `aforward`, or a function; None if it is neither."""
     if isinstance(given, type):
         return None
     sync, later = (_method(given, name) for name in ("forward", "aforward"))
@@ -180,8 +180,8 @@ class Called:
 
     Attributes:
         source: The function or the object.
-        sync: What is called from synchronous code; None where there is nothing.
-        later: What is awaited; None where there is nothing.
+        sync: What is called from synchronous code; None if there is nothing.
+        later: What is awaited; None if there is nothing.
     """
 
     source: Any
@@ -212,7 +212,7 @@ class Called:
         return _read(asking, await self.call(asking.prompt))
 
     async def call(self, prompt: Any) -> Any:
-        """What it gives for a prompt, as it comes; a sync one runs in a thread."""
+        """Return what it gives for a prompt, as it comes; a sync one runs in a thread."""
         if self.later is not None:
             given = self.later(prompt)
         else:

@@ -62,7 +62,7 @@ class Case:
 
     Attributes:
         output: The output as a template is given it.
-        input: What it answers; None where not given.
+        input: What it answers; None if not given.
         submission: The output as judges take it.
         criterion: The criterion as it faces the output.
         shown: How the criterion is shown.
@@ -90,7 +90,7 @@ class Case:
         return text_of(self.value)
 
     def cut_to(self, submission: Submission) -> Case:
-        """The case with what is left of its submission."""
+        """Return the case with what is left of its submission."""
         if submission is self.submission:
             return self
         return replace(self, submission=submission, output=submission.text)
@@ -101,11 +101,11 @@ class Call:
     """What a call gives beside the outputs.
 
     Attributes:
-        reference: What they are compared with; None where nothing.
+        reference: What they are compared with; None if nothing.
         context: What else is to be known.
         further: The caller's own variables.
         batch: Whether the outputs are numbered, even if there is but one.
-        request: The request of a panel; None where an evaluation is asked for.
+        request: The request of a panel; None if an evaluation is asked for.
     """
 
     reference: Any
@@ -120,7 +120,7 @@ COMPOSED: Final = frozenset({"criterion", "instruction", "material", "examples"}
 
 
 def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, Any]:
-    """The values of all template variables.
+    """Return the values of all template variables.
 
     Args:
         cases: The outputs.
@@ -172,7 +172,7 @@ def _tag(cases: Sequence[Case], call: Call) -> str:
 
 
 def _examples(cases: Sequence[Case], call: Call) -> str:
-    """The judged examples of a panel, with the blank line that sets them off from what follows."""
+    """Return the judged examples of a panel, with the blank line that sets them off from what follows."""
     shown = render_examples(call.request.examples, _tag(cases, call)) if call.request else []
     return "".join(f"{block}\n\n" for block in shown)
 

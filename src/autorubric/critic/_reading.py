@@ -16,10 +16,10 @@ from autorubric.values import Answer, Json
 
 
 def payload_of(given: Any, schema: type[BaseModel]) -> Json:
-    """What an evaluator gave, as JSON data.
+    """Return what an evaluator gave, as JSON data.
 
     Raises:
-        ReplyError: It is neither JSON text, nor data, nor an evaluation, nor an object with such a text.
+        ReplyError: If it is neither JSON text, nor data, nor an evaluation, nor an object with such a text.
     """
     if isinstance(given, schema):
         return given.model_dump()
@@ -39,10 +39,10 @@ def payload_of(given: Any, schema: type[BaseModel]) -> Json:
 
 
 def read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
-    """The answer to a single output.
+    """Return the answer to a single output.
 
     Raises:
-        ReplyError: The payload is none.
+        ReplyError: If the payload is none.
     """
     if not isinstance(payload, Mapping):
         raise ReplyError(f"{shortened(payload)} is no evaluation; give one object")
@@ -50,10 +50,10 @@ def read_single(case: Case, payload: Json) -> tuple[Answer, ...]:
 
 
 def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
-    """The answers to several outputs, in their order.
+    """Return the answers to several outputs, in their order.
 
     Raises:
-        ReplyError: There is not one for each output, or some cannot be read; all of them are named.
+        ReplyError: If there is not one for each output, or some cannot be read; all of them are named.
     """
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):
@@ -76,10 +76,10 @@ def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
 
 
 def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
-    """The evaluation that an answer stands for, an instance of the criterion's schema.
+    """Return the evaluation that an answer stands for, an instance of the criterion's schema.
 
     Raises:
-        ReplyError: The evaluator abstained and the schema has no word for it.
+        ReplyError: If the evaluator abstained and the schema has no word for it.
     """
     fields = answer.evaluation
     if fields is None:

@@ -41,10 +41,10 @@ class Variable:
         return self.name.isidentifier() and converts and not set("{}") & set(self.specification)
 
     def show(self, value: Any) -> str:
-        """The value as `str.format` shows it; None is an empty text unless it is converted.
+        """Return the value as `str.format` shows it; None is an empty text unless it is converted.
 
         Raises:
-            ArgumentError: The specification is none for such a value.
+            ArgumentError: If the specification is none for such a value.
         """
         if self.conversion is not None:
             value = _CONVERSIONS[self.conversion](value)
@@ -68,21 +68,21 @@ class Template:
     """A template as read.
 
     Attributes:
-        pieces: Texts, each with the variable that follows it; None where none does.
+        pieces: Texts, each with the variable that follows it; None if none does.
     """
 
     pieces: tuple[tuple[str, Variable | None], ...]
 
     @classmethod
     def parse(cls, text: str, known: Iterable[str]) -> Template:
-        """The template that a text is.
+        """Return the template that a text is.
 
         Args:
             text: Text with `{name}` for variables, and `{{` and `}}` for braces.
             known: Variables to name in errors.
 
         Raises:
-            ArgumentError: A brace stands alone, or holds something else than a variable.
+            ArgumentError: If a brace stands alone, or holds something else than a variable.
         """
         if not isinstance(text, str):
             raise ArgumentError(f"prompt_template is {type(text).__name__}; give a text with {listed(known)}")
@@ -114,7 +114,7 @@ class Template:
                 like a delimiter or a chat-template token in them is made harmless.
 
         Raises:
-            ArgumentError: A variable has no value (those that have are named, the nearest first), or its
+            ArgumentError: If a variable has no value (those that have are named, the nearest first), or its
                 value cannot be shown as it says.
         """
         parts = []
@@ -132,12 +132,12 @@ class Template:
 
 
 def text_of(value: Any) -> str:
-    """A value as a text: its `str`, and nothing for None."""
+    """Return a value as a text: its `str`, and nothing for None."""
     return "" if value is None else str(value)
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names as variables, one after the other."""
+    """Return names as variables, one after the other."""
     return ", ".join(f"{{{name}}}" for name in names)
 
 

@@ -20,10 +20,10 @@ _KEYS = ("evaluator", "criterion", "prompt_template", "reference")
 def written(
     evaluator: Any, criterion: BaseCriterion, prompt_template: str, reference: Any
 ) -> dict[str, Json]:
-    """A critic's arguments as JSON data, without secrets and without digests of them.
+    """Return a critic's arguments as JSON data, without secrets and without digests of them.
 
     Raises:
-        ArgumentError: One of them cannot be written down.
+        ArgumentError: If one of them cannot be written down.
     """
     if not isinstance(evaluator, str | LLMConfig):
         raise ArgumentError(
@@ -50,10 +50,10 @@ def written(
 
 
 def read_arguments(given: Mapping[str, Json]) -> dict[str, Any]:
-    """A critic's arguments from what `written` gave; only those that are there.
+    """Return a critic's arguments from what `written` gave; only those that are there.
 
     Raises:
-        ArgumentError: Keys are unknown or missing, or what they hold is wrong.
+        ArgumentError: If keys are unknown or missing, or what they hold is wrong.
     """
     for key in given:
         if key not in _KEYS:

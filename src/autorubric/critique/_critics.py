@@ -28,7 +28,7 @@ class DraftCritic(Protocol):
     """Makes critiques of drafts; failures are answers too.
 
     Attributes:
-        parallel: Most drafts to have under way at a time; None where it does not say.
+        parallel: Most drafts to have under way at a time; None if it does not say.
         models: The models that it asks, without those that they fall back on.
     """
 
@@ -54,7 +54,7 @@ class SchemaCritic:
     """Asks a teacher for a critique that follows a schema.
 
     Attributes:
-        teacher: Who answers.
+        teacher: What answers.
         schema: What the critique must look like.
         template: The prompt's template.
     """
@@ -74,7 +74,7 @@ class SchemaCritic:
         return self.teacher.models
 
     def describe(self) -> dict[str, Json]:
-        """What critiques depend on."""
+        """Return what critiques depend on."""
         return {
             "teacher": self.teacher.describe(),
             "template_hash": digest_of(template_text(self.template)),
@@ -87,15 +87,15 @@ class SchemaCritic:
         return len(critique_prompt(self.template, self.schema, draft).content)
 
     def level(self, critique: Mapping[str, Json]) -> float | None:
-        """The mean score; None where there are no scores, and in a critique by a rubric, which has others."""
+        """The mean score; None if there are no scores, and in a critique by a rubric, which has others."""
         scores = scores_of(critique)
         return fmean(scores.values()) if scores and graded_score(critique) is None else None
 
     async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
-        """The critique of a draft; one question, of which nothing can have begun.
+        """Return the critique of a draft; one question, of which nothing can have begun.
 
         Raises:
-            BudgetError: There is no room to ask it.
+            BudgetError: If there is no room to ask it.
         """
         return await self.teacher.ask(
             Question(
@@ -125,7 +125,7 @@ class SchemaCritic:
         return critique
 
     async def aclose(self) -> None:
-        """Closes the teacher."""
+        """Close the teacher."""
         await self.teacher.aclose()
 
 
@@ -141,8 +141,8 @@ def critic_of(
     """Who makes the critiques: a teacher by schema and template, or a rubric with the teacher as judge.
 
     Raises:
-        ArgumentError: The arguments cannot work together.
-        FileError: A file cannot be read.
+        ArgumentError: If the arguments cannot work together.
+        FileError: If a file cannot be read.
     """
     if rubric is None:
         if threshold is not None:

@@ -65,7 +65,7 @@ class CritiquePass:
     _seen: _Seen = field(default_factory=lambda: _Seen())
 
     async def run(self, resume: bool) -> dict[str, Json]:
-        """The statistics, once every draft has its record, or a budget or an error has stopped it."""
+        """Return the statistics, once every draft has its record, or a budget or an error has stopped it."""
         started = time.perf_counter()
         self._resumes = resume
         with locked(self.out_dir):
@@ -91,7 +91,7 @@ class CritiquePass:
             return self._finish(ledger, tally, time.perf_counter() - started)
 
     def rehearse(self, resume: bool) -> dict[str, Json]:
-        """What a pass would do: how many drafts are asked about, and how long their prompts are."""
+        """Return what a pass would do: how many drafts are asked about, and how long their prompts are."""
         done: dict[str, Json] = {"dry_run": True, "prompt_characters": 0}
         path = self.out_dir / CRITIQUES
         ledger = Ledger(path)
@@ -122,7 +122,7 @@ class CritiquePass:
         return ledger
 
     def _pending(self, ledger: Ledger) -> Iterator[Draft]:
-        """The drafts that are to be critiqued, in order; the others are counted."""
+        """Yield the drafts that are to be critiqued, in order; the others are counted."""
         for found in read_drafts(self.drafts_path):
             is_beyond = self.limit is not None and self.drafts >= self.limit
             if is_beyond and not self._resumes:
@@ -148,7 +148,7 @@ class CritiquePass:
             yield found
 
     def _current(self, ledger: Ledger) -> Iterator[dict[str, Any]]:
-        """The records of drafts that are in the file; those of drafts removed from it are counted."""
+        """Yield the records of drafts that are in the file; those of drafts removed from it are counted."""
         for record in ledger.records():
             if self._resumes and self._seen.is_missing(key_of(record["id"]) or ""):
                 self.removed += 1
@@ -209,7 +209,7 @@ class CritiquePass:
         write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
 
     def _warn(self) -> None:
-        """Tells of lines that gave no draft, and of what else is to be known."""
+        """Report of lines that gave no draft, and of what else is to be known."""
         if self.fault_count:
             shown = "; ".join(f"line {one['line']}: {one['fault']}" for one in self.faults[:3])
             more = " …" if self.fault_count > 3 else ""
@@ -233,7 +233,7 @@ class _Seen:
         self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID")
 
     def first_line(self, key: str, line: int) -> int | None:
-        """The line on which the id stood first; None where it is new."""
+        """Return the line on which the id stood first; None if it is new."""
         added = self._ids.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (key, line)).rowcount
         if added:
             return None
@@ -241,6 +241,6 @@ class _Seen:
         return found
 
     def is_missing(self, key: str) -> bool:
-        """Whether the id is of no draft."""
+        """Return whether the id is of no draft."""
         found = self._ids.execute("SELECT 1 FROM ids WHERE id = ?", (key,)).fetchone()
         return self.is_whole and found is None

@@ -24,9 +24,9 @@ class Draft:
 
     Attributes:
         id: Its id, a number as a text: the key that records are found by.
-        prompt: What it answers; None where that is not known.
+        prompt: What it answers; None if that is not known.
         output: What was written: a text, or JSON data.
-        contract: What a program found when it checked the output; None where none did.
+        contract: What a program found when it checked the output; None if none did.
         line: Its line in the file, from 1.
         offset: Where the line begins in the file, in bytes.
         written_id: Its id as its file has it, a text or a whole number.
@@ -70,10 +70,10 @@ class LineFault(NamedTuple):
 
 
 def read_drafts(path: Path) -> Iterator[Draft | LineFault]:
-    """The drafts of a file in order, and the faults of lines in their places; one line at a time.
+    """Yield the drafts of a file in order, and the errors of lines in their places; one line at a time.
 
     Raises:
-        FileError: The file cannot be read.
+        FileError: If the file cannot be read.
     """
     for line in lines_of(path):
         yield draft_of(line)
@@ -88,10 +88,10 @@ class Line(NamedTuple):
 
 
 def lines_of(path: Path) -> Iterator[Line]:
-    """The lines of a file that are not blank.
+    """Yield the lines of a file that are not blank.
 
     Raises:
-        FileError: The file cannot be read, or a line is too long.
+        FileError: If the file cannot be read, or a line is too long.
     """
     offset = 0
     try:
@@ -106,7 +106,7 @@ def lines_of(path: Path) -> Iterator[Line]:
 
 
 def input_digest(path: Path) -> str:
-    """The SHA-256 of a file of JSON lines, in hexadecimal digits.
+    """Return the SHA-256 of a file of JSON lines, in hexadecimal digits.
 
     Raises:
         FileError: The file cannot be read, or there is nothing in it: what nobody looked at has not passed.
@@ -119,7 +119,7 @@ def input_digest(path: Path) -> str:
 
 
 def draft_of(line: Line) -> Draft | LineFault:
-    """The draft on a line, or what is wrong with it."""
+    """Return the draft on a line, or what is wrong with it."""
     try:
         text = line.raw.decode("utf-8-sig")
         # With all that it refuses: what no file could hold must not end the pass later.
@@ -153,19 +153,19 @@ def _read(given: dict[str, Any], line: Line) -> Draft | LineFault:
 
 
 def key_of(given: Json) -> str | None:
-    """The key of an id, a text or a whole number; None for anything else."""
+    """Return the key of an id, a text or a whole number; None for anything else."""
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     return given if isinstance(given, str) else None
 
 
 def text_of(value: Json) -> str:
-    """A text as it is, and other data as JSON."""
+    """Return a text as it is, and other data as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def line_at(path: Path, offset: int) -> Line:
-    """The line of a file that begins at an offset; its number is not known and is 0."""
+    """Return the line of a file that begins at an offset; its number is not known and is 0."""
     with path.open("rb") as file:
         file.seek(offset)
         return Line(0, offset, file.readline())

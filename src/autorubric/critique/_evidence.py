@@ -15,12 +15,12 @@ _STEP: Final = re.compile(
 
 
 def resolve_evidence(path: str, output: Json) -> bool:
-    """Whether a path leads to something inside an output.
+    """Return whether a path leads to something inside an output.
 
     Args:
         path: Keys after dots or, quoted, in brackets, and positions from 0 in brackets, as
             `payload.days[0]["first title"]`; a `$` before them is the output itself.
-        output: The output: data, or a JSON text. In a text that is no JSON no path leads anywhere.
+        output: The output: data, or a JSON text. In a text that is not JSON no path leads anywhere.
     """
     steps = _steps(path)
     place = data_of(output)
@@ -50,7 +50,7 @@ def evidence_of(critique: Mapping[str, Json], output: Json) -> list[dict[str, Js
 
 
 def _steps(path: str) -> list[str | int] | None:
-    """The steps of a path; None where it is none."""
+    """Return the steps of a path; None if it is none."""
     text = path.strip().removeprefix("$")
     steps: list[str | int] = []
     at = 0
@@ -68,7 +68,7 @@ def _steps(path: str) -> list[str | int] | None:
 
 
 def data_of(output: Json) -> Any:
-    """An output as data: what a JSON text holds, None for any other text, and data as it is."""
+    """Return an output as data: what a JSON text holds, None for any other text, and data as it is."""
     if not isinstance(output, str):
         return output
     try:

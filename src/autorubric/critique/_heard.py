@@ -38,12 +38,12 @@ class Heard:
             self._kept.append(_line(event))
 
     def reply_of(self, vote: JudgeVote) -> str | None:
-        """The last reply that led to a vote; None where none came."""
+        """Return the last reply that led to a vote; None if none came."""
         exchanged = self._exchange(vote)
         return exchanged.replies[-1] if exchanged is not None and exchanged.replies else None
 
     def provenance(self, asked: Provenance, failed: JudgeVote | None = None) -> Provenance:
-        """Where the votes came from.
+        """Return where the votes came from.
 
         Args:
             asked: What is known of the judge before it is asked.
@@ -70,7 +70,7 @@ class Heard:
 
 
 def _answering(vote: JudgeVote | None) -> str | None:
-    """Who gave a vote; None where none came: one that failed before a reply has no model that answered."""
+    """Who gave a vote; None if none came: one that failed before a reply has no model that answered."""
     if vote is None:
         return None
     return vote.model or (None if vote.status == "failed" else vote.judge_id)

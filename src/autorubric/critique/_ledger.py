@@ -29,7 +29,7 @@ class Known(NamedTuple):
 
     Attributes:
         failed: Whether its record is one of a failure.
-        digest: What it is of; None where the record does not say.
+        digest: What it is of; None if the record does not say.
     """
 
     failed: bool
@@ -40,7 +40,7 @@ class Ledger:
     """Records of one file by id. Of several with one id the last counts, and the others are swept out.
 
     A torn last line, which a killed process leaves behind, is cut off when the file is opened for writing:
-    its record is made anew. Other lines that cannot be read stay where they are, and are told of.
+    its record is made again. Other lines that cannot be read stay where they are, and are told of.
 
     Args:
         path: The file.
@@ -66,14 +66,14 @@ class Ledger:
         )
 
     def open(self) -> None:
-        """Reads what is there, and opens the file for appending."""
+        """Read what is there, and open the file for appending."""
         self.path.touch()
         self._cut_torn_end()
         self.read()
         self._file = self.path.open("ab")
 
     def read(self) -> None:
-        """Reads what is there, and changes nothing."""
+        """Read what is there, and change nothing."""
         for line in lines_of(self.path):
             record = _parsed(line.raw)
             if record is None:
@@ -82,16 +82,16 @@ class Ledger:
             self._note(record, line.offset)
 
     def known(self, key: str) -> Known | None:
-        """What is known of an id; None where it has no record."""
+        """Return what is known of an id; None if it has no record."""
         row = self._index.execute("SELECT failed, digest FROM records WHERE id = ?", (key,)).fetchone()
         return None if row is None else Known(bool(row[0]), row[1])
 
     def forget(self, key: str) -> None:
-        """Leaves the record of an id out of account; the next `sweep` takes it out of the file."""
+        """Leave the record of an id out of account; the next `sweep` takes it out of the file."""
         self._superseded += self._index.execute("DELETE FROM records WHERE id = ?", (key,)).rowcount
 
     def append(self, record: Mapping[str, Json]) -> None:
-        """Adds a record; it is with the operating system when this returns."""
+        """Add a record; it is with the operating system when this returns."""
         assert self._file is not None
         offset = self._file.tell()
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -103,14 +103,14 @@ class Ledger:
         self._note(record, offset)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The record of every id, in the order of the file."""
+        """Yield the record of every id, in the order of the file."""
         for line in lines_of(self.path):
             record = _parsed(line.raw)
             if record is not None and self._is_last(_key(record), line):
                 yield record
 
     def sweep(self, others: Sequence[Ledger] = ()) -> None:
-        """Takes out, in one piece, records that a later one here, or one in other files, has replaced."""
+        """Take out, in one piece, records that a later one here, or one in other files, has replaced."""
         keys = (row[0] for row in self._index.execute("SELECT id FROM records"))
         elsewhere = {key for key in keys if any(other.known(key) for other in others)}
         if not self._superseded and not elsewhere:
@@ -123,7 +123,7 @@ class Ledger:
         self.open()
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -144,7 +144,7 @@ class Ledger:
         return record is None or (_key(record) not in elsewhere and self._is_last(_key(record), line))
 
     def _cut_torn_end(self) -> None:
-        """Cuts off a last line that is no record, or ends one that is."""
+        """Cut off a last line that is not a record, or end one that is."""
         with self.path.open("r+b") as file:
             end = file.seek(0, 2)
             start = _start_of_last_line(file, end)
@@ -161,11 +161,11 @@ class Ledger:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Holds a folder, made where it is missing, against other processes that would write to it.
+    """Hold a folder, made where it is missing, against other processes that would write to it.
 
     Raises:
-        RunLockedError: One does.
-        FileError: The folder cannot be made, or a file in it cannot be written.
+        RunLockedError: If one does.
+        FileError: If the folder cannot be made, or a file in it cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -182,7 +182,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Moves a file out of the way, to the first free of `….previous.…`, `….previous-2.…`; None if empty."""
+    """Move a file out of the way, to the first free of `….previous.…`, `….previous-2.…`; None if empty."""
     if not path.exists() or path.stat().st_size == 0:
         return None
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
@@ -195,30 +195,30 @@ def set_aside(path: Path) -> Path | None:
 
 
 def set_all_aside(paths: Iterable[Path]) -> list[str]:
-    """Moves files out of the way as `set_aside` does; a notice for each that was there."""
+    """Move files out of the way as `set_aside` does; a notice for each that was there."""
     found = [aside for path in paths if (aside := set_aside(path)) is not None]
     return [f"existing records were moved to {aside.name}" for aside in found]
 
 
 def write_json(path: Path, content: Mapping[str, Json]) -> None:
-    """Writes JSON data for people and programs, in one piece."""
+    """Write JSON data for people and programs, in one piece."""
     text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     write_bytes_atomic(path, text.encode("utf-8", "replace"))
 
 
 def record_failed(record: Mapping[str, Any]) -> bool:
-    """Whether a record is one of a failure."""
+    """Return whether a record is one of a failure."""
     return contract_error(record) is not None
 
 
 def contract_error(record: Mapping[str, Any]) -> Any:
-    """The error in the record of a critique, with `code` and `message`; None where it has none."""
+    """Return the error in the record of a critique, with `code` and `message`; None if it has none."""
     contract = record.get("critique_contract")
     return contract.get("error") if isinstance(contract, Mapping) else None
 
 
 def _start_of_last_line(file: IO[bytes], end: int) -> int:
-    """Where the text after the last line break begins; at the end where there is none."""
+    """Return where the text after the last line break begins; at the end where there is none."""
     at = end
     while at > 0:
         size = min(_CUT, at)
@@ -231,7 +231,7 @@ def _start_of_last_line(file: IO[bytes], end: int) -> int:
 
 
 def _parsed(raw: bytes) -> dict[str, Any] | None:
-    """The record on a line; None where it is none."""
+    """Return the record on a line; None if it is none."""
     try:
         record = json.loads(raw)
     except (ValueError, RecursionError):

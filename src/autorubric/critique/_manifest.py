@@ -51,10 +51,10 @@ class Setup:
         config: Mapping[str, Json] | None,
         options: Mapping[str, Json],
     ) -> Setup:
-        """The setup of a pass that begins now over files, by what they hold.
+        """Return the setup of a pass that begins now over files, by what they hold.
 
         Raises:
-            FileError: A file cannot be read, or has nothing in it.
+            FileError: If a file cannot be read, or has nothing in it.
         """
         described = critic.describe()
         given = {f"{name}_path": str(path) for name, path in inputs.items()}
@@ -78,10 +78,10 @@ class Setup:
 
 
 def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str]) -> None:
-    """Refuses to read what is to be written.
+    """Refuse to read what is to be written.
 
     Raises:
-        ArgumentError: A file that is read is one of the files that are written.
+        ArgumentError: If a file that is read is one of the files that are written.
     """
     written = {(out_dir / name).resolve() for name in outputs}
     for name, path in inputs.items():
@@ -90,7 +90,7 @@ def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str
 
 
 def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, str]) -> dict[str, Json]:
-    """The manifest of a pass."""
+    """Return the manifest of a pass."""
     schema = setup.schema
     return {
         "version": VERSION,
@@ -111,7 +111,7 @@ def manifest_of(setup: Setup, counts: Mapping[str, Json], outputs: Mapping[str, 
 
 
 def counts_of(drafts: int, processed: int, skipped: int, tally: CritiqueTally | None) -> dict[str, Json]:
-    """A manifest's counts; those over the file are None while the pass is under way."""
+    """Return a manifest's counts; those over the file are None while the pass is under way."""
     return {
         "total_drafts": drafts,
         "processed": processed,
@@ -122,7 +122,7 @@ def counts_of(drafts: int, processed: int, skipped: int, tally: CritiqueTally | 
 
 
 def setup_changes(path: Path, setup: Setup) -> list[str]:
-    """What records that are there depended on and is different now, a notice each."""
+    """Return what records that are there depended on and is different now, a notice each."""
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -159,7 +159,7 @@ def _at(content: Any, path: tuple[str, ...]) -> Any:
 
 
 def without_secrets(given: Json, name: str = "") -> Json:
-    """JSON data with a mask in the place of every secret; what is no JSON as its text."""
+    """JSON data with a mask in the place of every secret; what is not JSON as its text."""
     if name and not isinstance(given, Mapping | list | tuple) and holds_secret(name, given):
         return _MASK
     if isinstance(given, Mapping):

@@ -42,7 +42,7 @@ class TeacherPrompt:
         content: The filled template.
         task: What is asked for: `"critique"`, or `"rewrite"`.
         draft_id: The draft.
-        schema: The JSON schema of the critique; None where a text is asked for.
+        schema: The JSON schema of the critique; None if a text is asked for.
     """
 
     role: str = "user"
@@ -56,25 +56,25 @@ class TeacherPrompt:
 
 
 def load_critique_prompt_template(path: str | Path | None = None) -> str:
-    """The template of critique prompts that ships (v1), or the one in a file.
+    """Return the template of critique prompts that ships (v1), or the one in a file.
 
     Raises:
-        FileError: The file cannot be read.
+        FileError: If the file cannot be read.
     """
     return _shipped("critique_v1.txt") if path is None else read_text(path)
 
 
 def load_rewrite_prompt_template() -> str:
-    """The template of rewrite prompts that ships (v1)."""
+    """Return the template of rewrite prompts that ships (v1)."""
     return _shipped("rewrite_v1.txt")
 
 
 def critique_template(given: str | Path | None) -> Template:
-    """The template of critique prompts that an argument stands for.
+    """Return the template of critique prompts that an argument stands for.
 
     Raises:
-        ArgumentError: It has an unknown variable, or none that shows the output.
-        FileError: Its file cannot be read.
+        ArgumentError: If it has an unknown variable, or none that shows the output.
+        FileError: If its file cannot be read.
     """
     _demand_text(given, "template")
     text = load_critique_prompt_template(given if isinstance(given, Path) else None)
@@ -93,14 +93,14 @@ def rewrite_template(given: str | Path | None) -> Template:
 
 
 def template_text(template: Template) -> str:
-    """A template as a text, for its digest."""
+    """Return a template as a text, for its digest."""
     return "".join(f"{literal}{variable or ''}" for literal, variable in template.pieces)
 
 
 def critique_prompt(
     template: Template, schema: CritiqueSchema, draft: Draft, *, output: str | None = None
 ) -> TeacherPrompt:
-    """The prompt for the critique of a draft.
+    """Return the prompt for the critique of a draft.
 
     Args:
         template: The template.
@@ -120,7 +120,7 @@ def critique_prompt(
 
 
 def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json]) -> TeacherPrompt:
-    """The prompt for a draft rewritten as its critique says."""
+    """Return the prompt for a draft rewritten as its critique says."""
     shown = _material(draft, draft.output_text, remarks=_remarks(critique))
     values = {**shown, "form": _form(draft), "rule": MATERIAL_RULE}
     content = template.fill(values, composed=_REWRITE_VARIABLES)
@@ -128,7 +128,7 @@ def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json
 
 
 def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str, str]:
-    """The parts of a draft between delimiters, each by itself and all together."""
+    """Return the parts of a draft between delimiters, each by itself and all together."""
     prompt = "" if draft.prompt is None else text_of(draft.prompt)
     contract = "" if draft.contract is None else text_of(draft.contract)
     # An id is the author's text too: on one line, it cannot pass for a part of ours.
@@ -143,7 +143,7 @@ def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str
 
 
 def _remarks(critique: Mapping[str, Json]) -> str:
-    """What a critique asks for, in words."""
+    """Return what a critique asks for, in words."""
     lines = []
     instructions = critique.get("rewrite_instructions")
     if isinstance(instructions, str):

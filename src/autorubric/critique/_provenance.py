@@ -33,7 +33,7 @@ class TeacherReply:
         latency_s: Seconds that it took; None: as measured.
 
     Raises:
-        ArgumentError: A field is of another type, or cannot stand in a file.
+        ArgumentError: If a field is of another type, or cannot stand in a file.
     """
 
     text: str
@@ -75,9 +75,9 @@ class Provenance:
     """Where a reply came from.
 
     Attributes:
-        provider: Who served it; None where that is not known.
+        provider: Who served it; None if that is not known.
         asked_model: The model that was to answer.
-        selected_model: The model that answered, as its provider names it; None where none did.
+        selected_model: The model that answered, as its provider names it; None if none did.
         attempted_models: Models asked, in order.
         request_id: The provider's id of the last reply.
         latency_s: Seconds from asking to the end.
@@ -99,7 +99,7 @@ class Provenance:
     truncated: bool = False
 
     def to_dict(self) -> dict[str, Json]:
-        """What a record says of it."""
+        """Return what a record says of it."""
         return {
             "provider": self.provider,
             "selected_model": self.selected_model,
@@ -132,8 +132,8 @@ class Answered(Generic[T]):
     """What asking a teacher came to.
 
     Attributes:
-        answer: The answer as read; None where there is none, and then `failure` says why.
-        text: The last reply as it came; None where none did.
+        answer: The answer as read; None if there is none, and then `failure` says why.
+        text: The last reply as it came; None if none did.
         provenance: Where it came from.
         failure: Why there is no answer.
     """
@@ -145,7 +145,7 @@ class Answered(Generic[T]):
 
 
 def failed(error: Exception, asked: Provenance) -> Answered[Any]:
-    """What an error comes to, with what was spent and what was replied before it."""
+    """Return what an error comes to, with what was spent and what was replied before it."""
     text = None
     if isinstance(error, JudgeError):
         text = error.reply if isinstance(error, ReplyError) else None
@@ -163,7 +163,7 @@ def failed(error: Exception, asked: Provenance) -> Answered[Any]:
 
 
 def failure_of(error: Exception) -> Failure:
-    """The failure that an error is."""
+    """Return the failure that an error is."""
     match error:
         case SchemaFaultError():
             return Failure(code="SCHEMA_ERROR", message=str(error))
@@ -184,5 +184,5 @@ def failure_of(error: Exception) -> Failure:
 
 
 def usage_dict(usage: TokenUsage | None) -> dict[str, Json] | None:
-    """Tokens as a record says them; None where none were counted."""
+    """Tokens as a record says them; None if none were counted."""
     return None if usage is None else dict(usage.to_dict())

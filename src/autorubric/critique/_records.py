@@ -21,7 +21,7 @@ UNSAID: Final = ("hallucination", "verification", "schema")
 
 
 def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[str, Json]:
-    """The record of a draft's critique, or of why there is none."""
+    """Return the record of a draft's critique, or of why there is none."""
     critique = answered.answer
     evidence = [] if critique is None else evidence_of(critique, draft.output)
     return {
@@ -38,17 +38,17 @@ def critique_record(draft: Draft, answered: Answered[dict[str, Json]]) -> dict[s
 
 
 def raw_text(text: str | None) -> str | None:
-    """A reply as it is kept: at most 20,000 characters."""
+    """Return a reply as it is kept: at most 20,000 characters."""
     return None if text is None else text[:LONGEST_RAW]
 
 
 def now() -> str:
-    """The time, UTC, in ISO 8601."""
+    """Return the time, UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat()
 
 
 def is_strict_json(text: str | None) -> bool:
-    """Whether a reply as it came is JSON: no fence and no prose, no key that comes twice, no NaN."""
+    """Return whether a reply as it came is JSON: no fence and no prose, no key that comes twice, no NaN."""
     try:
         parse_structured(text or "", "json")
     except FileError:
@@ -74,14 +74,14 @@ def _contract(
 
 
 def verdict_of(record: Mapping[str, Any]) -> str | None:
-    """The verdict in a record; None where it has none."""
+    """Return the verdict in a record; None if it has none."""
     critique = record.get("critique")
     verdict = critique.get("verdict") if isinstance(critique, Mapping) else None
     return verdict if isinstance(verdict, str) else None
 
 
 def scores_of(critique: Mapping[str, Any]) -> dict[str, float]:
-    """The scores in a critique that are numbers, by name."""
+    """Return the scores in a critique that are numbers, by name."""
     scores = critique.get("scores")
     if not isinstance(scores, Mapping):
         return {}
@@ -94,7 +94,7 @@ def scores_of(critique: Mapping[str, Any]) -> dict[str, float]:
 
 
 def graded_score(critique: Mapping[str, Any]) -> float | None:
-    """The score of a critique that was made by a rubric; None for every other.
+    """Return the score of a critique that was made by a rubric; None for every other.
 
     Weights and penalties are in it, which the criteria's values among its scores know nothing of.
     """
@@ -106,13 +106,13 @@ def graded_score(critique: Mapping[str, Any]) -> float | None:
 
 
 def risk_of(critique: Mapping[str, Any]) -> str | None:
-    """The risk level in a critique; None where it has none."""
+    """Return the risk level in a critique; None if it has none."""
     hallucination = critique.get("hallucination")
     level = hallucination.get("risk_level") if isinstance(hallucination, Mapping) else None
     return level if isinstance(level, str) else None
 
 
 def issues_of(critique: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The issues in a critique."""
+    """Return the issues in a critique."""
     issues = critique.get("issues")
     return [one for one in issues if isinstance(one, Mapping)] if isinstance(issues, list) else []

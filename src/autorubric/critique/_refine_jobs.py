@@ -36,7 +36,7 @@ class Job(NamedTuple):
     Attributes:
         id: Its id.
         critique: Its critique.
-        draft: The draft; None where its file has none of that id.
+        draft: The draft; None if its file has none of that id.
         changed: Whether the draft is another than the one that the critique is of.
         written_id: Its id as the critique's file has it, a text or a whole number.
     """
@@ -66,7 +66,7 @@ class RiskRange:
     most: Risk | None = None
 
     def takes(self, critique: Mapping[str, Any]) -> bool:
-        """Whether a critique's risk level is in the range."""
+        """Return whether a critique's risk level is in the range."""
         if self.least is None and self.most is None:
             return True
         rank = RANKS.get(risk_of(critique) or "")
@@ -89,7 +89,7 @@ class Jobs:
     Attributes:
         critiques: Critiques, failed ones too.
         failed: How many of them have no verdict.
-        first_failure: Why the first of these has none; None where there are none.
+        first_failure: Why the first of these has none; None if there are none.
         total: Critiques whose verdict is revise.
         filtered: How many of them the risk range leaves out.
         removed: Critiques whose draft is no longer in its file; they are in no other count.
@@ -97,7 +97,7 @@ class Jobs:
         fault_count: How many there are.
 
     Raises:
-        FileError: A file cannot be read.
+        FileError: If a file cannot be read.
     """
 
     def __init__(self, critiques_path: Path, drafts_path: Path, risk: RiskRange) -> None:
@@ -133,17 +133,17 @@ class Jobs:
             yield self._job(key, critique_at, draft_at)
 
     def judged(self) -> Iterator[str]:
-        """The ids of all critiques that have a verdict, whichever it is, and a draft."""
+        """Yield the ids of all critiques that have a verdict, whichever it is, and a draft."""
         query = "SELECT id FROM jobs WHERE failure IS NULL AND NOT removed"
         return (key for (key,) in self._index.execute(query))
 
     def holds(self, key: str) -> bool:
-        """Whether there is a critique of that id, of a draft that was not removed."""
+        """Return whether there is a critique of that id, of a draft that was not removed."""
         query = "SELECT 1 FROM jobs WHERE id = ? AND NOT removed"
         return self._index.execute(query, (key,)).fetchone() is not None
 
     def of(self, key: str) -> Job | None:
-        """What is to be refined under an id; None where its verdict is another than revise."""
+        """Return what is to be refined under an id; None if its verdict is another than revise."""
         row = self._index.execute("SELECT critique, draft, revise FROM jobs WHERE id = ?", (key,)).fetchone()
         return self._job(key, row[0], row[1]) if row is not None and row[2] else None
 
@@ -213,7 +213,7 @@ def _lowest(critique: Mapping[str, Any]) -> float:
 
 
 def _failure(record: Mapping[str, Any]) -> str:
-    """Why a record has no verdict."""
+    """Return why a record has no verdict."""
     error = contract_error(record)
     if isinstance(error, Mapping):
         return f"{error.get('code')}: {error.get('message')}"

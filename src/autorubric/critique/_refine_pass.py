@@ -65,7 +65,7 @@ class RefinementPass:
     notices: list[str] = field(default_factory=list)
 
     async def run(self, resume: bool) -> dict[str, Json]:
-        """The statistics, once every draft has its outcome, or a budget has ended it."""
+        """Return the statistics, once every draft has its outcome, or a budget has ended it."""
         started = time.perf_counter()
         with locked(self.out_dir):
             self._open(resume)
@@ -111,7 +111,7 @@ class RefinementPass:
             self._sweep_stale()
 
     def _sweep_stale(self) -> None:
-        """Takes out, before anything is asked, the outcomes of what is another draft or critique now.
+        """Take out, before anything is asked, the outcomes of what is another draft or critique now.
 
         First, so that a draft never has two outcomes, wherever the pass is stopped.
         """
@@ -195,7 +195,7 @@ class RefinementPass:
         }
 
     def _write_manifest(self, figures: Mapping[str, Json] | None) -> None:
-        """Writes the manifest; what the files come to is None in it while the pass is under way."""
+        """Write the manifest; what the files come to is None in it while the pass is under way."""
         counts = self._counts()
         counts |= {name: None if figures is None else figures[name] for name in OUTCOMES}
         told = {"finished": figures is not None and self.unfinished.limit is None, **self._told()}

@@ -40,7 +40,7 @@ class Refiner:
     async def refine(
         self, draft: Draft, critique: Mapping[str, Json], begun: dict[str, Json]
     ) -> tuple[Outcome, dict[str, Json]]:
-        """What became of a draft, and its record.
+        """Return what became of a draft, and its record.
 
         Args:
             draft: The draft.
@@ -49,7 +49,7 @@ class Refiner:
                 added, so that it is not lost where a budget ends this pass.
 
         Raises:
-            BudgetError: There is no room for another request.
+            BudgetError: If there is no room for another request.
         """
         rounds = begun.setdefault("rounds", [])
         work = _Work(original=draft, given=critique, rounds=rounds, level=self.critic.level)
@@ -60,7 +60,7 @@ class Refiner:
         return "undecided", work.record("undecided", "max_rounds")
 
     async def _round(self, work: _Work) -> tuple[Outcome, str] | None:
-        """One round; how the work ended and why, or None where it goes on."""
+        """Return one round; how the work ended and why, or None if it goes on."""
         if work.is_judged:
             rewritten = await self._rewritten(work)
             if rewritten.answer is None:
@@ -118,7 +118,7 @@ class _Work:
         original: The draft as it was given.
         given: Its critique.
         rounds: What was written in each round and what was said of it, as JSON data.
-        level: How good a text is by its critique; None where the critique does not say.
+        level: How good a text is by its critique; None if the critique does not say.
         failure: What failed, where something did.
     """
 
@@ -159,17 +159,17 @@ class _Work:
         return [one.level for one in self.judged]
 
     def write(self, rewritten: Rewritten, provenance: dict[str, Json]) -> None:
-        """Notes what was written in a new round."""
+        """Note what was written in a new round."""
         teacher = {"rewrite": provenance, "critique": None}
         self.rounds.append({**rewritten._asdict(), "critique": None, "teacher": teacher, "begun": {}})
 
     def judge(self, judged: Answered[dict[str, Json]]) -> None:
-        """Notes what was said of the draft as last written."""
+        """Note what was said of the draft as last written."""
         self.rounds[-1]["critique"] = judged.answer
         self.rounds[-1]["teacher"]["critique"] = judged.provenance.to_dict()
 
     def fail(self, stage: str, answered: Answered[Any]) -> None:
-        """Notes what failed."""
+        """Note what failed."""
         assert answered.failure is not None
         self.failure = {
             "stage": stage,
@@ -180,7 +180,7 @@ class _Work:
         }
 
     def record(self, outcome: Outcome, reason: str) -> dict[str, Json]:
-        """The record of the draft, a draft itself.
+        """Return the record of the draft, a draft itself.
 
         Its output is the last that was written, with its critique where it has one; where nothing is decided,
         the best by its critique, which may be the draft's own.
@@ -214,7 +214,7 @@ class _Work:
 
 
 def _ending(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[Outcome, str] | None:
-    """How a critique ends the work; None where it goes on."""
+    """Return how a critique ends the work; None if it goes on."""
     match critique.get("verdict"):
         case "pass":
             return "refined", "pass"

@@ -32,7 +32,7 @@ class RepeatedErrors:
     _answered: bool = False
 
     def add(self, error: Any) -> None:
-        """Takes note of the error of one record, None for one without."""
+        """Take note of the error of one record, None for one without."""
         code = error.get("code") if isinstance(error, dict) else None
         if code not in _UNANSWERED:
             self._answered, self._count = True, 0

@@ -20,14 +20,14 @@ _LONGEST_FAULT = 1000
 
 
 class Rewritten(NamedTuple):
-    """A rewritten output, and what a program found when it checked it; None where none did."""
+    """A rewritten output, and what a program found when it checked it; None if none did."""
 
     output: Json
     contract: Json
 
 
 def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewritten:
-    """The output that a reply holds.
+    """Return the output that a reply holds.
 
     Args:
         text: The reply as it came.
@@ -36,9 +36,9 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
         validate: Checks the output in the place of our check of keys, and gives its contract.
 
     Raises:
-        ReplyError: The reply holds no such output, or the check refuses it.
-        ArgumentError: The check gives something that is no JSON.
-        BudgetError: There is no room for what the check asks.
+        ReplyError: If the reply holds no such output, or the check refuses it.
+        ArgumentError: If the check gives something that is not JSON.
+        BudgetError: If there is no room for what the check asks.
     """
     output = _read(text, before)
     if validate is None:
@@ -65,7 +65,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
 
 
 def canonical(output: Json) -> str:
-    """An output in a form that is the same for the same output, however it is laid out."""
+    """Return an output in a form that is the same for the same output, however it is laid out."""
     if json_kind(output) is None:
         return "text:" + " ".join(str(output).split())
     return "json:" + json.dumps(data_of(output), sort_keys=True, ensure_ascii=True)

@@ -44,7 +44,7 @@ class RubricCritic:
         threshold: Score from which the verdict is pass; below it is revise.
         about: What a manifest says of the teacher.
         asked: What is known of the teacher before it is asked.
-        parallel: Most drafts to have under way at a time; None where neither teacher nor settings say.
+        parallel: Most drafts to have under way at a time; None if neither teacher nor settings say.
         timeout: Seconds that the critique of one draft may take; None for as long as it takes.
         clock: Seconds from any fixed point on.
     """
@@ -64,7 +64,7 @@ class RubricCritic:
         return self.grader.models
 
     def describe(self) -> dict[str, Json]:
-        """What critiques depend on."""
+        """Return what critiques depend on."""
         return {
             "teacher": dict(self.about),
             "template_hash": None,
@@ -82,7 +82,7 @@ class RubricCritic:
         return score if set(scores_of(critique)) <= {one.name for one in self.rubric} else None
 
     async def critique(self, draft: Draft, begun: dict[str, Json]) -> Answered[dict[str, Json]]:
-        """The critique of a draft; a failure where a criterion could not be judged.
+        """Return the critique of a draft; a failure where a criterion could not be judged.
 
         Args:
             draft: The draft.
@@ -90,7 +90,7 @@ class RubricCritic:
                 is answered is added, so that it is not lost where a budget ends this pass.
 
         Raises:
-            BudgetError: There is no room to ask about a criterion; what was in flight has been answered.
+            BudgetError: If there is no room to ask about a criterion; what was in flight has been answered.
         """
         started = self.clock()
         heard = Heard(begun)
@@ -128,14 +128,14 @@ class RubricCritic:
         return GradingTask(submission=submission, rubric=self.rubric, query=query, item_id=draft.id)
 
     async def aclose(self) -> None:
-        """Closes the teacher."""
+        """Close the teacher."""
         await self.grader.aclose()
 
 
 def rubric_critic(
     rubric: Rubric, teacher: Any, *, threshold: float | None = None, config: Mapping[str, Json] | None = None
 ) -> RubricCritic:
-    """The critic that grades by a rubric with this teacher as judge.
+    """Return the critic that grades by a rubric with this teacher as judge.
 
     Args:
         rubric: The rubric.
@@ -144,7 +144,7 @@ def rubric_critic(
         config: Settings and fallbacks of a model given by name; the time-out of an async function.
 
     Raises:
-        ArgumentError: The teacher is none, the threshold is no score, or the settings are none.
+        ArgumentError: If the teacher is none, the threshold is no score, or the settings are none.
     """
     least = DEFAULT_THRESHOLD if threshold is None else threshold
     if isinstance(least, bool) or not isinstance(least, int | float) or not 0 <= least <= 1:
@@ -184,7 +184,7 @@ def _parallel(
 
 
 def critique_of(report: EnsembleEvaluationReport, draft_id: str, threshold: float) -> dict[str, Json]:
-    """A grading report in the shape of a critique.
+    """Return a grading report in the shape of a critique.
 
     The criteria's values on [0, 1] are the scores; a criterion that takes something off the score is an
     issue, of high severity where it takes all it can, medium from a half on, and low below. What a rubric
@@ -229,7 +229,7 @@ def _instruction(report: EnsembleCriterionReport) -> str:
 
 
 def _failure(lost: JudgeVote | None, report: EnsembleEvaluationReport) -> Failure:
-    """Why a report gives no critique: a criterion in it could not be judged, or it has no score."""
+    """Return why a report gives no critique: a criterion in it could not be judged, or it has no score."""
     if lost is None:
         return Failure(code="PROVIDER_ERROR", message=report.error or "the rubric gave no score")
     told = lost.error or "a criterion could not be judged"

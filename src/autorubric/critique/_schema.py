@@ -31,7 +31,7 @@ def load_critique_schema(path: str | Path | None = None) -> dict[str, Json]:
     """The JSON schema of critiques that ships (draft 2020-12, `"version": "v1"`), or the one in a file.
 
     Raises:
-        FileError: The file cannot be read, or holds no JSON.
+        FileError: If the file cannot be read, or holds no JSON.
     """
     if path is not None:
         return dict(_mapping(read_structured(path).data, str(path)))
@@ -48,7 +48,7 @@ class CritiqueSchema:
 
     Attributes:
         schema: The schema.
-        path: Where it was read from; None where it was given as data.
+        path: Where it was read from; None if it was given as data.
         validator: Checks a critique.
     """
 
@@ -58,11 +58,11 @@ class CritiqueSchema:
 
     @classmethod
     def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
-        """The schema that an argument stands for; the one that ships where there is none.
+        """Return the schema that an argument stands for; the one that ships where there is none.
 
         Raises:
-            ArgumentError: It is no JSON schema, or refers to something outside itself.
-            FileError: Its file cannot be read, or holds no JSON.
+            ArgumentError: If it is not a JSON schema, or refers to something outside itself.
+            FileError: If its file cannot be read, or holds no JSON.
         """
         shipped = load_critique_schema()
         if given is None:
@@ -96,7 +96,7 @@ class CritiqueSchema:
 
     @property
     def version(self) -> str | None:
-        """The schema's `version`; None where it has none."""
+        """The schema's `version`; None if it has none."""
         version = self.schema.get("version")
         return version if isinstance(version, str) else None
 
@@ -121,10 +121,10 @@ class CritiqueSchema:
         return {key: value for key, value in self.schema.items() if key not in ("$schema", "$id", "version")}
 
     def check(self, critique: Json) -> None:
-        """Checks a critique.
+        """Check a critique.
 
         Raises:
-            SchemaFaultError: It does not follow the schema; the first faults are named.
+            SchemaFaultError: If it does not follow the schema; the first errors are named.
         """
         try:
             found = sorted(self.validator.iter_errors(critique), key=lambda fault: str(fault.absolute_path))
@@ -140,7 +140,7 @@ class CritiqueSchema:
 
 
 def digest_of(content: Json) -> str:
-    """The SHA-256 of JSON data in its canonical form, in hexadecimal digits."""
+    """Return the SHA-256 of JSON data in its canonical form, in hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -158,5 +158,5 @@ def _references(schema: Json) -> Iterator[str]:
 
 def _mapping(given: Any, where: str) -> Mapping[str, Json]:
     if not isinstance(given, Mapping):
-        raise ArgumentError(f"{where}: {shortened(given)} is not JSON schema; give a mapping, or its file")
+        raise ArgumentError(f"{where}: {shortened(given)} is not a JSON schema; give a mapping, or its file")
     return given

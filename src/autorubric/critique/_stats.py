@@ -46,14 +46,14 @@ class CritiqueTally:
 
     @classmethod
     def of(cls, records: Iterable[Mapping[str, Any]]) -> CritiqueTally:
-        """The tally of records."""
+        """Return the tally of records."""
         tally = cls()
         for record in records:
             tally.add(record)
         return tally
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Counts one record."""
+        """Count one record."""
         self.records += 1
         self._add_spent(record.get("teacher") or {})
         contract = record.get("critique_contract") or {}
@@ -90,7 +90,7 @@ class CritiqueTally:
             self.unpriced += 1
 
     def to_dict(self) -> dict[str, Json]:
-        """The figures; rates are percentages of the records, None where there is none."""
+        """Return the figures; rates are percentages of the records, None if there is none."""
         return {
             "critique_parse_rate": percent(self.parsed, self.records),
             "critique_schema_valid_rate": percent(self.valid, self.records),
@@ -109,5 +109,5 @@ class CritiqueTally:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """A part in percent of the whole; None of nothing."""
+    """Return a part in percent of the whole; None of nothing."""
     return 100.0 * part / whole if whole else None

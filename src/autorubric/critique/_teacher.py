@@ -60,7 +60,7 @@ class Teacher(Protocol):
     """Answers questions; its failures are answers too.
 
     Attributes:
-        parallel: Most drafts to have under way at a time; None where it does not say.
+        parallel: Most drafts to have under way at a time; None if it does not say.
         models: The models that it asks, without those that they fall back on; empty for a function.
     """
 
@@ -80,7 +80,7 @@ class Teacher(Protocol):
 def teacher_of(
     given: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
 ) -> Teacher:
-    """The teacher that an argument stands for.
+    """Return the teacher that an argument stands for.
 
     Args:
         given: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
@@ -90,7 +90,7 @@ def teacher_of(
         clock: Seconds from any fixed point on.
 
     Raises:
-        ArgumentError: It stands for none, or the settings are none.
+        ArgumentError: If it stands for none, or the settings are none.
     """
     if isinstance(given, str):
         given = model_config(given, config)
@@ -117,10 +117,10 @@ def teacher_of(
 
 
 def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
-    """The model of a name with the settings that a configuration has for it.
+    """Return the model of a name with the settings that a configuration has for it.
 
     Raises:
-        ArgumentError: The settings are none.
+        ArgumentError: If the settings are none.
     """
     generation = _generation(config)
     models = (config or {}).get("models") or []
@@ -136,10 +136,10 @@ def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
 
 
 def timeout_of(config: Mapping[str, Json] | None) -> float | None:
-    """The seconds that a configuration gives for an answer; None where it does not say.
+    """Return the seconds that a configuration gives for an answer; None if it does not say.
 
     Raises:
-        ArgumentError: What it gives is no number of seconds.
+        ArgumentError: If what it gives is not a number of seconds.
     """
     seconds = _generation(config).get("timeout")
     if seconds is None:
@@ -150,13 +150,13 @@ def timeout_of(config: Mapping[str, Json] | None) -> float | None:
 
 
 def parallel_of(called: Called, config: Mapping[str, Json] | None) -> int | None:
-    """Most drafts to put to a function at a time; None where neither it nor the configuration says.
+    """Most drafts to put to a function at a time; None if neither it nor the configuration says.
 
     A plain function is called for one at a time unless the configuration says more: whether it may run in
     several threads at once, only its author knows.
 
     Raises:
-        ArgumentError: What the configuration gives is not a count.
+        ArgumentError: If what the configuration gives is not a count.
     """
     most = _generation(config).get("max_parallel_requests")
     if most is None:
@@ -294,7 +294,7 @@ class _Function:
 
 
 def provider_name(config: LLMConfig) -> str | None:
-    """Who serves a model: the prefix of its name, or what its address says; None where neither does."""
+    """Who serves a model: the prefix of its name, or what its address says; None if neither does."""
     prefix = prefix_of(config.model)
     if prefix:
         return prefix
@@ -302,10 +302,10 @@ def provider_name(config: LLMConfig) -> str | None:
 
 
 def _reply_of(given: Any) -> TeacherReply:
-    """What a function gave, as a reply.
+    """Return what a function gave, as a reply.
 
     Raises:
-        ReplyError: It is neither a text, nor data, nor an object with a text.
+        ReplyError: If it is neither a text, nor data, nor an object with a text.
     """
     if isinstance(given, TeacherReply):
         return given

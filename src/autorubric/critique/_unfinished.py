@@ -23,12 +23,12 @@ class Unfinished:
     The file is written once, when the pass ends: there are never more drafts in it than were under way.
 
     Args:
-        path: The file; there is none where nothing is unfinished.
+        path: The file; there is none if nothing is unfinished.
         basis: What answers depend on beside the draft, as a digest. Those of another basis are not used, and
             stay where they are.
 
     Attributes:
-        ended_by: The error of the budget; None where there was room for everything.
+        ended_by: The error of the budget; None if there was room for everything.
         errors: Watches for a teacher that only fails.
         left: Drafts that were begun and are not finished.
     """
@@ -41,7 +41,7 @@ class Unfinished:
         self.left = 0
 
     def read(self) -> None:
-        """Reads what an earlier pass kept."""
+        """Read what an earlier pass kept."""
         try:
             self._drafts = dict(json.loads(self._path.read_text(encoding="utf-8"))["drafts"])
         # What cannot be read is asked for again.
@@ -57,7 +57,7 @@ class Unfinished:
             yield item
 
     async def work(self, key: str, digest: str, ask: Callable[[dict[str, Json]], Awaitable[T]]) -> T | None:
-        """What asking about a draft came to; None where the budget had no room for all of it.
+        """Return what asking about a draft came to; None if the budget had no room for all of it.
 
         Args:
             key: The draft's id.
@@ -77,17 +77,17 @@ class Unfinished:
 
     @property
     def limit(self) -> str | None:
-        """What stopped the pass: `max_calls`, `max_cost` or `errors`; None where nothing did."""
+        """What stopped the pass: `max_calls`, `max_cost` or `errors`; None if nothing did."""
         if self.ended_by is None:
             return None if self.errors.message is None else "errors"
         return self.ended_by.limit
 
     def forget(self, key: str, digest: str) -> None:
-        """Drops what was answered of a draft that has its record."""
+        """Drop what was answered of a draft that has its record."""
         self._drafts.pop(self._place(key, digest), None)
 
     def write(self) -> None:
-        """Writes what is kept, in one piece."""
+        """Write what is kept, in one piece."""
         if self._drafts:
             write_json(self._path, {"version": VERSION, "drafts": self._drafts})
         else:
@@ -98,7 +98,7 @@ class Unfinished:
         return digest_of([self._basis, key, digest])
 
     def told(self, left: int, total: int) -> str:
-        """What a notice says of a pass that was stopped."""
+        """Return what a notice says of a pass that was stopped."""
         why = self.ended_by or self.errors.message
         more = "" if self.ended_by else " and retries errors"
         return f"stopped: {why}; {left} of {total} drafts are left for a pass that resumes{more}"

@@ -44,13 +44,13 @@ class CsvTable(NamedTuple):
 
 
 def read_csv(path: str | Path) -> CsvTable:
-    """The rows of a CSV file whose first line names the columns.
+    """Return the rows of a CSV file whose first line names the columns.
 
     Columns are separated by commas, semicolons, tabs or vertical bars: by the one that divides the first
     rows into equally many cells, the most of them; commas if none does.
 
     Raises:
-        DatasetError: The file cannot be read, columns repeat, or rows are longer or shorter than the head.
+        DatasetError: If the file cannot be read, columns repeat, or rows are longer or shorter than the head.
     """
     text = read_text(path, error=DatasetError)
     with _limit_lock:
@@ -105,14 +105,14 @@ def _even_width(text: str, delimiter: str) -> int:
 
 
 def demand_columns(columns: Sequence[str], needed: Sequence[str], faults: Faults) -> None:
-    """Notes the columns that are needed and missing."""
+    """Note the columns that are needed and missing."""
     for column in needed:
         if column not in columns:
             faults.add((), f"there is no column {column!r}; in its place, {nearest_key(column, columns)}")
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> str:
-    """The text of a CSV file with these rows; None becomes an empty cell."""
+    """Return the text of a CSV file with these rows; None becomes an empty cell."""
     buffer = io.StringIO(newline="")
     writer = csv.DictWriter(buffer, columns, restval="")
     writer.writeheader()

@@ -211,7 +211,7 @@ class RubricDataset(SharingItems):
         return isinstance(self._items, LazyItems)
 
     def source_digest(self) -> str | None:
-        """A digest that changes with the file of a streamed dataset or with what its items share.
+        """Return a digest that changes with the file of a streamed dataset or with what its items share.
 
         None if the items are in memory, or refer to rubric files, which may change unnoticed.
         """

@@ -19,7 +19,7 @@ class EarlierCopy:
         lines: The lines of its items, in order.
         count: How many there are.
         is_akin: Whether what its items share is what those of the new one share. A line that is in both is
-            then known to hold an item without faults.
+            then known to hold an item without errors.
 
     Attributes:
         kept: By position in the earlier copy, 1 where the item was found in the new one. An item without an
@@ -33,7 +33,7 @@ class EarlierCopy:
         self._elsewhere: dict[bytes, int] | None = None
 
     def has(self, position: int, line: bytes) -> bool:
-        """Whether the new copy's line at a position is in the earlier one, which it is once.
+        """Return whether the new copy's line at a position is in the earlier one, which it is once.
 
         Positions come in order, each until its line was found.
         """

@@ -89,14 +89,14 @@ class Renaming(NamedTuple):
         return [own for own, _ in self.pairs]
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
-        """A row in the house's columns; cells that it lacks are left out."""
+        """Return a row in the house's columns; cells that it lacks are left out."""
         return {own: cells[given] for own, given in self.pairs if given in cells}
 
 
 def renaming(
     fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
 ) -> Renaming:
-    """How a table with these columns becomes one of the house's own.
+    """Return how a table with these columns becomes one of the house's own.
 
     Args:
         fields: What the caller said of the columns.
@@ -106,7 +106,7 @@ def renaming(
         faults: Gets the columns that are not there, and criteria that the rubric has not.
 
     Raises:
-        ArgumentError: A field is none, or says no column.
+        ArgumentError: If a field is none, or says no column.
     """
     _check(fields)
     wanted = [
@@ -347,7 +347,7 @@ def completed_for_rows(
 def mapped_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> Iterator[tuple[FilePath, Json]]:
-    """Rows that are mappings of values, as items; what has no field of its own becomes metadata.
+    """Yield rows that are mappings of values, as items; what has no field of its own becomes metadata.
 
     Args:
         placed: The rows, each with where it stands.
@@ -356,8 +356,8 @@ def mapped_rows(
         faults: Gets what is wrong with the keys; rows are then not gone into.
 
     Raises:
-        ArgumentError: A field is none, or says no column.
-        DatasetError: Keys are missing from all rows.
+        ArgumentError: If a field is none, or says no column.
+        DatasetError: If keys are missing from all rows.
     """
     rows = list(placed)
     keys = dict.fromkeys(str(key) for _, row in rows if isinstance(row, Mapping) for key in row)

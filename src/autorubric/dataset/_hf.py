@@ -11,10 +11,10 @@ from autorubric.errors import ArgumentError
 
 
 def hf_rows(given: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a `datasets.Dataset` or `datasets.IterableDataset`, class labels by their names.
+    """Yield the rows of a `datasets.Dataset` or `datasets.IterableDataset`, class labels by their names.
 
     Raises:
-        ArgumentError: It is neither; of a `datasets.DatasetDict` the splits are named.
+        ArgumentError: If it is neither; of a `datasets.DatasetDict` the splits are named.
     """
     if isinstance(given, Mapping) and given and all(map(_is_dataset, given.values())):
         splits, first = ", ".join(map(repr, given)), next(iter(given))

@@ -30,7 +30,7 @@ class IdIndex:
         self._places = array("i", bytes(4 * slots))
 
     def add(self, item_id: str, position: int) -> int | None:
-        """Notes where an id stands; if it stood somewhere before, that position, and nothing is noted."""
+        """Note where an id stands; if it stood somewhere before, that position, and nothing is noted."""
         slot, found = self._slot(item_id)
         if found is not None:
             return found

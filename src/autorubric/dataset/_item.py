@@ -96,12 +96,12 @@ class DataItem(BaseModel):
         return self._dump(self.rubric.to_dict() if self.rubric is not None else None)
 
     def snapshot(self) -> dict[str, Json]:
-        """The item for a store, unregistered checks by their qualified names; see `restore`."""
+        """Return the item for a store, unregistered checks by their qualified names; see `restore`."""
         return self._dump(self.rubric.snapshot() if self.rubric is not None else None)
 
     @classmethod
     def restore(cls, given: Mapping[str, Any]) -> Self:
-        """The item that `snapshot` stored; its checks need not be registered in this process."""
+        """Return the item that `snapshot` stored; its checks need not be registered in this process."""
         rubric = given.get("rubric")
         return cls.model_validate({**given, "rubric": None if rubric is None else Rubric.restore(rubric)})
 
@@ -123,7 +123,7 @@ _canonical = json.JSONEncoder(
 
 
 def seen_by_judges(item: DataItem, prompt: str | None, reference_submission: str | None) -> Json:
-    """What of an item a judge may see, ready for a fingerprint."""
+    """Return what of an item a judge may see, ready for a fingerprint."""
     submission = item.submission
     if isinstance(submission, dict) and not set(submission) <= {"thinking", "output"}:
         # Of named candidates the order counts: the first one is what is judged.

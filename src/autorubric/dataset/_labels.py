@@ -159,7 +159,7 @@ def merge_labels(
 
 
 def _kept(item: DataItem, key: str, item_id: str) -> Mapping[str, Any]:
-    """What earlier merges noted under a key of an item's metadata, which may be a user's own."""
+    """Return what earlier merges noted under a key of an item's metadata, which may be a user's own."""
     kept = item.metadata.get(key, {})
     if isinstance(kept, Mapping) and all(isinstance(one, Mapping) for one in kept.values()):
         return kept
@@ -176,7 +176,7 @@ class _Merging:
         self.notices: list[str] = []
 
     def fitting(self, labels: Sequence[Label], files: Sequence[str]) -> list[Label]:
-        """The labels that belong to the dataset; those whose criterion cannot read them are faults."""
+        """Return the labels that belong to the dataset; those whose criterion cannot read them are errors."""
         faults, fitting = Faults(", ".join(files)), []
         left_out: Counter[str] = Counter()
         for label in labels:
@@ -212,7 +212,7 @@ class _Merging:
         return None
 
     def last(self, labels: Sequence[Label]) -> list[Label]:
-        """The last label of each rater on each cell, by time, then by place."""
+        """Return the last label of each rater on each cell, by time, then by place."""
         found: dict[tuple[str, _Cell], list[Label]] = {}
         for label in labels:
             found.setdefault((label.rater, _Cell(label.item_id, label.criterion)), []).append(label)
@@ -228,7 +228,7 @@ class _Merging:
         return kept
 
     def rated(self, labels: Iterable[Label]) -> list[DataItem]:
-        """The items with the labels among their ratings."""
+        """Return the items with the labels among their ratings."""
         items = list(self._dataset.items)
         for label in labels:
             place = self._places[label.item_id]
@@ -260,7 +260,7 @@ class _Merging:
         return dict(given or {})
 
     def in_dispute(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[Label]:
-        """The labels on cells that were handed out, one each; what contradicts itself is left out."""
+        """Return the labels on cells that were handed out, one each; what contradicts itself is left out."""
         cells: dict[_Cell, list[Label]] = {}
         outside = 0
         for label in labels:
@@ -280,7 +280,7 @@ class _Merging:
         return kept
 
     def decided(self, labels: Iterable[Label], said: Mapping[str, Mapping[str, Any]]) -> list[DataItem]:
-        """The items with the labels as ground truth, and with what each comes from."""
+        """Return the items with the labels as ground truth, and with what each comes from."""
         items = list(self._dataset.items)
         for label in labels:
             place = self._places[label.item_id]

@@ -33,11 +33,11 @@ class Rows(Protocol):
     def __getitem__(self, position: int, /) -> Any: ...
 
     def place(self, position: int) -> FilePath:
-        """Where the row stands, for errors."""
+        """Return where the row stands, for errors."""
         ...
 
     def line_of(self, position: int) -> int | None:
-        """The row's line in the file; None where the format has none."""
+        """Return the row's line in the file; None if the format has none."""
         ...
 
 
@@ -50,7 +50,7 @@ class KnownLine(NamedTuple):
 
     Attributes:
         line: The line.
-        item_id: The item's own id; None where it has none.
+        item_id: The item's own id; None if it has none.
     """
 
     line: bytes
@@ -103,7 +103,7 @@ class LazyItems(Sequence[DataItem]):
         return (one for one in self._walk(lambda position, row: None) if isinstance(one, DataItem))
 
     def _walk(self, known: Callable[[int, Any], KnownLine | None]) -> Iterator[DataItem | bytes]:
-        """Each item; in its place its line in a copy, where that is known to hold no faults."""
+        """Yield each item; in its place its line in a copy, where that is known to hold no errors."""
         ids = None if self._distinct else IdIndex(lambda position: self[position].id or str(position))
         rows = enumerate(self.rows)
         for position, row in rows:
@@ -134,7 +134,7 @@ class LazyItems(Sequence[DataItem]):
         return item
 
     def _raise_all(self, first: Faults, rest: Iterator[tuple[int, Any]], ids: IdIndex | None) -> NoReturn:
-        """Raises the faults found and those of the rows that follow."""
+        """Raise the errors found and those of the rows that follow."""
         found = list(first.found)
         for position, row in rest:
             faults = self._faults(position)
@@ -145,11 +145,11 @@ class LazyItems(Sequence[DataItem]):
         raise DatasetError(self.rows.source, found)
 
     def ids(self) -> Iterator[str]:
-        """The items' ids, or positions as texts."""
+        """Yield the items' ids, or positions as texts."""
         return (item.id or str(position) for position, item in enumerate(self))
 
     def part(self, positions: range) -> LazyItems:
-        """The items at some positions, with the ids that they have here."""
+        """Return the items at some positions, with the ids that they have here."""
 
         def read(row: Any, position: int, faults: Faults) -> DataItem | None:
             item = self._read(row, positions[position], faults)
@@ -189,11 +189,11 @@ class _PartRows:
         return self._rows[self._positions[position]]
 
     def place(self, position: int) -> FilePath:
-        """Where the row stands, for errors."""
+        """Return where the row stands, for errors."""
         return self._rows.place(self._positions[position])
 
     def line_of(self, position: int) -> int | None:
-        """The row's line in the file; None where the format has none."""
+        """Return the row's line in the file; None if the format has none."""
         return self._rows.line_of(self._positions[position])
 
 
@@ -236,11 +236,11 @@ class LineRows:
         return file.readline(MAX_LINE_BYTES)
 
     def place(self, position: int) -> FilePath:
-        """Where the row stands, for errors."""
+        """Return where the row stands, for errors."""
         return (position + self._header,)
 
     def line_of(self, position: int) -> int:
-        """The row's line in the file, from 1, blank lines counted."""
+        """Return the row's line in the file, from 1, blank lines counted."""
         left, lines = self._starts[position + self._header], 1
         with self._path.open("rb") as file:
             while left and (chunk := file.read(min(left, 1 << 20))):
@@ -253,8 +253,8 @@ def line_starts(path: Path) -> array[int]:
     """Offset of each line of a file that is not blank.
 
     Raises:
-        DatasetError: It is no regular file, or a line is too long.
-        OSError: It cannot be read.
+        DatasetError: If it is not a regular file, or a line is too long.
+        OSError: If it cannot be read.
     """
     # Four bytes a line where the file lets them be enough.
     starts, offset = array("I" if path.stat().st_size < 1 << 32 else "Q"), 0

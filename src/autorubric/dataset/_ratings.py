@@ -31,7 +31,7 @@ class LongRow(NamedTuple):
         value: The label as written.
         sample: Which of the rater's passes it is from, from 0.
         reason: Why, in the rater's words; empty where the table does not say.
-        confidence: Probability on [0, 1] that the label is right; None where the table does not say.
+        confidence: Probability on [0, 1] that the label is right; None if the table does not say.
         line: Its line in the file.
     """
 
@@ -142,7 +142,7 @@ def label_of(criterion: BaseCriterion, text: str) -> Json:
     """The label that the text of a cell is: itself, or the JSON in it where the criterion reads that alone.
 
     Raises:
-        ReplyError: It is none.
+        ReplyError: If it is none.
     """
     try:
         criterion.parse_truth(text)
@@ -166,10 +166,10 @@ def attach_ratings(
     raters: Collection[str] | None,
     rater_type: str | None,
 ) -> dict[str, DataItem]:
-    """The items with the ratings of a long table added, by id.
+    """Return the items with the ratings of a long table added, by id.
 
     Raises:
-        DatasetError: The table cannot be read, none of its rows is wanted, or labels do not fit; all faults
+        DatasetError: The table cannot be read, none of its rows is wanted, or labels do not fit; all errors
             are reported.
     """
     faults = Faults(str(path), lambda at: at[0] if at and isinstance(at[0], int) else None)
@@ -215,7 +215,7 @@ def _wanted(
 
 
 def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion, faults: Faults) -> Json:
-    """The label that a row stands for; None where it is no rating."""
+    """Return the label that a row stands for; None if it is not a rating."""
     if row.value in labels:
         label = labels[row.value]
     elif row.value.strip().upper() in _NO_RATING and not _is_declared(row.value, criterion):

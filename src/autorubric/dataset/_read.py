@@ -1,4 +1,4 @@
-"""From the data of a file to a dataset's parts, with every fault on the way."""
+"""From the data of a file to a dataset's parts, with every error on the way."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DatasetReader:
     """Reads the parts of one dataset; rubrics in files beside it are read once each.
 
     Args:
-        faults: Gets every fault found.
+        faults: Gets every error found.
         folder: Where a file with a rubric, named in the dataset, is looked for; None allows none.
     """
 
@@ -63,7 +63,7 @@ class DatasetReader:
         header_at: FilePath = (),
         rubric: Rubric | None = None,
     ) -> Contents:
-        """The parts of a dataset.
+        """Return the parts of a dataset.
 
         Args:
             header: What its items share.
@@ -72,7 +72,7 @@ class DatasetReader:
             rubric: Takes the place of the header's.
 
         Raises:
-            DatasetError: There are faults; all are reported.
+            DatasetError: If there are errors; all are reported.
         """
         shared = self.shared(header, header_at=header_at, rubric=rubric)
         read = [
@@ -87,7 +87,7 @@ class DatasetReader:
     def shared(
         self, header: Mapping[str, Json], *, header_at: FilePath = (), rubric: Rubric | None = None
     ) -> Contents:
-        """What the items of a dataset share, without items; arguments as for `contents`."""
+        """Return what the items of a dataset share, without items; arguments as for `contents`."""
         shared = self._header(header, header_at)
         return shared if rubric is None else shared._replace(rubric=rubric)
 
@@ -132,7 +132,7 @@ class DatasetReader:
         return None
 
     def item(self, given: Json, at: FilePath) -> DataItem | None:
-        """One item; None where it has faults."""
+        """Return one item; None if it has errors."""
         if isinstance(given, DataItem):
             return given
         if not isinstance(given, Mapping):
@@ -148,7 +148,7 @@ class DatasetReader:
         return item if len(self.faults) == before else None
 
     def rubric(self, given: Json, at: FilePath) -> Rubric | None:
-        """A rubric given in the file, or as the name of a file beside it; None without, or with faults."""
+        """A rubric given in the file, or as the name of a file beside it; None without, or with errors."""
         if given is None or isinstance(given, Rubric):
             return given
         if not isinstance(given, str):
@@ -180,7 +180,7 @@ class DatasetReader:
 
 
 def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults) -> None:
-    """Notes ids that occur twice and labels that do not fit their rubric."""
+    """Note ids that occur twice and labels that do not fit their rubric."""
     first: dict[str, int] = {}
     for path, position, item in read:
         item_id = item.id or str(position)
@@ -192,7 +192,7 @@ def _check_items(read: Iterable[_Placed], rubric: Rubric | None, faults: Faults)
 
 
 def check_labels(item: DataItem, item_id: str, rubric: Rubric | None, faults: Faults, at: FilePath) -> None:
-    """Notes labels of an item that do not fit its rubric, or that of its dataset."""
+    """Note labels of an item that do not fit its rubric, or that of its dataset."""
     own = item.rubric or rubric
     for fault in label_faults(item, own) if own else ():
         faults.add((*at, *fault.path), f"item {item_id!r}: {fault.message}")

@@ -29,7 +29,7 @@ def check_savable(dataset: RubricDataset, path: str | Path) -> None:
     """Check that `save_truth` can write the file.
 
     Raises:
-        ArgumentError: It is not a JSON, JSON lines, YAML or CSV file, or its keys are not those of the
+        ArgumentError: If it is not a JSON, JSON lines, YAML or CSV file, or its keys are not those of the
             dataset format.
     """
     suffix = Path(path).suffix.lower()
@@ -55,8 +55,8 @@ def save_truth(
         fields: The columns that the file was read by, if it is a CSV file with columns of other names.
 
     Raises:
-        DatasetError: The CSV file has another number of rows than the dataset.
-        FileError: The file cannot be written.
+        DatasetError: If the CSV file has another number of rows than the dataset.
+        FileError: If the file cannot be written.
     """
     if Path(path).suffix.lower() != ".csv":
         dataset.to_file(path)

@@ -33,10 +33,10 @@ class DatasetSplit(NamedTuple):
 
 
 def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
-    """How many of `n_items` each part gets: its share rounded, by the largest remainder.
+    """Return how many of `n_items` each part gets: its share rounded, by the largest remainder.
 
     Raises:
-        ArgumentError: The shares are not positive or do not sum to 1, or a part would be empty.
+        ArgumentError: If the shares are not positive or do not sum to 1, or a part would be empty.
     """
     numbers = [isinstance(one, int | float) and not isinstance(one, bool) and 0 < one < 1 for one in shares]
     if not all(numbers) or abs(math.fsum(shares) - 1) > _NOTHING:
@@ -54,7 +54,7 @@ def sizes_of(n_items: int, shares: Sequence[float]) -> list[int]:
 
 
 def _roundings(n_items: int, shares: Sequence[float]) -> list[list[int]]:
-    """The ways to round each part's share up or down, the largest remainders up first."""
+    """Return the ways to round each part's share up or down, the largest remainders up first."""
     exact = [n_items * share for share in shares]
     whole = [math.floor(one + _NOTHING) for one in exact]
     rest = [one - down for one, down in zip(exact, whole, strict=True)]
@@ -68,7 +68,7 @@ def _roundings(n_items: int, shares: Sequence[float]) -> list[list[int]]:
 
 
 def stratified_positions(strata: Sequence[Hashable], shares: Sequence[float], seed: int) -> list[list[int]]:
-    """Positions of each part; of each stratum a part has its share, rounded up or down.
+    """Return positions of each part; of each stratum a part has its share, rounded up or down.
 
     Rounding each stratum by itself would change the sizes of the parts. Which part gets what is left of a
     stratum is therefore a flow: strata have items left over, parts have room, and each part takes at most one
@@ -146,14 +146,14 @@ def _place(
 def grouped_positions(
     groups: Sequence[Hashable], labels: Sequence[Sequence[Hashable]], shares: Sequence[float], seed: int
 ) -> list[list[int]]:
-    """Positions of each part; no group is in two parts.
+    """Return positions of each part; no group is in two parts.
 
     The largest groups go first, each to the part that lacks most of what it holds: of the items, and of each
     label, counted as shares of all items and of all with that label. Sizes are therefore met only as closely
     as the groups allow.
 
     Raises:
-        ArgumentError: There are fewer groups than parts.
+        ArgumentError: If there are fewer groups than parts.
     """
     members: dict[Hashable, list[int]] = {}
     for position, group in enumerate(groups):
@@ -236,7 +236,7 @@ class _Parts:
         self._lack = [{label: n * size / len(labels) for label, n in totals.items()} for size in sizes]
 
     def place(self, position: int, label: Hashable | None) -> None:
-        """Puts an item into the part that lacks `label` most; among equals, the one with more room."""
+        """Put an item into the part that lacks `label` most; among equals, the one with more room."""
         ranks = [
             (self._lack[part].get(label, 0.0), self._room[part], self._rng.random())
             for part in range(len(self.members))

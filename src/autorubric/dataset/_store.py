@@ -40,7 +40,7 @@ SUFFIXES: Final = {
 
 
 def contents_of_text(given: str | Path) -> Contents:
-    """The dataset of a JSON text, or of the file that a path or a line ending in `.json` names."""
+    """Return the dataset of a JSON text, or of the file that a path or a line ending in `.json` names."""
     path = text_or_path(given, "json")
     if path is not None:
         return contents_of_file(path, None)
@@ -49,7 +49,7 @@ def contents_of_text(given: str | Path) -> Contents:
 
 
 def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
-    """The dataset in a file; its suffix says the format.
+    """Return the dataset in a file; its suffix says the format.
 
     Args:
         path: The file.
@@ -67,7 +67,7 @@ def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap |
 
 
 def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
-    """Writes a dataset to a file; its suffix says the format."""
+    """Write a dataset to a file; its suffix says the format."""
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     if form in ("csv", "parquet"):
         _refuse_loss(path, contents)
@@ -90,7 +90,7 @@ def _refuse_loss(path: str | Path, contents: Contents) -> None:
 
 
 def contents_of_mapping(given: Mapping[str, Any]) -> Contents:
-    """The dataset of a mapping as JSON files hold it."""
+    """Return the dataset of a mapping as JSON files hold it."""
     return _contents(Document(data=given, source="RubricDataset.from_dict"), None, None)
 
 
@@ -149,11 +149,11 @@ def _contents_of_lines(
 
 
 def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:
-    """The dataset of a Hugging Face `datasets.Dataset`, told by what it can do.
+    """Return the dataset of a Hugging Face `datasets.Dataset`, told by what it can do.
 
     Raises:
-        ArgumentError: It is none.
-        DatasetError: Columns are missing, or rows have faults; all are reported.
+        ArgumentError: If it is none.
+        DatasetError: If columns are missing, or rows have errors; all are reported.
     """
     faults = Faults("RubricDataset.from_hf")
     placed = ((("rows", position), row) for position, row in enumerate(hf_rows(given)))
@@ -161,7 +161,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
 
 
 def header_of(contents: Contents) -> dict[str, Json]:
-    """What the items share, as files hold it, without what is not there."""
+    """Return what the items share, as files hold it, without what is not there."""
     head = {
         "name": contents.name,
         "metadata": contents.metadata or None,
@@ -173,18 +173,18 @@ def header_of(contents: Contents) -> dict[str, Json]:
 
 
 def header_snapshot(contents: Contents) -> dict[str, Json]:
-    """What the items share, for a store: unregistered checks by their qualified names."""
+    """Return what the items share, for a store: unregistered checks by their qualified names."""
     rubric = contents.rubric
     stored = {"rubric": rubric.snapshot()} if rubric is not None else {}
     return {**header_of(contents._replace(rubric=None)), **stored}
 
 
 def mapping_of(contents: Contents) -> dict[str, Json]:
-    """The dataset as a mapping that JSON and YAML files hold."""
+    """Return the dataset as a mapping that JSON and YAML files hold."""
     return {**header_of(contents), "items": [item.to_dict() for item in contents.items]}
 
 
 def lines_of(contents: Contents) -> str:
-    """The dataset as JSON lines: what the items share, then an item a line."""
+    """Return the dataset as JSON lines: what the items share, then an item a line."""
     rows = [header_of(contents), *(item.to_dict() for item in contents.items)]
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -62,12 +62,12 @@ class StreamedItems(LazyItems):
         self._as_stored = as_stored
 
     def copy_lines(self, earlier: EarlierCopy | None) -> Iterator[tuple[bytes, Rubric | None]]:
-        """The line of each item in a copy, and the rubric that it brings.
+        """Yield the line of each item in a copy, and the rubric that it brings.
 
-        Items whose line is in an earlier copy are not made anew, where that says that they need not be.
+        Items whose line is in an earlier copy are not made again, where that says that they need not be.
 
         Raises:
-            DatasetError: The file has faults.
+            DatasetError: If the file has errors.
         """
 
         def known(position: int, row: Any) -> KnownLine | None:
@@ -86,7 +86,7 @@ class StreamedItems(LazyItems):
             yield line, one.rubric
 
     def source_sha256(self) -> str | None:
-        """SHA-256 of the file; None where items name rubric files beside it."""
+        """SHA-256 of the file; None if items name rubric files beside it."""
         if not self._alone():
             return None
         with self._path.open("rb") as file:
@@ -114,10 +114,10 @@ def can_stream(path: Path) -> bool:
 
 
 def streamed_contents(path: str | Path, rubric: Rubric | None) -> Contents:
-    """The dataset in a JSON lines or Parquet file, its items read as they are asked for.
+    """Return the dataset in a JSON lines or Parquet file, its items read as they are asked for.
 
     Raises:
-        DatasetError: The file cannot be read, or what its items share has faults.
+        DatasetError: If the file cannot be read, or what its items share has errors.
     """
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     with reading(path, error=DatasetError):
@@ -220,7 +220,7 @@ class _ParquetRows:
         return row
 
     def place(self, position: int) -> FilePath:
-        """Where the row stands, for errors."""
+        """Return where the row stands, for errors."""
         return ("rows", position)
 
     def line_of(self, position: int) -> None:
@@ -254,7 +254,7 @@ class CopiedItems(LazyItems):
     """The items of a dataset's copy, where the id stands first."""
 
     def ids(self) -> Iterator[str]:
-        """The items' ids, or positions as texts; read from the first bytes of each line."""
+        """Yield the items' ids, or positions as texts; read from the first bytes of each line."""
         for position, row in enumerate(self.rows):
             found = _FIRST_ID.match(row)
             try:
@@ -271,14 +271,14 @@ class CopiedItems(LazyItems):
 
 
 def line_of(given: Json) -> bytes:
-    """A line of a dataset's copy."""
+    """Return a line of a dataset's copy."""
     return _encode(given).encode("ascii") + b"\n"
 
 
 def stored_contents(
     path: Path, starts: Sequence[int] | None = None, substitutes: Mapping[int, bytes] | None = None
 ) -> Contents:
-    """The dataset whose copy is in a file: a line for what the items share, then an item a line.
+    """Return the dataset whose copy is in a file: a line for what the items share, then an item a line.
 
     Checks that it names need not be registered in this process.
 
@@ -288,8 +288,8 @@ def stored_contents(
         substitutes: Lines in the place of those of the file, by number from 0.
 
     Raises:
-        DatasetError: The copy is damaged, or a newer version wrote it.
-        OSError: It cannot be read.
+        DatasetError: If the copy is damaged, or a newer version wrote it.
+        OSError: If it cannot be read.
     """
     starts = line_starts(path) if starts is None else starts
     found = _stored(LineRows(path, starts, 0)[0]) if starts else None

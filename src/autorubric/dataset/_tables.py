@@ -6,7 +6,7 @@ A table has no rubric, no name and no metadata of its own.
 An empty cell is nothing: no text, no label, no key. What a cell cannot hold as it is, an empty text or a
 structured submission, stands as JSON in a column beside it: `submission_json`, `prompt_json` or
 `reference_submission_json`. In files a label is written as the rubric reads it, and a metadata value as
-itself if it is a text that is no JSON, else as JSON. A DataFrame holds the values themselves and needs
+itself if it is a text that is not JSON, else as JSON. A DataFrame holds the values themselves and needs
 neither rule.
 """
 
@@ -54,7 +54,7 @@ TABLE_COLUMNS: Final = (
 
 
 def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
-    """The dataset in a CSV file."""
+    """Return the dataset in a CSV file."""
     table = read_csv(path)
     lines = [row.line for row in table.rows]
 
@@ -66,7 +66,7 @@ def contents_of_csv(path: str | Path, rubric: Rubric | None, fields: FieldMap | 
 
 
 def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
-    """The dataset in a Parquet file."""
+    """Return the dataset in a Parquet file."""
     file = open_parquet(path)
     reader = TableReader(Faults(str(path)), rubric, texts=True)
     columns = parquet_columns(file, reader.faults)
@@ -77,7 +77,7 @@ def contents_of_parquet(path: str | Path, rubric: Rubric | None, fields: FieldMa
 
 @contextmanager
 def reading_parquet(path: str | Path) -> Iterator[None]:
-    """Turns what goes wrong in reading a Parquet file's rows into a `DatasetError`."""
+    """Turn what goes wrong in reading a Parquet file's rows into a `DatasetError`."""
     try:
         yield
     # Damaged texts and dates in it are ValueErrors, as pyarrow's own errors are.
@@ -86,11 +86,11 @@ def reading_parquet(path: str | Path) -> Iterator[None]:
 
 
 def open_parquet(path: str | Path) -> Any:
-    """A Parquet file, its rows unread.
+    """Return a Parquet file, its rows unread.
 
     Raises:
-        DatasetError: There is none, or it is damaged.
-        MissingDependencyError: pyarrow is not installed.
+        DatasetError: If there is none, or it is damaged.
+        MissingDependencyError: If pyarrow is not installed.
     """
     pyarrow = load_pyarrow()
     try:
@@ -100,7 +100,7 @@ def open_parquet(path: str | Path) -> Any:
 
 
 def parquet_columns(file: Any, faults: Faults) -> list[str]:
-    """The columns of a Parquet file; one that stands twice is noted as a fault."""
+    """Return the columns of a Parquet file; one that stands twice is noted as an error."""
     columns: list[str] = file.schema_arrow.names
     for column in sorted({name for name in columns if columns.count(name) > 1}):
         faults.add((), f"the column {column!r} appears twice; names must be unique")
@@ -108,12 +108,12 @@ def parquet_columns(file: Any, faults: Faults) -> list[str]:
 
 
 def no_parquet(path: str | Path, why: object) -> DatasetError:
-    """The error of a Parquet file that cannot be read."""
+    """Return the error of a Parquet file that cannot be read."""
     return DatasetError(str(path), [Fault(path="", message=f"no Parquet file: {why}")])
 
 
 def contents_of_frame(frame: pd.DataFrame, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
-    """The dataset in a DataFrame."""
+    """Return the dataset in a DataFrame."""
     frame = as_pandas(frame)
     columns = [str(column) for column in frame.columns]
     held = frame.astype(object).where(frame.notna(), None)
@@ -131,7 +131,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _plain_or_date(cell: Any) -> Any:
-    """A cell of a frame of somebody's own, where a date that nobody asked for is no fault."""
+    """Return a cell of a frame of somebody's own, where a date that nobody asked for is not an error."""
     return cell.isoformat() if isinstance(cell, (date, time)) else _plain(cell)
 
 
@@ -139,7 +139,7 @@ class TableReader:
     """Rows to items.
 
     Args:
-        faults: Gets every fault found.
+        faults: Gets every error found.
         rubric: The dataset's rubric.
         texts: Whether cells are as files hold them.
     """
@@ -152,7 +152,7 @@ class TableReader:
     def read(
         self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], fields: FieldMap | None = None
     ) -> Contents:
-        """The dataset of a table.
+        """Return the dataset of a table.
 
         Args:
             columns: Its columns.
@@ -160,7 +160,7 @@ class TableReader:
             fields: Which column is which; columns of likely names are found without it.
 
         Raises:
-            DatasetError: There are errors; all are reported.
+            DatasetError: If there are errors; all are reported.
         """
         given, rows = columns, list(rows)
         cells = rows
@@ -180,7 +180,7 @@ class TableReader:
         """Return how the table's columns become those of the dataset format.
 
         Raises:
-            DatasetError: Columns are missing; all are reported.
+            DatasetError: If columns are missing; all are reported.
         """
         named = renaming(fields, columns, TABLE_COLUMNS, self._rubric, self.faults)
         if "submission" not in fields and "submission" not in named.columns:
@@ -189,7 +189,7 @@ class TableReader:
         return named
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Raises the faults of a table's columns, if there are any."""
+        """Raise the errors of a table's columns, if there are any."""
         if "submission" not in columns:
             self.faults.add((), missing_submission(columns))
         for column in columns:
@@ -202,7 +202,7 @@ class TableReader:
         self.faults.raise_as(DatasetError)
 
     def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
-        """The fields of the item in a row that stands at `at`."""
+        """Return the fields of the item in a row that stands at `at`."""
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}
@@ -232,7 +232,7 @@ class TableReader:
             return None
 
     def _label(self, name: str, cell: Any) -> Json:
-        """A label as the rubric reads it: the text, unless only the JSON in it is a label."""
+        """Return a label as the rubric reads it: the text, unless only the JSON in it is a label."""
         if not self._texts or not isinstance(cell, str) or self._rubric is None:
             return cell
         criterion = self._rubric.by_name(name)
@@ -248,7 +248,7 @@ class TableReader:
 
 
 def _from_text(cell: Any) -> Json:
-    """A cell of a file: the JSON in it, else the text."""
+    """Return a cell of a file: the JSON in it, else the text."""
     if not isinstance(cell, str):
         return cell
     try:
@@ -258,7 +258,7 @@ def _from_text(cell: Any) -> Json:
 
 
 def _to_text(given: Json) -> str:
-    """The cell that `_from_text` reads as `given`."""
+    """Return the cell that `_from_text` reads as `given`."""
     if isinstance(given, str) and given and _from_text(given) is given:
         return given
     return json.dumps(given, ensure_ascii=False)
@@ -272,7 +272,7 @@ class Table(NamedTuple):
 
 
 def table_of(contents: Contents, ids: Sequence[str], *, texts: bool) -> Table:
-    """The table of a dataset; with `texts`, every cell is a text as files hold it."""
+    """Return the table of a dataset; with `texts`, every cell is a text as files hold it."""
     rows = [_row(item, item_id, contents, texts) for item, item_id in zip(contents.items, ids, strict=True)]
     used = dict.fromkeys(column for row in rows for column in row)
     twins = [column for column in TABLE_COLUMNS if column in _FIXED or column in used]
@@ -314,11 +314,11 @@ def _label_text(label: Json, criterion: BaseCriterion | None) -> str:
 
 
 def parquet_of(table: Table) -> bytes:
-    """The content of a Parquet file with this table; every column holds texts.
+    """Return the content of a Parquet file with this table; every column holds texts.
 
     Raises:
-        ArgumentError: A text holds half a character.
-        MissingDependencyError: pyarrow is not installed.
+        ArgumentError: If a text holds half a character.
+        MissingDependencyError: If pyarrow is not installed.
     """
     pyarrow = load_pyarrow()
     try:
@@ -335,7 +335,7 @@ def parquet_of(table: Table) -> bytes:
 
 
 def frame_of(table: Table) -> pd.DataFrame:
-    """The table as a DataFrame of objects; None where a cell is empty."""
+    """Return the table as a DataFrame of objects; None if a cell is empty."""
     import pandas as pd
 
     cells = {column: [row.get(column) for row in table.rows] for column in table.columns}

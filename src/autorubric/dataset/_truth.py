@@ -40,7 +40,7 @@ def _default_rule(level: Level) -> TruthRule:
 def truth_answer(
     answers: Sequence[Answer], level: Level, options: Sequence[Answer], rule: TruthRule | None, name: str
 ) -> Answer | None:
-    """The one of several raters' answers to a criterion of categories; None where a tie leaves none.
+    """Return the one of several raters' answers to a criterion of categories; None if a tie leaves none.
 
     Args:
         answers: What raters said; CANNOT_ASSESS is no vote.
@@ -50,7 +50,7 @@ def truth_answer(
         name: The criterion, for messages.
 
     Raises:
-        ArgumentError: The rule needs an order, or values, that the criterion lacks.
+        ArgumentError: If the rule needs an order, or values, that the criterion lacks.
     """
     votes = [one for one in answers if not one.cannot_assess]
     rule = rule or _default_rule(level)
@@ -70,7 +70,7 @@ def truth_answer(
 
 
 def _ordered(level: Level, options: Sequence[Answer], rule: str, name: str) -> list[Answer]:
-    """The options from the lowest to the highest."""
+    """Return the options from the lowest to the highest."""
     scale = [one for one in options if not one.na]
     valued = bool(scale) and all(one.value is not None for one in scale)
     if level not in ("binary", "ordinal") or not scale or (rule == "mean" and not valued):
@@ -97,7 +97,7 @@ def _most_frequent(votes: Sequence[Answer], *, strict: bool) -> Answer | None:
 
 
 def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | None:
-    """The one of several raters' numbers; None where a tie leaves none. `numbers` is not empty."""
+    """Return the one of several raters' numbers; None if a tie leaves none. `numbers` is not empty."""
     match rule:
         case "mode" | "majority":
             (number, n), *others = Counter(numbers).most_common(2)
@@ -134,10 +134,10 @@ class LabelFault(NamedTuple):
 
 
 def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
-    """Labels by criterion name, without those that are None.
+    """Return labels by criterion name, without those that are None.
 
     Raises:
-        ArgumentError: They are in a rubric's order and there is no rubric.
+        ArgumentError: If they are in a rubric's order and there is no rubric.
     """
     if isinstance(labels, Mapping):
         named = dict(labels)
@@ -149,7 +149,7 @@ def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
 
 
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
-    """The item's labels by name, made of its ratings where `ground_truth` lacks one; None if none."""
+    """Return the item's labels by name, made of its ratings where `ground_truth` lacks one; None if none."""
     known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
     rated: dict[str, list[Json]] = {}
     for labels in item.ratings.values():
@@ -167,14 +167,14 @@ def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> d
 
 
 def truth_label(labels: Sequence[Json], criterion: BaseCriterion | None, rule: TruthRule | None) -> Json:
-    """One label from those of several raters; None where a tie leaves none, or nobody could assess.
+    """Return one label from those of several raters; None if a tie leaves none, or nobody could assess.
 
     Labels are compared by what the criterion reads in them, so `yes` and `MET` are one. A number that is not
     an allowed answer gives way to the lower median. A criterion in parts has a label where each of its parts
     has one. Without a criterion there is no scale, and labels are compared as they are.
 
     Raises:
-        ArgumentError: The rule needs an order, or values, that the criterion lacks.
+        ArgumentError: If the rule needs an order, or values, that the criterion lacks.
     """
     if criterion is None:
         return _agreed_code([Answer(code=label) for label in labels], "nominal", (), rule, "without a rubric")
@@ -226,7 +226,7 @@ def _code(answer: Answer) -> Json:
 
 
 def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
-    """What in the item's ground truth, ratings and reasons does not fit its rubric."""
+    """Yield what in the item's ground truth, ratings and reasons does not fit its rubric."""
     if item.ground_truth is not None:
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():
@@ -237,7 +237,7 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
 
 
 def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
-    """The criterion as it faces the item, whose candidates its labels may name."""
+    """Return the criterion as it faces the item, whose candidates its labels may name."""
     return criterion.facing(Submission.parse(item.submission))
 
 

@@ -24,7 +24,7 @@ class Admission:
 
     Attributes:
         budget: The budget of the run.
-        grader: Who grades.
+        grader: The grader.
     """
 
     budget: SpendingLimit
@@ -33,7 +33,7 @@ class Admission:
     _has_finished: bool = False
 
     def may_begin(self, work: ItemWork) -> bool:
-        """Whether an item may begin now; it counts as under way then."""
+        """Return whether an item may begin now; it counts as under way then."""
         need = self._planned_calls(work)
         if self._needs:
             if self.budget.counts_cost and not self._has_finished:
@@ -45,7 +45,7 @@ class Admission:
         return True
 
     def end(self, work: ItemWork) -> None:
-        """Gives back the room of an item that ended."""
+        """Give back the room of an item that ended."""
         del self._needs[work.position]
         self._has_finished = True
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def spending_limit(
     models: Sequence[LLMConfig], *, max_calls: int | None, max_cost: float | None
 ) -> SpendingLimit:
-    """The budget of whatever asks these models; one without limits where none is given.
+    """Return the budget of whatever asks these models; one without limits where none is given.
 
     Args:
         models: The models that may be asked, without those that they fall back on.

@@ -13,9 +13,9 @@ _ALLOCATED: Final = 50_000
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Has the garbage collector look at young objects less often within the block.
+    """Have the garbage collector look at young objects less often within the block.
 
-    Hundreds of calls wait at a time, and what they hold is no garbage: going over it again and again, and
+    Hundreds of calls wait at a time, and what they hold is not garbage: going over it again and again, and
     over every other object of the process in turn, is a sixth of a run's CPU on a fast server.
     """
     before = gc.get_threshold()

@@ -28,14 +28,14 @@ class Copied:
     checks: dict[str, Any] = field(default_factory=dict)
 
     def note_checks(self, rubric: Rubric) -> None:
-        """Adds the checks that a rubric names."""
+        """Add the checks that a rubric names."""
         for criterion in rubric:
             if criterion.check is not None:
                 self.checks.setdefault(check_name(criterion.check), criterion.check)
 
 
 def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy | None = None) -> Copied:
-    """Writes what may become the copy of the dataset in a run folder, in the memory of one item.
+    """Write what may become the copy of the dataset in a run folder, in the memory of one item.
 
     Args:
         dataset: The dataset.
@@ -45,7 +45,7 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy |
     Raises:
         ArgumentError: There is no item, an item has no rubric, or a criterion is of a kind that no file can
             name.
-        DatasetError: A streamed dataset has faults.
+        DatasetError: If a streamed dataset has errors.
     """
     copied = Copied(entry={"name": dataset.name, "n_items": len(dataset)})
 
@@ -66,7 +66,7 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy |
 
 
 def uncopied(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
-    """What is told of a dataset of which an unchanged copy is there already.
+    """Return what is told of a dataset of which an unchanged copy is there already.
 
     Args:
         dataset: The dataset.

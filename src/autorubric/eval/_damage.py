@@ -47,7 +47,7 @@ class Damage:
     is_unlocated: bool = False
 
     def when_opened(self) -> str:
-        """The notice of an opened run."""
+        """Return the notice of an opened run."""
         told = f"{self.file} is damaged: {self.what}."
         if not self.n_items:
             return f"{told} No score depends on it; resuming the run {_RESTORE[self.file]}"
@@ -55,7 +55,7 @@ class Damage:
         return f"{told} {_counted(self.n_items)} not scored; resuming the run {repair}"
 
     def when_resumed(self) -> str:
-        """The notice of a resumed run."""
+        """Return the notice of a resumed run."""
         told = f"{self.file} was damaged: {self.what}."
         if not self.n_items:
             return f"{told} No score depends on it"
@@ -63,7 +63,7 @@ class Damage:
         return f"{told} {items} counted as not scored before the run was resumed"
 
     def doubt(self) -> str:
-        """The notice that a run keeps whose damaged lines are unknown."""
+        """Return the notice that a run keeps whose damaged lines are unknown."""
         return (
             f"{self.file} did not match its checksum when the run was resumed, and which of its lines differ "
             "is unknown: scores may be wrong. Run again under another name to be certain"
@@ -71,18 +71,18 @@ class Damage:
 
 
 def warn_of_damage(notices: Iterable[str]) -> None:
-    """Warns, so that damage is on stderr whatever is done with the result."""
+    """Warn, so that damage is on stderr whatever is done with the result."""
     for notice in notices:
         warnings.warn(notice, RuntimeWarning, stacklevel=4)
 
 
 def affected_by(file: str) -> str:
-    """Why an item has no score."""
+    """Return why an item has no score."""
     return f"{file} is damaged and this item counts as not scored; resume the run to repair it"
 
 
 def lines_told(lost: int, repeated: int = 0, moved: int = 0) -> str:
-    """What is wrong with the lines of a file."""
+    """Return what is wrong with the lines of a file."""
     told = [
         f"{count:,} {'line is' if count == 1 else 'lines are'} {what}"
         for count, what in ((lost, "damaged or missing"), (repeated, "repeated"), (moved, "out of order"))
@@ -115,7 +115,7 @@ class _Folder:
 def survey_folder(
     index: RunIndex, dataset: RubricDataset, places: Places, stand: Stand, written: Written
 ) -> None:
-    """Fills an index from the intact lines of a damaged folder, and notes the items that are affected.
+    """Fill an index from the intact lines of a damaged folder, and note the items that are affected.
 
     Args:
         index: An empty index.
@@ -214,7 +214,7 @@ def _note(
 
 
 def restore_logs(store: RunStore, index: RunIndex) -> None:
-    """Puts intact votes back where they were, and leaves out the lines of items that are affected.
+    """Put intact votes back where they were, and leave out the lines of items that are affected.
 
     Without their lines these items are unfinished, as if the run had been killed before they ended.
     """

@@ -28,7 +28,7 @@ class StoredDataset(NamedTuple):
     Attributes:
         dataset: The dataset, streamed; items without a text are in the place of those whose lines are lost.
         entry: What the manifest says of it.
-        damage: What is wrong with the file; None where it is intact.
+        damage: What is wrong with the file; None if it is intact.
         affected: Positions of the items that count as not scored.
     """
 
@@ -50,7 +50,7 @@ class LineSums:
         self._sums = bytearray()
 
     def add(self, line: bytes) -> None:
-        """Adds a line."""
+        """Add a line."""
         self.sha256.update(line)
         self._sums += _digest(line)
 
@@ -69,7 +69,7 @@ def sha256_of(file: Path) -> str:
     """SHA-256 of a file, in hexadecimal.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: If it cannot be read.
     """
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
@@ -79,7 +79,7 @@ def stored_dataset(path: Path, manifest: Mapping[str, Json]) -> StoredDataset:
     """The dataset as judged, from a run folder, streamed; checks named in it need not be registered here.
 
     Raises:
-        RunFormatError: It is not there, or what its items share cannot be read.
+        RunFormatError: If it is not there, or what its items share cannot be read.
     """
     try:
         return _stored_dataset(path / DATASET, manifest)
@@ -135,7 +135,7 @@ class _Intact:
 
     @classmethod
     def read(cls, file: Path, sha256: str) -> _Intact | None:
-        """The lines of a file; None where their digests are not known."""
+        """Return the lines of a file; None if their digests are not known."""
         sums = _read_sums(file.with_name(SUMS), sha256)
         if not sums:
             return None
@@ -158,7 +158,7 @@ class _Intact:
 
 
 def _read_sums(file: Path, sha256: str) -> list[bytes]:
-    """The digests of a copy's lines; empty where they are not those of the copy with this SHA-256."""
+    """Return the digests of a copy's lines; empty if they are not those of the copy with this SHA-256."""
     try:
         first, *rest = file.read_text(encoding="ascii").splitlines()
         return [bytes.fromhex(one) for one in rest] if first.split()[0] == sha256 else []
@@ -167,7 +167,7 @@ def _read_sums(file: Path, sha256: str) -> list[bytes]:
 
 
 def mark_in_sums(path: Path) -> int | None:
-    """The mark of a run whose manifest is lost; None where its folder does not say."""
+    """Return the mark of a run whose manifest is lost; None if its folder does not say."""
     try:
         with (path / SUMS).open(encoding="ascii") as file:
             return int(file.readline().split()[1], 16)
@@ -176,7 +176,7 @@ def mark_in_sums(path: Path) -> int | None:
 
 
 def _ids_in(file: Path, mark: int, digest: str) -> dict[int, str]:
-    """The ids of items by position, from the lines of items that were written for a dataset."""
+    """Return the ids of items by position, from the lines of items that were written for a dataset."""
     found = {}
     for _, offset, raw in log_lines(file, 0):
         if is_intact(raw, offset, mark):

@@ -34,7 +34,7 @@ class ChangedDataset(NamedTuple):
         return (old.prompt, old.reference_submission) == (new.prompt, new.reference_submission)
 
     def gone(self) -> list[str]:
-        """Ids of old items that are not there any more as they were."""
+        """Return ids of old items that are not there any more as they were."""
         return [self.old.item_id(position) for position, kept in enumerate(self.kept) if not kept]
 
     def places(self) -> Iterator[tuple[int, str, int | None]]:
@@ -51,12 +51,12 @@ class ChangedDataset(NamedTuple):
 def asking_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """What votes depend on and has changed, one line each.
+    """Return what votes depend on and has changed, one line each.
 
     Args:
         stored: The manifest of the stored run.
-        now: Who grades now.
-        dataset: The datasets; None where they are the same.
+        now: The grader now.
+        dataset: The datasets; None if they are the same.
     """
     before = mapping_in(stored, "asking")
     # Through JSON, as the stored side went: tuples and lists are the same there.
@@ -77,7 +77,7 @@ def asking_differences(
 def deciding_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """What is done with votes and has changed, one line each: weights, gates, groups, policies.
+    """Return what is done with votes and has changed, one line each: weights, gates, groups, policies.
 
     Args as in `asking_differences`.
     """
@@ -114,7 +114,7 @@ def _item_differences(dataset: ChangedDataset) -> list[str]:
 
 
 def places_of(dataset: RubricDataset) -> dict[str, int]:
-    """The positions of a dataset's items by id."""
+    """Return the positions of a dataset's items by id."""
     return {item_id: position for position, item_id in enumerate(dataset.item_ids())}
 
 
@@ -201,5 +201,5 @@ def _group_differences(old: Rubric, new: Rubric) -> Iterator[str]:
 
 
 def _homes(rubric: Rubric) -> dict[str, str]:
-    """The group in which each criterion and group stands."""
+    """Return the group in which each criterion and group stands."""
     return {member.name or "": group.name for group in rubric.root.groups for member in group.criteria}

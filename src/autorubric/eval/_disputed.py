@@ -82,7 +82,7 @@ def disputed_items(
 
 
 def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> RubricDataset:
-    """The items that bear one of these marks."""
+    """Return the items that bear one of these marks."""
     for mark in where:
         if mark not in _MARKS:
             raise ArgumentError(f"where {mark!r}: {nearest_key(str(mark), _MARKS)}")
@@ -108,7 +108,7 @@ def _marked_items(source: EvalResult | RubricDataset, where: Sequence[Mark]) -> 
 def _marked_criteria(
     dataset: RubricDataset, one: ItemResult, cells: Collection[tuple[int, str]]
 ) -> list[str]:
-    """The criteria of a marked item whose cells, or those of their parts, bear the mark.
+    """Return the criteria of a marked item whose cells, or those of their parts, bear the mark.
 
     An item that is marked as a whole, having no score, has those that were not answered, or all.
     """
@@ -125,7 +125,7 @@ def _marked_criteria(
 def _said_on(
     dataset: RubricDataset, one: ItemResult, on: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Json]]:
-    """What was said on these criteria of an item, by criterion."""
+    """Return what was said on these criteria of an item, by criterion."""
     truth = dataset.item_truth(one.item_idx) or {}
     ratings = dataset.item_ratings(one.item_idx)
     by_name = {each.name: each for each in one.report.report} if one.report is not None else {}
@@ -147,7 +147,7 @@ def _said_on(
 
 
 def _handed_out(dataset: RubricDataset, place: int, said: Mapping[str, Json]) -> DataItem:
-    """The item as judges see it, with what was said."""
+    """Return the item as judges see it, with what was said."""
     item = dataset.items[place]
     return DataItem(
         id=dataset.item_id(place),

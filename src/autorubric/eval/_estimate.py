@@ -19,7 +19,7 @@ def estimate(
     experiment_name: str | None = None,
     experiments_dir: str | Path = "experiments",
 ) -> RunEstimate:
-    """What grading a dataset would take in calls, tokens and US dollars; nothing is sent.
+    """Return what grading a dataset would take in calls, tokens and US dollars; nothing is sent.
 
     The calls are planned and their prompts rendered as in the run itself, item by item. Tokens are a rule of
     thumb: four characters of prompt and schema each, and 80 a criterion in a reply. Prices are those of the
@@ -32,9 +32,9 @@ def estimate(
         experiments_dir: The folder of runs.
 
     Raises:
-        ArgumentError: The grader is no `CriterionGrader`, or names criteria that no rubric has; or an item
+        ArgumentError: The grader is not a `CriterionGrader`, or names criteria that no rubric has; or an item
             cannot be graded as asked.
-        RunError: There is a run of that name, and it cannot be read.
+        RunError: If there is a run of that name, and it cannot be read.
     """
     # Late, since whoever only reads a run needs nothing that makes requests.
     from autorubric.eval._planned import planned

@@ -40,8 +40,8 @@ def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
     written gives a warning.
 
     Raises:
-        OSError: The file cannot be read.
-        RunFormatError: The folder holds no run, or it is damaged.
+        OSError: If the file cannot be read.
+        RunFormatError: If the folder holds no run, or it is damaged.
     """
     written = written_by(read_manifest(path))
     unsealed = written.unsealed.get(PROMPTS, 0)

@@ -1,4 +1,4 @@
-"""Who grades the items of a run: this process, or another that an entry point names.
+"""The grader the items of a run: this process, or another that an entry point names.
 
 An executor takes items one by one and yields what grading them came to. It neither reads nor writes the run
 folder: the run hands it items together with the votes that are stored, hears of each vote that is cast, and
@@ -54,7 +54,7 @@ class ItemWork:
     Attributes:
         position: Its position in the dataset, from 0.
         task: What is graded; with the item's id.
-        stored: Votes that are there already, by criterion name; they are not cast again.
+        stored: Votes that already exist, by criterion name; they are not cast again.
     """
 
     position: int
@@ -68,7 +68,7 @@ class Executor(Protocol):
     def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
-        """Yields what grading each item came to, in whatever order they finish.
+        """Yield what grading each item came to, in whatever order they finish.
 
         An item is taken from `work` when there is a place for it, and no sooner: whatever has been taken and
         not yielded is in memory. `listener` hears, in this event loop, every vote that was cast for an item,
@@ -83,18 +83,18 @@ class Executor(Protocol):
 
         Args:
             work: The items.
-            grader: Who grades; pickled, it is a spec that opens its own connections.
+            grader: The grader; pickled, it is a spec that opens its own connections.
             listener: Hears of votes.
         """
         ...
 
 
 def executor_of(config: EvalConfig) -> Executor:
-    """The executor that a config names.
+    """Return the executor that a config names.
 
     Raises:
-        ArgumentError: None of that name is installed, or it cannot be loaded.
-        MissingDependencyError: It needs a package that is not installed.
+        ArgumentError: If none of that name is installed, or it cannot be loaded.
+        MissingDependencyError: If it needs a package that is not installed.
     """
     if config.executor == "local":
         return LocalExecutor(config)
@@ -128,7 +128,7 @@ class LocalExecutor:
     async def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
-        """Yields what grading each item came to, as `Executor` says."""
+        """Yield what grading each item came to, as `Executor` says."""
 
         admission = _admission(grader) if self._has_limits else None
         opens_at = time.monotonic() + _FIRST_SECONDS
@@ -165,7 +165,7 @@ class LocalExecutor:
 
 
 def _admission(grader: Grader) -> Admission | None:
-    """What lets items begin under the budget of the run; None where another process keeps it."""
+    """Return what lets items begin under the budget of the run; None if another process keeps it."""
     # Late, since few runs have limits.
     from autorubric.eval._admission import Admission
     from autorubric.llm import SpendingLimit, budget_in_force
@@ -175,15 +175,15 @@ def _admission(grader: Grader) -> Admission | None:
 
 
 async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:
-    """What grading one item comes to; what every executor does with an item, wherever it does it.
+    """Return what grading one item comes to; what every executor does with an item, wherever it does it.
 
     Args:
         work: The item.
-        grader: Who grades.
+        grader: The grader.
         listener: Hears of each vote as it is cast.
 
     Raises:
-        BudgetError: What the run may spend is used up.
+        BudgetError: If what the run may spend is used up.
     """
     heard = _Counted(listener)
     clock = time.perf_counter()

@@ -20,7 +20,7 @@ _WINDOW = 64
 
 
 async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bool = False) -> RubricDataset:
-    """The dataset with ground truth from the grader's decisions.
+    """Return the dataset with ground truth from the grader's decisions.
 
     Labels that are there stay; a criterion that the grader could not judge stays without one. Where the
     decision is a mean that no rater may give, as 3.5 of whole numbers, the label is the answer given that is
@@ -32,7 +32,7 @@ async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bo
         force: Whether labels that are there are replaced.
 
     Raises:
-        ArgumentError: An item has no rubric, or the grader names criteria that no rubric has.
+        ArgumentError: If an item has no rubric, or the grader names criteria that no rubric has.
     """
     grader.check_rubrics(dataset.rubrics())
 

@@ -39,11 +39,11 @@ class VoteDigests:
         self._judges: dict[str, str] = {}
 
     def item(self, fingerprint: str, rubric: Rubric) -> ItemDigests:
-        """The digests for an item with this fingerprint, graded by this rubric."""
+        """Return the digests for an item with this fingerprint, graded by this rubric."""
         return ItemDigests(fingerprint, rubric, self, self._criteria if rubric is self._shared else {})
 
     def judge(self, judge_id: str) -> str:
-        """What a judge's votes depend on beside the item and the criterion."""
+        """Return what a judge's votes depend on beside the item and the criterion."""
         if judge_id not in self._judges:
             sampling = {k: v for k, v in mapping_in(self._asking, "sampling").items() if k != "samples"}
             own = mapping_in(self._asking, "judges").get(judge_id)
@@ -52,7 +52,7 @@ class VoteDigests:
         return self._judges[judge_id]
 
     def check(self, name: str) -> Json:
-        """The digest of a check's code."""
+        """Return the digest of a check's code."""
         return mapping_in(self._asking, "checks").get(name)
 
 
@@ -71,7 +71,7 @@ class ItemDigests:
     _criteria: dict[str, str]
 
     def of(self, criterion: BaseCriterion, judge_id: str) -> str:
-        """The digest for one criterion and judge."""
+        """Return the digest for one criterion and judge."""
         own, judge = self._criterion(criterion), self._run.judge(judge_id)
         if criterion.check is not None:
             return digest([self.fingerprint, own, judge, self._run.check(check_name(criterion.check))])
@@ -79,7 +79,7 @@ class ItemDigests:
         return _digest_of(f'["{self.fingerprint}","{own}","{judge}"]')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
-        """Whether a stored digest is that of this item, criterion and judge as they are now."""
+        """Return whether a stored digest is that of this item, criterion and judge as they are now."""
         names = self.rubric.names
         return criterion in names and self.of(self.rubric.by_name(criterion), judge_id) == stored
 
@@ -91,7 +91,7 @@ class ItemDigests:
 
 
 def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None = None) -> str:
-    """What an item's figures depend on of the item itself: what judges see of it, and its own rubric.
+    """Return what an item's figures depend on of the item itself: what judges see of it, and its own rubric.
 
     Args:
         dataset: The dataset.
@@ -104,7 +104,7 @@ def content_fingerprint(dataset: RubricDataset, position: int, seen: str | None 
 
 
 def with_checks(described: GraderDescription, checks: Mapping[str, Any]) -> GraderDescription:
-    """The description with a digest of the code of each of these checks, given by name."""
+    """Return the description with a digest of the code of each of these checks, given by name."""
     found = {name: code_digest(find_check(check)) for name, check in sorted(checks.items())}
     return replace(described, asking={**described.asking, "checks": found})
 
@@ -116,6 +116,6 @@ def basis_of(asking: Mapping[str, Json], deciding: Mapping[str, Json], shared: R
 
 
 def mapping_in(asking: Mapping[str, Json], key: str) -> Mapping[str, Any]:
-    """The mapping under a key; an empty one where there is none."""
+    """Return the mapping under a key; an empty one where there is none."""
     found = asking.get(key)
     return found if isinstance(found, Mapping) else {}

@@ -73,7 +73,7 @@ class Written(NamedTuple):
 
     Attributes:
         is_complete: Whether the run ended with all items graded.
-        sizes: By log, its bytes when the run ended; empty where it did not, or an older version wrote it.
+        sizes: By log, its bytes when the run ended; empty if it did not, or an older version wrote it.
         unsealed: By log, bytes at its beginning that an older version wrote, whose lines have no checksum.
         mark: With which the checksums of lines begin.
     """
@@ -85,7 +85,7 @@ class Written(NamedTuple):
 
 
 def written_by(manifest: Mapping[str, Any]) -> Written:
-    """What a manifest says of the logs."""
+    """Return what a manifest says of the logs."""
     is_sealed = manifest.get("format", RUN_FORMAT) > 1
     return Written(
         is_complete=manifest.get("status") == "complete",
@@ -96,15 +96,15 @@ def written_by(manifest: Mapping[str, Any]) -> Written:
 
 
 def new_mark() -> int:
-    """A mark for a run, other than 0, which is that of no run."""
+    """Return a mark for a run, other than 0, which is that of no run."""
     return randbelow((1 << 32) - 1) + 1
 
 
 def run_path(experiments_dir: Path, name: str) -> Path:
-    """The folder of a run.
+    """Return the folder of a run.
 
     Raises:
-        ArgumentError: The name could lead out of the folder of runs, or is no plain name.
+        ArgumentError: If the name could lead out of the folder of runs, or is not a plain name.
     """
     if not _NAME.fullmatch(name) or name.endswith((".", " ")) or _DEVICE.fullmatch(name):
         raise ArgumentError(
@@ -115,10 +115,10 @@ def run_path(experiments_dir: Path, name: str) -> Path:
 
 
 def read_manifest(path: Path) -> dict[str, Json]:
-    """The manifest of a run folder.
+    """Return the manifest of a run folder.
 
     Raises:
-        RunFormatError: There is none, a newer version wrote it, or it is damaged.
+        RunFormatError: If there is none, a newer version wrote it, or it is damaged.
     """
     file = path / MANIFEST
     check_files(path)
@@ -148,18 +148,18 @@ def read_manifest(path: Path) -> dict[str, Json]:
 
 
 def manifest_text(content: Mapping[str, Any]) -> str:
-    """The text of a manifest, which ends with the CRC-32 of what is before it."""
+    """Return the text of a manifest, which ends with the CRC-32 of what is before it."""
     text = json.dumps({key: value for key, value in content.items() if key != "crc"}, indent=2)
     return text.removesuffix("\n}") + _CRC.format(crc32(text.encode("ascii")))
 
 
 def check_files(path: Path) -> None:
-    """Refuses a run folder in which another kind of file has the name of a run's file.
+    """Refuse a run folder in which another kind of file has the name of a run's file.
 
     A link could lead out of the folder, and reading a pipe would wait for ever.
 
     Raises:
-        RunFormatError: One of its files is a link, a pipe, a socket or a device.
+        RunFormatError: If one of its files is a link, a pipe, a socket or a device.
     """
     for name in (MANIFEST, DATASET, INCOMING, SUMS, *LOGS, LOCK, RUN_FILE):
         try:
@@ -175,7 +175,7 @@ def check_files(path: Path) -> None:
 
 
 def _damage_in(manifest: Mapping[str, Any]) -> str:
-    """What in a manifest cannot be; empty where nothing."""
+    """Return what in a manifest cannot be; empty where nothing."""
     for path, kinds in _MAPPINGS.items():
         held: Any = manifest
         for key in path:

@@ -31,9 +31,9 @@ class HealthBenchScore:
     """A run's score as HealthBench counts it.
 
     Attributes:
-        score: Mean of `items`, clipped to [0, 1]; None where none is known.
+        score: Mean of `items`, clipped to [0, 1]; None if none is known.
         items: Points met ÷ positive points by item id, not clipped: below 0 where penalties outweigh what
-            was met. None where the item was not judged, or has no positive points.
+            was met. None if the item was not judged, or has no positive points.
         n: Items that count.
         n_missing: Items that do not.
     """
@@ -44,17 +44,17 @@ class HealthBenchScore:
     n_missing: int
 
     def blocks(self) -> list[Block]:
-        """The figures, for any renderer."""
+        """Return the figures, for any renderer."""
         figures = (("score", self.score), ("items", self.n), ("items without a figure", self.n_missing))
         return [ScalarBlock(title="HealthBench score", figures=figures)]
 
     def summary(self) -> str:
-        """The figures as plain text."""
+        """Return the figures as plain text."""
         return render_text(self.blocks())
 
 
 def healthbench_score(result: GradedRun) -> HealthBenchScore:
-    """The score of a run over a dataset of `from_healthbench`.
+    """Return the score of a run over a dataset of `from_healthbench`.
 
     With points p of the criteria of an item i: s(i) = Σ p met ÷ Σ p > 0, and the score is the mean of s
     over the items, clipped to [0, 1] (Arora et al. 2025, "HealthBench: Evaluating Large Language Models

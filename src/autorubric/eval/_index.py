@@ -44,7 +44,7 @@ class Stand:
     earlier: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, item: ItemFields) -> bool:
-        """Whether a line was written under this."""
+        """Return whether a line was written under this."""
         if item["basis"] != self.basis:
             return False
         gone = self.earlier.get(item["dataset"])
@@ -87,13 +87,13 @@ class RunIndex:
 
     @classmethod
     def empty(cls, path: Path, n_items: int) -> RunIndex:
-        """The index of a folder without items and votes."""
+        """Return the index of a folder without items and votes."""
         lines = array("q", [-1]) * n_items
         return cls(path=path, lines=lines, current=bytearray(n_items), settled=bytearray(n_items))
 
     @classmethod
     def load(cls, path: Path, dataset: RubricDataset, stand: Stand, written: Written) -> RunIndex:
-        """The index of a run folder.
+        """Return the index of a run folder.
 
         Every line of an item is compared with its checksum. Their votes are those that they were if
         `votes.jsonl` is, up to the size it had when the last of them was written, byte for byte what it was;
@@ -107,7 +107,7 @@ class RunIndex:
             written: What the manifest says of the logs.
 
         Raises:
-            RunFormatError: A file of it cannot be read.
+            RunFormatError: If a file of it cannot be read.
         """
         try:
             index = cls.empty(path, len(dataset))
@@ -121,7 +121,7 @@ class RunIndex:
         return index
 
     def _read(self, stand: Stand, places: Places, written: Written) -> bool:
-        """Fills the index; False where a file is damaged."""
+        """Fill the index; False where a file is damaged."""
         if any(self._bytes_lost(log, written) > 0 for log in (VOTES, ITEMS)):
             return False
         seal, claimed, tally, repeated = Seal(-1, 0, 0, 0), _Claims(), Tally(), False
@@ -155,19 +155,19 @@ class RunIndex:
         return is_whole and is_counted and is_complete and self._find_unclaimed(seal, claimed, written)
 
     def note_line(self, position: int, offset: int, item: ItemFields, stand: Stand) -> None:
-        """Notes the line of an item; it takes the place of an earlier one."""
+        """Note the line of an item; it takes the place of an earlier one."""
         self.lines[position] = offset
         self.current[position] = current = stand.of(item)
         self.settled[position] = current and not (item["lost"] or item["raised"])
 
     def set_aside(self, position: int, why: str) -> None:
-        """Notes that an item counts as not scored, since lines of it are damaged or missing."""
+        """Note that an item counts as not scored, since lines of it are damaged or missing."""
         self.affected[position] = why
         self.lines[position] = -1
         self.current[position] = self.settled[position] = 0
 
     def _find_unclaimed(self, seal: Seal, claimed: _Claims, written: Written) -> bool:
-        """Notes where votes are that no line of an item claims; False where one is damaged."""
+        """Note where votes are that no line of an item claims; False where one is damaged."""
         unsealed = written.unsealed.get(VOTES, 0)
         for number, offset, raw in log_lines(self.path / VOTES, seal.votes_open):
             if offset in claimed:
@@ -187,7 +187,7 @@ class RunIndex:
         return True
 
     def pass_over(self, file: str, where: str) -> None:
-        """Notes a line that cannot be read."""
+        """Note a line that cannot be read."""
         kind = f"lines of {file} are torn or damaged and were passed over"
         self.notices.add(kind, f"{file} {where} is torn or damaged and was passed over")
 
@@ -203,7 +203,7 @@ class RunIndex:
             self.damages.append(Damage(file=PROMPTS, what=what, n_items=0))
 
     def line(self, position: int) -> StoredItem | None:
-        """The latest line of the item at a position; None where it has none."""
+        """Return the latest line of the item at a position; None if it has none."""
         if self.lines[position] < 0:
             return None
         with (self.path / ITEMS).open("rb") as file:
@@ -211,15 +211,15 @@ class RunIndex:
             return StoredItem(**item_of_line(file.readline())[0])
 
     def offsets(self, position: int, item_id: str, line: StoredItem | None) -> list[int]:
-        """Where every vote stored for an item stands, oldest first."""
+        """Return where every vote stored for an item stands, oldest first."""
         claimed = line.votes if line is not None else ()
         return sorted({*claimed, *self.unclaimed.get(item_id, ())})
 
     def votes(self, item_id: str, offsets: Sequence[int]) -> Iterator[tuple[int, StoredVote]]:
-        """The votes of an item that stand at these offsets, each with its own; a torn one is left out.
+        """Yield the votes of an item that stand at these offsets, each with its own; a torn one is left out.
 
         Raises:
-            RunFormatError: Where a line of the item says that a vote stands, there is none: the folder was
+            RunFormatError: If where a line of the item says that a vote stands, there is none: the folder was
                 changed by other means than a run since it was opened.
         """
         if not offsets:
@@ -242,14 +242,14 @@ class RunIndex:
                 yield offset, vote
 
     def finished(self, item: StoredItem, offset: int) -> None:
-        """Notes that the line of an item was written, and where; it claims all votes of the item."""
+        """Note that the line of an item was written, and where; it claims all votes of the item."""
         self.lines[item.position] = offset
         self.current[item.position] = self.settled[item.position] = 1
         self.unclaimed.pop(item.item_id, None)
         self.tally = None
 
     def current_lines(self) -> Iterator[StoredItem]:
-        """The lines whose figures are those of the run as it is now, in the order of the file."""
+        """Yield the lines whose figures are those of the run as it is now, in the order of the file."""
         moved: dict[int, int] | None = None
         for _, offset, raw in log_lines(self.path / ITEMS, 0):
             try:
@@ -285,7 +285,7 @@ class Places:
         self._ids: dict[str, int] | None = None
 
     def of(self, item: ItemFields, at: int) -> int | None:
-        """The position; None where the dataset does not have the item any more.
+        """Return the position; None if the dataset does not have the item any more.
 
         Args:
             item: What a line holds.
@@ -307,7 +307,7 @@ class _Claims:
         self._most = _FEW
 
     def add(self, item: ItemFields, seal: Seal) -> None:
-        """Notes what a line claims, and forgets what lies before the votes it leaves open."""
+        """Note what a line claims, and forget what lies before the votes it leaves open."""
         self._offsets.update(item["votes"])
         if len(self._offsets) > self._most:
             self._offsets = {offset for offset in self._offsets if offset >= seal.votes_open}

@@ -27,9 +27,9 @@ class ItemResult:
     Attributes:
         item_idx: Position of the item in the dataset, from 0.
         item: The item.
-        report: The report; None where grading raised.
+        report: The report; None if grading raised.
         duration_seconds: Seconds that grading took.
-        error: Why there is no score; None where there is one.
+        error: Why there is no score; None if there is one.
     """
 
     item_idx: int
@@ -47,16 +47,16 @@ class GradedItem:
     Attributes:
         item_id: The item.
         position: Its position in the dataset, from 0.
-        score: Its score; None where it has none.
-        error: Why there is no score; None where there is one.
+        score: Its score; None if it has none.
+        error: Why there is no score; None if there is one.
         raised: Whether grading raised, so that there is no report.
         partial: What could not be judged, where there is a score all the same.
         lost: Whether a vote failed without a reply, so that it is worth asking again.
         votes_cast: Votes cast now, beside those that were stored.
         duration_seconds: Seconds that grading took.
         length_penalty: What was taken off for length.
-        tokens: Tokens of its votes; None where none was counted.
-        cost: US dollars of those of its votes whose cost is known; None where none is.
+        tokens: Tokens of its votes; None if none was counted.
+        cost: US dollars of those of its votes whose cost is known; None if none is.
         calls_saved: Votes that were not asked for, since they could no longer matter.
         verdicts: Its verdicts by outcome; None in lines of versions that did not count them.
     """
@@ -86,7 +86,7 @@ class GradedItem:
         votes_cast: int = 0,
         duration_seconds: float = 0.0,
     ) -> GradedItem:
-        """An item whose grading raised: one verdict per criterion counts as lost."""
+        """Return an item whose grading raised: one verdict per criterion counts as lost."""
         n_criteria = len(task.rubric.names)
         return cls(
             item_id=task.item_id,
@@ -105,7 +105,7 @@ class GradedItem:
 
 
 def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partial: str | None) -> bool:
-    """Whether an item has a score although a verdict behind it was lost.
+    """Return whether an item has a score although a verdict behind it was lost.
 
     Args:
         score: Its score.
@@ -124,8 +124,8 @@ class Tally:
         scored: Items with a score.
         failed: Items without.
         partly_scored: Items with a score although a verdict behind it was lost.
-        tokens: Tokens; None where none was counted.
-        cost: US dollars of what has a known cost; None where nothing has.
+        tokens: Tokens; None if none was counted.
+        cost: US dollars of what has a known cost; None if nothing has.
         calls_saved: Votes that were not asked for, since they could no longer matter.
         durations: Seconds that each item took.
         verdicts: Verdicts by outcome, of the items that have counts.
@@ -144,7 +144,7 @@ class Tally:
     durations: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, item: Mapping[str, Any]) -> None:
-        """Counts an item, given as the fields of a `GradedItem`."""
+        """Count an item, given as the fields of a `GradedItem`."""
         score, tokens, cost = item["score"], item["tokens"], item["cost"]
         if score is not None:
             self.scores += score
@@ -165,12 +165,12 @@ class Tally:
 
     @property
     def mean_score(self) -> float | None:
-        """Mean of the scores; None where there is none."""
+        """Mean of the scores; None if there is none."""
         return self.scores / self.scored if self.scored else None
 
 
 def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
-    """The fields of a `GradedItem` that its report says."""
+    """Return the fields of a `GradedItem` that its report says."""
     votes = [vote for criterion in report.report for vote in criterion.votes]
     return {
         "score": report.score,
@@ -196,7 +196,7 @@ class EvalTimingStats:
         max_item_duration_seconds: Longest item.
         p50_item_duration_seconds: Median over items.
         p95_item_duration_seconds: 95th percentile over items.
-        items_per_second: Items over the total; None where no time passed.
+        items_per_second: Items over the total; None if no time passed.
     """
 
     total_duration_seconds: float
@@ -209,7 +209,7 @@ class EvalTimingStats:
 
     @classmethod
     def of(cls, durations: Sequence[float], total: float) -> EvalTimingStats:
-        """The figures of item durations and the run's total, in seconds."""
+        """Return the figures of item durations and the run's total, in seconds."""
         p50, p95 = _percentiles(durations, (50, 95)) if durations else (None, None)
         return cls(
             total_duration_seconds=total,

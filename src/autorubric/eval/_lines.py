@@ -83,7 +83,7 @@ class StoredItem(GradedItem):
     votes: tuple[int, ...] = ()
 
     def fields(self) -> ItemFields:
-        """Its fields by name."""
+        """Return its fields by name."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -104,10 +104,10 @@ class Seal(NamedTuple):
 
 
 def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
-    """The fields of the item that a line of `items.jsonl` holds, checked, and the line's seal.
+    """Return the fields of the item that a line of `items.jsonl` holds, checked, and the line's seal.
 
     Raises:
-        ValueError: It is none.
+        ValueError: If it is none.
     """
     item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
     item.pop("at", None)
@@ -122,10 +122,10 @@ def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
 
 
 def parse_vote(raw: bytes) -> StoredVote:
-    """The vote of a line of `votes.jsonl`.
+    """Return the vote of a line of `votes.jsonl`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: If it is none.
     """
     lines = _votes()
     line = _read(lines.reader, raw)
@@ -138,7 +138,7 @@ def parse_vote(raw: bytes) -> StoredVote:
 
 
 def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
-    """The id of the item that a line of `votes.jsonl` is about; None where it holds no vote.
+    """Return the id of the item that a line of `votes.jsonl` is about; None if it holds no vote.
 
     Args:
         raw: The line.
@@ -204,7 +204,7 @@ def _votes() -> _VoteLines:
 
 
 def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
-    """What a line holds, checked."""
+    """Return what a line holds, checked."""
     found: dict[str, Any]
     try:
         found = lines.validate_json(raw)
@@ -214,7 +214,7 @@ def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
 
 
 def _parsed(raw: bytes) -> Json:
-    """What a line holds, read by Python's own parser, which alone knows lone surrogates."""
+    """Return what a line holds, read by Python's own parser, which alone knows lone surrogates."""
     try:
         return json.loads(raw.decode("utf-8"))
     except RecursionError:
@@ -239,7 +239,7 @@ def _schema_of(hint: Any) -> CoreSchema:
 
 
 def _fields_of(kind: Any) -> dict[str, TypedDictField]:
-    """The fields of a dataclass; those at their defaults may be left out."""
+    """Return the fields of a dataclass; those at their defaults may be left out."""
     hints = get_type_hints(kind)
     return {
         one.name: typed_dict_field(_schema_of(hints[one.name]), required=one.default is MISSING)
@@ -248,7 +248,7 @@ def _fields_of(kind: Any) -> dict[str, TypedDictField]:
 
 
 def _instance_of(kind: Any) -> CoreSchema:
-    """An instance of a dataclass; fields at their defaults can be told from others."""
+    """Return an instance of a dataclass; fields at their defaults can be told from others."""
     hints, held = get_type_hints(kind), []
     for one in fields(kind):
         within = [each for each in get_args(hints[one.name]) if is_dataclass(each)]

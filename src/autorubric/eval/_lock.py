@@ -21,10 +21,10 @@ class FileLock:
         self._file: IO[bytes] | None = None
 
     def acquire(self) -> bool:
-        """Takes the lock; False where another holds it.
+        """Take the lock; False where another holds it.
 
         Raises:
-            OSError: The file cannot be made, or the file system has no locks.
+            OSError: If the file cannot be made, or the file system has no locks.
         """
         while True:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class FileLock:
         return "another run in this process" if int(pid) == os.getpid() else f"another process ({pid})"
 
     def release(self) -> None:
-        """Gives the lock back."""
+        """Give the lock back."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -32,7 +32,7 @@ def is_intact(raw: bytes, offset: int, mark: int) -> bool:
 
 
 def written_at(raw: bytes, mark: int) -> int | None:
-    """The offset that a line was written at; None where it does not match its checksum."""
+    """Return the offset that a line was written at; None if it does not match its checksum."""
     content = raw[:-_TAIL]
     if raw[-_TAIL:] != b',"crc":"%08x"}\n' % crc32(content, mark):
         return None
@@ -43,7 +43,7 @@ def written_at(raw: bytes, mark: int) -> int | None:
 
 
 def body_of(raw: bytes, mark: int, *, is_sealed: bool) -> bytes | None:
-    """The JSON object that a line was made of; None where the line does not match its checksum."""
+    """Return the JSON object that a line was made of; None if the line does not match its checksum."""
     if not is_sealed:
         return raw.removesuffix(b"\n") if raw.endswith(b"\n") else None
     return None if written_at(raw, mark) is None else raw[: raw.rindex(b',"at":')] + b"}"
@@ -114,7 +114,7 @@ class LogSurvey:
 def survey_log(
     path: Path, mark: int, unsealed: int, size: int, visit: Callable[[int, int, bytes], bool]
 ) -> LogSurvey:
-    """Reads every line of a log and finds out which are intact.
+    """Read every line of a log and finds out which are intact.
 
     Args:
         path: The file.
@@ -171,7 +171,7 @@ def _holes(known: Sequence[range], start: int, end: int) -> list[range]:
 
 
 def restored_parts(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
-    """The content of a log with these lines where they were written, and blanks in between."""
+    """Yield the content of a log with these lines where they were written, and blanks in between."""
     end = 0
     with path.open("rb") as file:
         for piece in pieces:
@@ -195,10 +195,10 @@ class AppendLog:
 
     Attributes:
         size: Bytes of the file, those included that wait to be written.
-        crc: Their CRC-32; 0 where it is not kept.
+        crc: Their CRC-32; 0 if it is not kept.
 
     Raises:
-        OSError: It cannot be opened.
+        OSError: If it cannot be opened.
     """
 
     def __init__(self, path: Path, mark: int, *, summed: bool) -> None:
@@ -225,7 +225,7 @@ class AppendLog:
         return end
 
     def append(self, body: bytes) -> int:
-        """Appends a JSON object with its checksum, to be written by `flush`; the offset of its line."""
+        """Append a JSON object with its checksum, to be written by `flush`; the offset of its line."""
         start = self.size
         line = seal_line(body, start, self._mark)
         self._waiting.append(line)
@@ -235,10 +235,10 @@ class AppendLog:
         return start
 
     def flush(self) -> None:
-        """Writes the lines that wait.
+        """Write the lines that wait.
 
         Raises:
-            OSError: They cannot be written; what did not fit is dropped.
+            OSError: If they cannot be written; what did not fit is dropped.
         """
         if not self._waiting:
             return
@@ -253,16 +253,16 @@ class AppendLog:
         self._waiting.clear()
 
     def close(self) -> None:
-        """Closes the file.
+        """Close the file.
 
         Raises:
-            OSError: The system says only now that what was written does not fit.
+            OSError: If the system says only now that what was written does not fit.
         """
         self._file.close()
 
 
 def crc_of(path: Path, size: int) -> int | None:
-    """CRC-32 of the first bytes of a file; None where it has not so many, or there is none."""
+    """CRC-32 of the first bytes of a file; None if it has not so many, or there is none."""
     crc, left = 0, size
     if not left:
         return crc

@@ -82,12 +82,12 @@ class _Part:
 
     @property
     def shard(self) -> Shard | None:
-        """Which shard it is; None where it is none."""
+        """Which shard it is; None if it is none."""
         found = self.manifest.get("shard")
         return Shard(*found) if found else None
 
     def votes(self, position: int) -> list[StoredVote]:
-        """The votes on an item that stand; of several with one key the last."""
+        """Return the votes on an item that stand; of several with one key the last."""
         line = self.index.line(position)
         item_id = self.dataset.item_id(position)
         digests = self.standing.digests(position)
@@ -141,7 +141,7 @@ def _refuse(what: str, found: Sequence[str]) -> None:
 
 
 def _differences(parts: Sequence[_Part]) -> list[str]:
-    """What later runs depend on otherwise than the first, one line each."""
+    """Return what later runs depend on otherwise than the first, one line each."""
     first, found = parts[0], []
     for part in parts[1:]:
         # A check may be named in the items of one part alone, and is no difference then.
@@ -164,7 +164,7 @@ def _with_checks(asking: Mapping[str, Any], checks: Mapping[str, Any]) -> dict[s
 
 
 def _checks(parts: Iterable[_Part]) -> dict[str, Any]:
-    """The checks that runs name; where they differ, as in the last of them."""
+    """Return the checks that runs name; where they differ, as in the last of them."""
     found: dict[str, Any] = {}
     for part in parts:
         found.update(part.manifest["asking"].get("checks") or {})
@@ -197,7 +197,7 @@ def _ordered(parts: Sequence[_Part]) -> _Order:
 
 
 def _disagreements(parts: Sequence[_Part], merged: _Order) -> list[str]:
-    """Items that are in several runs with another text, or with other votes, one line each."""
+    """Return items that are in several runs with another text, or with other votes, one line each."""
     found = []
     for item_id, others in merged.again.items():
         place = merged.first[item_id]
@@ -268,7 +268,7 @@ def _manifest(parts: Sequence[_Part], name: str, n_items: int, sha256: str) -> d
 
 
 def _add_items(parts: Sequence[_Part], merged: _Order, store: RunStore, manifest: dict[str, Any]) -> Notices:
-    """Adds votes and lines of all items; tells those that are not finished."""
+    """Add votes and lines of all items; tells those that are not finished."""
     dataset = stored_dataset(store.path, manifest).dataset
     stand = stand_of(manifest, dataset)
     unfinished = Notices()
@@ -319,7 +319,7 @@ def _prompts(parts: Sequence[_Part], merged: _Order) -> Iterator[bytes]:
 
 
 def _is_of(body: bytes, items: Set[str]) -> bool:
-    """Whether a line is of one of these items."""
+    """Return whether a line is of one of these items."""
     if not items:
         return False
     try:

@@ -16,11 +16,11 @@ class Notices:
         self._more: dict[str, int] = {}
 
     def append(self, told: str) -> None:
-        """Adds a notice that is one of a kind."""
+        """Add a notice that is one of a kind."""
         self._first[told] = [told]
 
     def add(self, kind: str, told: str) -> None:
-        """Adds a notice of which there may be many.
+        """Add a notice of which there may be many.
 
         Args:
             kind: What follows the number of those that are not told one by one.
@@ -33,7 +33,7 @@ class Notices:
             self.add_more(kind, 1)
 
     def add_more(self, kind: str, count: int) -> None:
-        """Adds so many of a kind, which are not told one by one."""
+        """Add so many of a kind, which are not told one by one."""
         self._more[kind] = self._more.get(kind, 0) + count
 
     def __iter__(self) -> Iterator[str]:

@@ -82,15 +82,15 @@ class OpenRun:
 
 
 def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> OpenRun:
-    """The run folder that a config names, open for writing.
+    """Return the run folder that a config names, open for writing.
 
     Raises:
-        ArgumentError: The name is no plain name; or the dataset has no items, or one without a rubric.
-        DatasetError: A streamed dataset has faults.
-        RunError: It is there already and `resume` is off.
-        RunLockedError: Another process writes to it.
-        RunFormatError: It was written by a newer version, or is damaged.
-        RunMismatchError: What it depends on has changed and `on_mismatch` is `"refuse"`.
+        ArgumentError: If the name is not a plain name; or the dataset has no items, or one without a rubric.
+        DatasetError: If a streamed dataset has errors.
+        RunError: If it is there already and `resume` is off.
+        RunLockedError: If another process writes to it.
+        RunFormatError: If it was written by a newer version, or is damaged.
+        RunMismatchError: If what it depends on has changed and `on_mismatch` is `"refuse"`.
     """
     name = config.experiment_name
     if name is None:
@@ -109,7 +109,7 @@ class _Given:
         self.config = config
 
     def open(self, name: str, *, forked_from: Path | None = None) -> OpenRun:
-        """The run of this name; a new one takes over what is stored in `forked_from`."""
+        """Return the run of this name; a new one takes over what is stored in `forked_from`."""
         store = RunStore(self.config.experiments_dir / name, store_prompts=self.config.store_prompts)
         manifest = store.path / MANIFEST
         try:
@@ -155,7 +155,7 @@ class _Given:
         return self._opened(name, store, {**head, **_depends(described, copied)})
 
     def _go_on(self, name: str, store: RunStore) -> OpenRun | None:
-        """The run; None where it is to be forked."""
+        """Return the run; None if it is to be forked."""
         stored = read_manifest(store.path)
         stored["unsealed"] = _unsealed(store.path, stored)
         store.mark = written_by(stored).mark or new_mark()
@@ -205,7 +205,7 @@ class _Given:
     def _compared(
         self, store: RunStore, stored: Mapping[str, Json]
     ) -> tuple[Copied, StoredDataset, ChangedDataset | None]:
-        """What the dataset is now, its copy in the folder, and both where they differ.
+        """Return what the dataset is now, its copy in the folder, and both where they differ.
 
         A copy that is damaged is restored, where the dataset is the one that was judged.
         """
@@ -239,7 +239,7 @@ class _Given:
     def _restored(
         self, store: RunStore, stored: Mapping[str, Json], copied: Copied, damage: Damage | None
     ) -> StoredDataset:
-        """The copy of the dataset, with what is in the folder replaced by what was just written."""
+        """Return the copy of the dataset, with what is in the folder replaced by what was just written."""
         store.take_incoming()
         if damage is None:
             damage = Damage(file=DATASET, what="it cannot be read", n_items=len(self.dataset))
@@ -253,7 +253,7 @@ class _Given:
         copy: StoredDataset | None = None,
         written: Written | None = None,
     ) -> OpenRun:
-        """The run with this manifest.
+        """Return the run with this manifest.
 
         Args:
             name: Its name.
@@ -342,7 +342,7 @@ def _demand_copy(path: Path, copied: Copied) -> None:
     """Before the copy of a dataset is replaced in a folder that has votes but no manifest.
 
     Raises:
-        RunFormatError: It is of another dataset.
+        RunFormatError: If it is of another dataset.
     """
     if not (path / DATASET).exists():
         return
@@ -361,14 +361,14 @@ def _unsealed(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _depends(described: GraderDescription, copied: Copied) -> dict[str, Json]:
-    """What the manifest says that votes and figures depend on."""
+    """Return what the manifest says that votes and figures depend on."""
     # Through JSON, as it will be read: tuples and lists are the same there.
     asking, deciding = json.loads(json.dumps([dict(described.asking), dict(described.deciding)]))
     return {"dataset": copied.entry, "asking": asking, "deciding": deciding}
 
 
 def _has_replies(path: Path) -> bool:
-    """Whether a vote is stored for which a reply came."""
+    """Return whether a vote is stored for which a reply came."""
     try:
         with (path / VOTES).open("rb") as file:
             return any(_is_reply(raw) for raw in file)
@@ -385,7 +385,7 @@ def _is_reply(raw: bytes) -> bool:
 
 
 def _taken_on_trust(described: GraderDescription, stored: Mapping[str, Json], index: RunIndex) -> list[str]:
-    """A notice for each judge whose stored votes stand although it cannot say what they depend on."""
+    """Return a notice for each judge whose stored votes stand although it cannot say what they depend on."""
     before = mapping_in(mapping_in(stored, "asking"), "judges")
     voted = index.count or index.unclaimed
     return [
@@ -407,13 +407,13 @@ def _refusal(path: Path, changed: list[str]) -> str:
 
 
 def plain_name(dataset: RubricDataset) -> str:
-    """What the dataset is called, or its beginning, without what no folder may be called."""
+    """Return what the dataset is called, or its beginning, without what no folder may be called."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in dataset.name or "run")
     return kept[:_LONGEST].strip(".-_") or "run"
 
 
 def made_name(dataset: RubricDataset, folder: Path) -> str:
-    """A name that no other run has, or is given at the same time: its folder is there from now on."""
+    """Return a name that no other run has, or is given at the same time: its folder is there from now on."""
     name = f"{plain_name(dataset)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     names = chain([name], (f"{name}-{number:02}" for number in count(2)))
     return next(one for one in names if _is_made(run_path(folder, one)))

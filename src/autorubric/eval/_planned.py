@@ -94,7 +94,7 @@ class _Plan:
 
 
 def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
-    """What grading a dataset would take, as `estimate` says.
+    """Return what grading a dataset would take, as `estimate` says.
 
     Args:
         dataset: What would be graded.
@@ -125,7 +125,7 @@ def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Pa
 def _stored_votes(
     dataset: RubricDataset, grader: CriterionGrader, name: str | None, folder: Path
 ) -> Callable[[int], Votes]:
-    """What gives the stored votes on an item that would not be asked for again."""
+    """Return what gives the stored votes on an item that would not be asked for again."""
     path = run_path(folder, name) if name is not None else None
     if path is None or not (path / MANIFEST).exists():
         return lambda position: {}

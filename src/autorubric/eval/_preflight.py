@@ -57,7 +57,7 @@ async def checked(
         report: Called for each judge that answered.
 
     Raises:
-        JudgeError: A judge gave no readable answer.
+        JudgeError: If a judge gave no readable answer.
     """
     first = next(work, None)
     if first is None or not hasattr(grader, "first_votes"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """A bar for items and, in detail, one for votes; none where stderr is no terminal or it is switched off.
+    """A bar for items and, in detail, one for votes; none if stderr is not a terminal or it is switched off.
 
     Args:
         total: Items in all.

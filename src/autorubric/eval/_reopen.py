@@ -72,7 +72,7 @@ class _ByPolicy:
 def reopen(
     path: Path, *, rubric: Rubric | None = None, deciding: Mapping[str, Json] | None = None
 ) -> StoredRun:
-    """The run stored in a folder.
+    """Return the run stored in a folder.
 
     Args:
         path: The folder.
@@ -81,7 +81,7 @@ def reopen(
         deciding: Parts of the policy to be in the place of those stored, as in a manifest.
 
     Raises:
-        RunFormatError: The folder holds no run, a newer version wrote it, or it is damaged.
+        RunFormatError: If the folder holds no run, a newer version wrote it, or it is damaged.
     """
     manifest = read_manifest(path)
     stored = stored_dataset(path, manifest)
@@ -131,7 +131,7 @@ def reopen(
 
 
 def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
-    """What lines of items must have been written under to stand in a run with this manifest."""
+    """Return what lines of items must have been written under to stand in a run with this manifest."""
     basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
     entry: Mapping[str, Any] = manifest.get("dataset") or {}
     earlier = {one: frozenset(gone) for one, gone in (entry.get("earlier") or {}).items()}
@@ -139,10 +139,10 @@ def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
 
 
 def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written) -> RunIndex:
-    """The index of a run folder; items whose lines in the dataset are lost count as not scored.
+    """Return the index of a run folder; items whose lines in the dataset are lost count as not scored.
 
     Raises:
-        RunFormatError: A file cannot be read.
+        RunFormatError: If a file cannot be read.
     """
     index = RunIndex.load(path, stored.dataset, stand, written)
     for position in stored.affected:
@@ -157,7 +157,7 @@ def stored_policy(path: Path) -> GradingPolicy:
     """How a stored run's votes become decisions and scores; its length penalty stands beside each item.
 
     Raises:
-        RunFormatError: The folder holds no run, or it is damaged.
+        RunFormatError: If the folder holds no run, or it is damaged.
     """
     return _policy(path, read_manifest(path))
 

@@ -61,7 +61,7 @@ class RepeatedErrors:
     _rows: dict[str, _Row] = field(default_factory=dict)
 
     def add(self, event: VoteCast) -> None:
-        """Looks at one vote."""
+        """Look at one vote."""
         vote = event.vote
         if vote.status == "not_asked" or (event.exchanged is not None and event.exchanged.cached):
             return

@@ -121,7 +121,7 @@ class StoredResults(View[ItemResult]):
         return self._positions
 
     def lines(self) -> Iterator[StoredItem]:
-        """What is known of each item without its votes; in the order in which items were finished."""
+        """Yield what is known of each item without its votes; in the order in which items were finished."""
         yield from self._index.current_lines()
         yield from self._made.values()
 
@@ -162,7 +162,7 @@ class StoredResults(View[ItemResult]):
         return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
 
     def messages(self) -> list[str]:
-        """What to report of lost and assumed verdicts, without reading any vote."""
+        """Return what to report of lost and assumed verdicts, without reading any vote."""
         tally = self.tally
         if not tally.uncounted:
             return tally.verdicts.messages()
@@ -172,14 +172,14 @@ class StoredResults(View[ItemResult]):
         return [f"verdicts were lost or assumed on {n_items} items"] if n_items else []
 
     def scores(self) -> list[float | None]:
-        """The score of each item, in the dataset's order."""
+        """Return the score of each item, in the dataset's order."""
         found: list[float | None] = [None] * len(self._index.current)
         for line in self.lines():
             found[line.position] = line.score
         return [found[position] for position in self._positions]
 
     def where(self, wanted: Callable[[StoredItem], bool]) -> View[ItemResult]:
-        """The results of the items whose line is wanted."""
+        """Return the results of the items whose line is wanted."""
         places = array("q", sorted(line.position for line in self.lines() if wanted(line)))
         return View(len(places), lambda place: self._result(places[place]))
 
@@ -197,7 +197,7 @@ class StoredResults(View[ItemResult]):
     def _report(
         self, position: int, line: StoredItem, notices: Notices
     ) -> tuple[EnsembleEvaluationReport, bool]:
-        """The report on an item, and whether it has votes."""
+        """Return the report on an item, and whether it has votes."""
         task = grading_task(self._dataset, position)
         offsets = self._index.offsets(position, line.item_id, line)
         stored = [vote for _, vote in self._index.votes(line.item_id, offsets)]
@@ -205,7 +205,7 @@ class StoredResults(View[ItemResult]):
         return self._build(task, votes, line), any(votes.values())
 
     def _make_lines(self) -> None:
-        """Finds out what items come to for which no line says so."""
+        """Find out what items come to for which no line says so."""
         current, unclaimed = self._index.current, self._index.unclaimed
         if current.count(1) == len(current):
             return

@@ -15,13 +15,13 @@ class JudgeEstimate:
 
     Attributes:
         judge_id: The judge.
-        model: The model that it asks; None where it asks none, or does not say.
+        model: The model that it asks; None if it asks none, or does not say.
         votes: Votes that it would cast.
-        calls: Requests to its model; those asked or tried again come on top. None where it does not say.
+        calls: Requests to its model; those asked or tried again come on top. None if it does not say.
         prompt_tokens: Estimate of the tokens sent, at four characters a token; None likewise.
         completion_tokens: Estimate of the tokens received, at 80 a criterion; None likewise.
-        cost: Estimate in US dollars; None where it is not known.
-        reason: Why it is not known; empty where it is.
+        cost: Estimate in US dollars; None if it is not known.
+        reason: Why it is not known; empty if it is.
     """
 
     judge_id: str
@@ -59,28 +59,28 @@ class RunEstimate:
 
     @property
     def calls(self) -> int | None:
-        """Requests to all models; None where a judge does not say."""
+        """Requests to all models; None if a judge does not say."""
         return _total([judge.calls for judge in self.judges])
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Tokens sent to all models; None where a judge does not say."""
+        """Tokens sent to all models; None if a judge does not say."""
         return _total([judge.prompt_tokens for judge in self.judges])
 
     @property
     def completion_tokens(self) -> int | None:
-        """Tokens received from all models; None where a judge does not say."""
+        """Tokens received from all models; None if a judge does not say."""
         return _total([judge.completion_tokens for judge in self.judges])
 
     @property
     def cost(self) -> float | None:
-        """US dollars for all judges; None where one's cost is not known."""
+        """US dollars for all judges; None if one's cost is not known."""
         costs = [judge.cost for judge in self.judges]
         known = [cost for cost in costs if cost is not None]
         return sum(known) if len(known) == len(costs) else None
 
     def to_dict(self) -> dict[str, Json]:
-        """The estimate as JSON."""
+        """Return the estimate as JSON."""
         names = ("votes", "calls", "prompt_tokens", "completion_tokens", "cost")
         return {
             "items": self.items,
@@ -92,7 +92,7 @@ class RunEstimate:
         }
 
     def blocks(self) -> list[Block]:
-        """The estimate as a table with its notes, for any renderer."""
+        """Return the estimate as a table with its notes, for any renderer."""
         head = ("judge", "votes", "calls", "tokens sent", "tokens received", "US dollars")
         rows = [
             (one.judge_id, one.votes, one.calls, one.prompt_tokens, one.completion_tokens, one.cost)
@@ -104,7 +104,7 @@ class RunEstimate:
         return [table, TextBlock(title="Notes", text="\n".join(self.notes))] if self.notes else [table]
 
     def summary(self) -> str:
-        """The estimate in plain text."""
+        """Return the estimate in plain text."""
         return render_text(self.blocks())
 
 

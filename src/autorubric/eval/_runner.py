@@ -56,7 +56,7 @@ def _spending(budget: SpendingLimit | None) -> AbstractContextManager[None]:
 
 
 def _no_limit() -> SpendingLimit:
-    """A budget without limits, by which a run is stopped that fails over and over."""
+    """Return a budget without limits, by which a run is stopped that fails over and over."""
     # Late, since nothing of it is needed where nothing is left to be graded.
     from autorubric.llm import SpendingLimit
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
-    """What is graded for one item of a dataset."""
+    """Return what is graded for one item of a dataset."""
     return GradingTask(
         submission=Submission.parse(dataset.items[position].submission),
         rubric=dataset.get_item_rubric(position),
@@ -50,7 +50,7 @@ class StandingVotes:
         self._panel = {judge_id: place for place, judge_id in enumerate(asking.get("judges") or {})}
 
     def digests(self, position: int) -> ItemDigests:
-        """What votes on an item depend on."""
+        """Return what votes on an item depend on."""
         rubric = self._dataset.get_item_rubric(position)
         return self._digests.item(self._dataset.item_fingerprint(position), rubric)
 
@@ -104,7 +104,7 @@ class StandingVotes:
 def answered(
     votes: Mapping[str, Sequence[JudgeVote]], *, unreadable: bool = True
 ) -> dict[str, list[JudgeVote]]:
-    """The votes without those that failed for want of a reply: the provider may be back.
+    """Return the votes without those that failed for want of a reply: the provider may be back.
 
     Args:
         votes: The votes.

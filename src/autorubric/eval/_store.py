@@ -53,9 +53,9 @@ class RunStore:
             where there are none.
 
     Raises:
-        RunLockedError: Another process writes to it.
-        RunFormatError: A file of it is a link, a pipe or a device.
-        RunWriteError: It cannot be written; so in every method that writes.
+        RunLockedError: If another process writes to it.
+        RunFormatError: If a file of it is a link, a pipe or a device.
+        RunWriteError: If it cannot be written; so in every method that writes.
     """
 
     def __init__(self, path: Path, *, store_prompts: bool = True) -> None:
@@ -80,7 +80,7 @@ class RunStore:
         self._failure: RunError | None = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
-        """Replaces the manifest atomically, after what was appended before it.
+        """Replace the manifest atomically, after what was appended before it.
 
         That of a run that has ended has the size of each log, so that a log that was cut short is noticed.
         """
@@ -100,7 +100,7 @@ class RunStore:
             write_text_atomic(self.path / RUN_FILE, text)
 
     def write_incoming(self, lines: Iterable[bytes]) -> str:
-        """Writes what may become the copy of the dataset beside it, line by line; its SHA-256."""
+        """Write what may become the copy of the dataset beside it, line by line; its SHA-256."""
         self._sums = LineSums()
 
         def parts() -> Iterator[bytes]:
@@ -113,14 +113,14 @@ class RunStore:
         return self._sums.sha256.hexdigest()
 
     def take_over(self, file: Path) -> None:
-        """Copies a file of another run folder, at once, where that has it and this one does not."""
+        """Copy a file of another run folder, at once, where that has it and this one does not."""
         if not file.exists() or (self.path / file.name).exists():
             return
         with self._writing(), file.open("rb") as source:
             write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
 
     def write_prompts(self, bodies: Iterator[bytes]) -> None:
-        """Writes what was sent and received elsewhere, at once; no file where there is nothing."""
+        """Write what was sent and received elsewhere, at once; no file where there is nothing."""
 
         def lines() -> Iterator[bytes]:
             at = 0
@@ -136,7 +136,7 @@ class RunStore:
                 write_parts_atomic(self.path / PROMPTS, chain([first], sealed))
 
     def restore_log(self, name: str, pieces: Sequence[Piece]) -> None:
-        """Puts the intact lines of a log back where they were written; what else it holds becomes blank.
+        """Put the intact lines of a log back where they were written; what else it holds becomes blank.
 
         The log as it was is kept beside it, as `<name>.damaged`.
         """
@@ -147,11 +147,11 @@ class RunStore:
                 write_parts_atomic(file, restored_parts(file, pieces))
 
     def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
-        """Replaces the lines of items by some of them, sealed with the votes as they are now.
+        """Replace the lines of items by some of them, sealed with the votes as they are now.
 
         Args:
             pieces: The lines.
-            unclaimed: Offset of the first vote that none of them claims; None where there is none.
+            unclaimed: Offset of the first vote that none of them claims; None if there is none.
             keep_damaged: Whether the file as it was is kept beside it.
         """
         votes, file = self.path / VOTES, self.path / ITEMS
@@ -187,18 +187,18 @@ class RunStore:
         return votes.exists() and votes.stat().st_size > 0
 
     def take_incoming(self) -> None:
-        """Makes what `write_incoming` wrote the copy of the dataset, at once, with its lines' digests."""
+        """Make what `write_incoming` wrote the copy of the dataset, at once, with its lines' digests."""
         with self._writing():
             (self.path / INCOMING).replace(self.path / DATASET)
             write_parts_atomic(self.path / SUMS, self._sums.parts(self.mark))
         self._sums = LineSums()
 
     def drop_incoming(self) -> None:
-        """Removes what `write_incoming` wrote."""
+        """Remove what `write_incoming` wrote."""
         (self.path / INCOMING).unlink(missing_ok=True)
 
     def add_vote(self, stored: StoredVote, exchanged: Exchanged | None = None) -> None:
-        """Appends a vote and, where they are kept, its prompt and replies."""
+        """Append a vote and, where they are kept, its prompt and replies."""
         self._cast.setdefault(stored.item_id, []).append(self._append(VOTES, line_of_vote(stored)))
         if exchanged is not None and self.store_prompts:
             place: dict[str, Json] = {
@@ -212,11 +212,11 @@ class RunStore:
             self._append(PROMPTS, compact_json(place | _exchange(exchanged)))
 
     def votes_cast(self, item_id: str) -> list[int]:
-        """Where the votes stand that were added for an item since it was last finished."""
+        """Return where the votes stand that were added for an item since it was last finished."""
         return self._cast.get(item_id, [])
 
     def add_item(self, item: StoredItem) -> int:
-        """Appends a finished item, to which the votes cast for it now belong; where its line stands."""
+        """Append a finished item, to which the votes cast for it now belong; where its line stands."""
         self._cast.pop(item.item_id, None)
         votes = self._log(VOTES)
         first = next(iter(self._cast.values()), None)
@@ -233,7 +233,7 @@ class RunStore:
         return start
 
     def _write_soon(self) -> None:
-        """Has it written before the event loop waits again, so that lines of one moment share a write."""
+        """Have it written before the event loop waits again, so that lines of one moment share a write."""
         if self._is_to_write:
             return
         try:
@@ -252,7 +252,7 @@ class RunStore:
             self._failure = error
 
     def flush(self) -> None:
-        """Hands to the system all that was appended: it outlives the process now, however that ends."""
+        """Hand to the system all that was appended: it outlives the process now, however that ends."""
         self._is_to_write = False
         if self._failure is not None:
             raise self._failure
@@ -282,7 +282,7 @@ class RunStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """What the system does not let be written is raised as an error that says how to go on."""
+        """Yield what the system does not let be written is raised as an error that says how to go on."""
         try:
             yield
         except OSError as error:
@@ -301,7 +301,7 @@ class RunStore:
         )
 
     def close(self) -> None:
-        """Closes the files and gives the lock back; what comes after that is refused."""
+        """Close the files and gives the lock back; what comes after that is refused."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -317,7 +317,7 @@ class RunStore:
                 self._failure = RunError(f"{self.path} is closed: the run has ended")
 
     def remove(self) -> None:
-        """Removes the folder, where nothing but the lock is in it; while that is still held."""
+        """Remove the folder, where nothing but the lock is in it; while that is still held."""
         with suppress(OSError):
             (self.path / LOCK).unlink(missing_ok=True)
             self.path.rmdir()

@@ -77,9 +77,9 @@ class RunWriter:
                 yield work
 
     def second_chances(self) -> Iterator[ItemWork]:
-        """The items on which votes failed in this run, to have those cast once more.
+        """Yield the items on which votes failed in this run, to have those cast once more.
 
-        None where it is over a tenth of the items, and more than one, or all: then it was no accident.
+        None if it is over a tenth of the items, and more than one, or all: then it was not an accident.
         """
         failed, self._with_failures = sorted(self._with_failures), set()
         if len(failed) == self._finished or len(failed) > max(1, self._finished // 10):
@@ -90,7 +90,7 @@ class RunWriter:
                 yield work
 
     def _begun(self, position: int, *, again: bool = False) -> ItemWork | None:
-        """The item to grade; None where only the dataset around it has changed, and its line goes on."""
+        """The item to grade; None if only the dataset around it has changed, and its line goes on."""
         opened, index = self._opened, self._opened.index
         before = index.line(position)
         item_id = opened.dataset.item_id(position)
@@ -120,7 +120,7 @@ class RunWriter:
         return same and not (line.lost or line.raised)
 
     def vote_cast(self, event: VoteCast) -> None:
-        """Stores a vote as it arrives."""
+        """Store a vote as it arrives."""
         item_id, name, vote, exchanged = event
         digests = self._under_way[item_id].digests
         digest = digests.of(digests.rubric.by_name(name), vote.judge_id)
@@ -132,7 +132,7 @@ class RunWriter:
             self._failed_on.add(item_id)
 
     def finish(self, done: GradedItem) -> None:
-        """Stores what grading an item came to."""
+        """Store what grading an item came to."""
         under_way = self._under_way.pop(done.item_id)
         if not under_way.again:
             self._finished += 1
@@ -163,7 +163,7 @@ class RunWriter:
         self._progress.item(done, instead_of=before if under_way.again else None)
 
     def _count(self, outcome: Mapping[str, Any], *, counted: bool) -> None:
-        """Keeps the sums over lines, so that none need be read; not where one takes another's place."""
+        """Keep the sums over lines, so that none need be read; not where one takes another's place."""
         if counted:
             self._tally = None
         elif self._tally is not None:

@@ -20,7 +20,7 @@ from autorubric.types import JudgeVote
 
 
 def known_votes(calls: Sequence[JudgeCall], stored: Votes, *, retry_failed: bool) -> dict[VoteKey, JudgeVote]:
-    """The stored votes that are among the calls, as of now."""
+    """Return the stored votes that are among the calls, as of now."""
     there = {
         (name, vote.judge_id, vote.sample, vote.order or ()): vote
         for name, votes in stored.items()
@@ -36,7 +36,7 @@ def known_votes(calls: Sequence[JudgeCall], stored: Votes, *, retry_failed: bool
 
 
 def skipped_votes(stored: Votes) -> frozenset[VoteKey]:
-    """The keys of the votes that a stored run says were left out."""
+    """Return the keys of the votes that a stored run says were left out."""
     return frozenset(
         (name, vote.judge_id, vote.sample, vote.order or ())
         for name, votes in stored.items()
@@ -49,7 +49,7 @@ def find_checks(calls: Sequence[JudgeCall]) -> None:
     """Before anything is spent.
 
     Raises:
-        ArgumentError: A check is not registered.
+        ArgumentError: If a check is not registered.
     """
     for call in calls:
         if call.request.criterion.check is not None:
@@ -67,7 +67,7 @@ class PrefixGate:
 
     @asynccontextmanager
     async def turn(self, call: JudgeCall) -> AsyncIterator[None]:
-        """Waits for the call's turn; the block is the request."""
+        """Wait for the call's turn; the block is the request."""
         if call.seat.config is None:
             yield
             return
@@ -91,7 +91,7 @@ async def cast_all(
     raises: bool,
     gate: PrefixGate | None = None,
 ) -> dict[VoteKey, JudgeVote]:
-    """The votes of all calls.
+    """Return the votes of all calls.
 
     Args:
         calls: What to ask.
@@ -101,8 +101,8 @@ async def cast_all(
         gate: Says which requests wait for others; None for none.
 
     Raises:
-        JudgeError: A vote failed and `raises` is set.
-        BudgetError: What the run may spend is used up; what was in flight has been answered and heard.
+        JudgeError: If a vote failed and `raises` is set.
+        BudgetError: If what the run may spend is used up; what was in flight has been answered and heard.
     """
     votes: dict[VoteKey, JudgeVote] = {}
 

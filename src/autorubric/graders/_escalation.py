@@ -24,7 +24,7 @@ class EscalationConfig:
         per_criterion: Thresholds of single criteria, by name; all of them names in the rubrics graded by.
 
     Raises:
-        ArgumentError: There is no judge, or a threshold is not on [0, 1].
+        ArgumentError: If there is no judge, or a threshold is not on [0, 1].
     """
 
     judges: Sequence[JudgeLike]
@@ -42,14 +42,14 @@ class EscalationConfig:
 
 
 def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Rubric]) -> None:
-    """Checks that every criterion with a threshold of its own is there.
+    """Check that every criterion with a threshold of its own is there.
 
     Args:
         per_criterion: The thresholds, by name.
         rubrics: What is graded by; gone through only until all names are found.
 
     Raises:
-        ArgumentError: No rubric has a criterion of that name.
+        ArgumentError: If no rubric has a criterion of that name.
     """
     unknown, known = dict.fromkeys(per_criterion), dict[str, None]()
     remaining = iter(rubrics)

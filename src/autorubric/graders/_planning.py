@@ -37,12 +37,12 @@ class JudgeCall(NamedTuple):
 
     @classmethod
     def of(cls, seat: Seat, request: JudgeRequest) -> JudgeCall:
-        """The call that puts a request to a judge."""
+        """Return the call that puts a request to a judge."""
         key = (request.criterion.name or "", seat.judge_id, request.sample, request.order)
         return cls(seat, request, key)
 
     def left_out(self) -> JudgeVote:
-        """The vote that stands for the call where it is not made."""
+        """Return the vote that stands for the call where it is not made."""
         return JudgeVote(
             judge_id=self.seat.judge_id,
             sample=self.request.sample,
@@ -74,10 +74,10 @@ class Planner:
     seed: int
 
     def calls(self, task: GradingTask) -> Iterator[JudgeCall]:
-        """Every vote to be cast on a task.
+        """Yield every vote to be cast on a task.
 
         Raises:
-            ArgumentError: A criterion compares with a reference that is not there.
+            ArgumentError: If a criterion compares with a reference that is not there.
         """
         self._demand_reference(task)
         seeds = Seeds(self.seed, task.item_id or task.submission.text or "")
@@ -103,7 +103,7 @@ class Planner:
         examples: tuple[Example, ...],
         seeds: Seeds,
     ) -> Iterator[JudgeCall]:
-        """The times that a judge is shown a criterion: for each sample, in each order asked for."""
+        """Yield the times that a judge is shown a criterion: for each sample, in each order asked for."""
         name, system_prompt = criterion.name or "", self._system_prompt(criterion)
         for sample in range(task.first_sample, task.first_sample + seat.samples):
             seed = seeds.of(name, seat.judge_id, sample)
@@ -132,7 +132,7 @@ class Planner:
         """Before anything is spent; a check sees the text alone and needs none.
 
         Raises:
-            ArgumentError: A criterion compares with a reference, and neither the task nor some judge on it
+            ArgumentError: If a criterion compares with a reference, and neither the task nor some judge on it
                 has one.
         """
         if not is_blank(task.reference_submission):

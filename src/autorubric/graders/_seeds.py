@@ -19,14 +19,14 @@ class Seeds:
         self._begun = hashlib.blake2b(_written(*parts), digest_size=8)
 
     def of(self, *parts: int | str) -> int:
-        """The seed from the first parts and these."""
+        """Return the seed from the first parts and these."""
         begun = self._begun.copy()
         begun.update(_written_once(*parts))
         return int.from_bytes(begun.digest(), "big")
 
 
 def derive_seed(*parts: int | str) -> int:
-    """A 64-bit seed from the parts."""
+    """Return a 64-bit seed from the parts."""
     return Seeds(*parts).of()
 
 

@@ -42,11 +42,11 @@ class Stages:
     known: dict[VoteKey, JudgeVote] = field(default_factory=dict)
 
     async def run(self, calls: Sequence[JudgeCall]) -> dict[VoteKey, JudgeVote]:
-        """The votes on all calls, those left out as such.
+        """Return the votes on all calls, those left out as such.
 
         Raises:
-            JudgeError: A vote failed, and the policy says that it raises.
-            BudgetError: What the run may spend is used up.
+            JudgeError: If a vote failed, and the policy says that it raises.
+            BudgetError: If what the run may spend is used up.
         """
         rule = self.policy.escalation
         if rule is None:
@@ -65,7 +65,7 @@ class Stages:
         return self.known
 
     def _unsure(self, calls: Sequence[JudgeCall]) -> set[str]:
-        """Names of the criteria that the first judges are unsure of."""
+        """Return names of the criteria that the first judges are unsure of."""
         return {
             name
             for name, own in _by_criterion(calls).items()
@@ -89,7 +89,7 @@ class Stages:
         self._leave_out([call for own in criteria for call in own if call.key not in self.known])
 
     def _next(self, calls: Sequence[JudgeCall]) -> Sequence[JudgeCall]:
-        """The calls of a criterion that could settle its verdict at the soonest; none where it is settled."""
+        """The calls of a criterion that could settle its verdict at the soonest; none if it is settled."""
         criterion, policy = calls[0].request.criterion, self.policy.aggregation
         cast = [self.known[call.key] for call in calls if call.key in self.known]
         open_calls = [call for call in calls if call.key not in self.known]

@@ -183,7 +183,7 @@ class CriterionGrader(Grader):
             The votes cast, failed ones included, by criterion name.
 
         Raises:
-            BudgetError: The run's limit is reached.
+            BudgetError: If the run's limit is reached.
         """
         return await self._judging.first_votes(task, stored or {}, listener)
 

@@ -137,7 +137,7 @@ class _CallSpans:
             self._leave_span(event)
 
     def _is_shared(self, event: VoteCast) -> bool:
-        """Whether the vote belongs to a request that already has a span."""
+        """Return whether the vote belongs to a request that already has a span."""
         exchanged = event.exchanged
         if exchanged is None or event.vote.status != "failed":
             return exchanged is not None and exchanged.shared_with is not None

@@ -120,7 +120,7 @@ def repeat(function: pytest.Function, test: TestInProgress) -> None:
 
     Raises:
         Failed: If too few repeats passed.
-        BaseException: Any other error of the body, including a `JudgeError`, immediately.
+        BaseException: If any other error of the body, including a `JudgeError`, immediately.
     """
     repeats: int = test.marked["repeats"]
     rate: float = test.marked.get("min_pass_rate", 1.0)

@@ -243,7 +243,7 @@ class _Crew:
             starting += 1
 
     def _is_there(self, count: int) -> bool:
-        """Whether this many items wait for a worker, after fetching more if needed."""
+        """Return whether this many items wait for a worker, after fetching more if needed."""
         more = count - len(self._waiting) - len(self._suspects)
         if more > 0:
             self._waiting.extend(_Piece(work=work) for work in islice(self._work, more))

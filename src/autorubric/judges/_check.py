@@ -18,12 +18,12 @@ class CheckJudge:
     judge_id: str = CHECK_JUDGE_ID
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """What the check says of the submission's text.
+        """Return what the check says of the submission's text.
 
         Raises:
-            ArgumentError: No check of that name is registered.
-            JudgeError: There is no text, the criterion has no check, or the check raised.
-            ReplyError: The check returned something that is no answer to the criterion.
+            ArgumentError: If no check of that name is registered.
+            JudgeError: If there is no text, the criterion has no check, or the check raised.
+            ReplyError: If the check returned something that is no answer to the criterion.
         """
         if request.submission.text is None:
             raise JudgeError(f"{request.criterion.name}: there is no text for the check to look at")
@@ -56,7 +56,7 @@ def _reply(criterion: BaseCriterion, found: Any) -> JudgeReply:
 
 
 def _placed(criterion: BaseCriterion, value: float) -> Any:
-    """The declared answer at a value on [0, 1]; on an ordered scale the nearest one."""
+    """Return the declared answer at a value on [0, 1]; on an ordered scale the nearest one."""
     declared = [answer for answer in criterion.answers() if answer.value is not None]
     if not declared:
         return value

@@ -26,10 +26,10 @@ async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> Ju
         judge_id: What the panel calls it.
 
     Raises:
-        JudgeError: The judge raised it, or any other exception; the message names judge and exception.
-        ArgumentError: A check is not registered.
-        BudgetError: The run may spend no more.
-        MissingDependencyError: The judge needs a package that is not installed.
+        JudgeError: If the judge raised it, or any other exception; the message names judge and exception.
+        ArgumentError: If a check is not registered.
+        BudgetError: If the run may spend no more.
+        MissingDependencyError: If the judge needs a package that is not installed.
     """
     return reply_of(await _answered(judge.ask, request, judge_id))
 
@@ -40,10 +40,10 @@ async def ask_judge_many(
     """Return the judge's replies in the order of the requests, each as `ask_judge` says.
 
     Raises:
-        JudgeError: As in `ask_judge`; or there is not one reply for each request.
-        ArgumentError: As in `ask_judge`, and so are the next two.
-        BudgetError: The run may spend no more.
-        MissingDependencyError: The judge needs a package that is not installed.
+        JudgeError: If as in `ask_judge`; or there is not one reply for each request.
+        ArgumentError: If as in `ask_judge`, and so are the next two.
+        BudgetError: If the run may spend no more.
+        MissingDependencyError: If the judge needs a package that is not installed.
     """
     found = await _answered(judge.ask_many, requests, judge_id)
     if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(requests):

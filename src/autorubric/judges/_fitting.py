@@ -19,10 +19,10 @@ _SHORTEST_CUT = 200
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
-    """Refuses a request that has no text: whoever reads a prompt would judge nothing.
+    """Refuse a request that has no text: whoever reads a prompt would judge nothing.
 
     Raises:
-        JudgeError: There is none.
+        JudgeError: If there is none.
     """
     if request.submission.text is None:
         raise JudgeError(f"judge {judge_id!r}: item {request.item_id!r} has no text to judge")
@@ -35,17 +35,17 @@ async def ask_fitting(
     *,
     compared: bool,
 ) -> tuple[Exchange[ReadT], bool]:
-    """The exchange, and whether a text had to be cut for it to fit the model's context.
+    """Return the exchange, and whether a text had to be cut for it to fit the model's context.
 
     Args:
         ask: Asks about the submissions, or what is left of them.
         submissions: What is judged in one request.
-        policy: What is left out of a text; None where nothing may be.
+        policy: What is left out of a text; None if nothing may be.
         compared: Whether their candidates are shown, not their text.
 
     Raises:
-        ContextLengthError: Nothing is to be cut, or not any further.
-        JudgeError: As `ask`.
+        ContextLengthError: If nothing is to be cut, or not any further.
+        JudgeError: If as `ask`.
     """
     truncated = False
     while True:
@@ -67,7 +67,7 @@ class _Shown(NamedTuple):
 
 
 def _shortened(submissions: Submissions, policy: TruncatePolicy | None, compared: bool) -> Submissions | None:
-    """The submissions with a third of a text left out, or None where it is not to be cut further.
+    """Return the submissions with a third of a text left out, or None if it is not to be cut further.
 
     It is the longest text, so that none is cut while another is longer.
     """

@@ -188,7 +188,7 @@ def weigh(criterion: BaseCriterion, text: str) -> Weighing:
 
 
 def _places(answers: Sequence[Answer], shown: float) -> list[float]:
-    """How near each answer's place on the scale is to what is shown, on (0, 1]."""
+    """Return how near each answer's place on the scale is to what is shown, on (0, 1]."""
     ranks = sorted({answer.value or 0.0 for answer in answers if not answer.na})
     steps = [0.0 if a.na else ranks.index(a.value or 0.0) / max(1, len(ranks) - 1) for a in answers]
     return [math.exp(-(((step - shown) / _SPREAD) ** 2) / 2) for step in steps]
@@ -212,13 +212,13 @@ def quoted(text: str) -> str:
 
 
 def _inverted(requirement: str) -> bool:
-    """Whether the requirement asks for an absence, as "contains no jargon"."""
+    """Return whether the requirement asks for an absence, as "contains no jargon"."""
     return bool(_INVERTING.search(" ".join(_QUOTED.sub(" ", requirement).split()[:6])))
 
 
 @lru_cache(maxsize=1024)
 def _requirement_cues(requirement: str) -> tuple[tuple[_Cue, ...], float]:
-    """What to look for, and the weight of it that one sentence can be hoped to show.
+    """Return what to look for, and the weight of it that one sentence can be hoped to show.
 
     A sentence on what does not count is left out. A long requirement names details and alternatives that no
     sentence shows all of: what can be hoped for grows slower than its weight, and every "or" shrinks it.
@@ -263,7 +263,7 @@ def _option_cues(requirement: str, labels: tuple[str, ...]) -> tuple[tuple[_Cue,
 
 
 def _find(cues: Sequence[_Cue], hoped: float, reading: _Reading) -> _Finding:
-    """The sentence with the largest sum of cues; one that `n` sentences show weighs `n ** -0.5`."""
+    """Return the sentence with the largest sum of cues; one that `n` sentences show weighs `n ** -0.5`."""
     shown = [_showing(cue, reading) for cue in cues]
     sums: dict[int, float] = {}
     for cue, places in zip(cues, shown, strict=True):
@@ -277,7 +277,7 @@ def _find(cues: Sequence[_Cue], hoped: float, reading: _Reading) -> _Finding:
 
 
 def _showing(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
-    """The sentences that show a cue, by position: how far, on (0, 1], and by which words."""
+    """Return the sentences that show a cue, by position: how far, on (0, 1], and by which words."""
     if cue.form is not None:
         matches = ((place, cue.form.search(sentence)) for place, sentence in enumerate(reading.sentences))
         return {place: (1.0, match[0].strip()) for place, match in matches if match}
@@ -323,7 +323,7 @@ def _read(text: str) -> _Reading:
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:
-    """Each word, in lower case, and its stem."""
+    """Yield each word, in lower case, and its stem."""
     # Compiled at its first use, which `re` keeps: it takes longer than all others that an import meets.
     for match in re.finditer(_TOKEN, text.casefold()):
         token = match[0]
@@ -354,5 +354,5 @@ def _stop_stems() -> frozenset[str]:
 
 @cache
 def _forms() -> dict[str, re.Pattern[str]]:
-    """The forms by the stem of their kind."""
+    """Return the forms by the stem of their kind."""
     return {_stem(kind): re.compile(form, re.I) for kind, form in _FORMS.items()}

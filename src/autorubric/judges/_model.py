@@ -136,7 +136,7 @@ class ModelJudge:
     async def _each(
         self, requests: Sequence[JudgeRequest], found: Mapping[str, JudgeReply], lost: _Spent
     ) -> Sequence[JudgeReply | JudgeError | BudgetError]:
-        """The replies found, and those of the other criteria asked on their own."""
+        """Return the replies found, and those of the other criteria asked on their own."""
         missing = [request for request in requests if (request.criterion.name or "") not in found]
         alone = dict(
             zip(
@@ -162,7 +162,7 @@ class ModelJudge:
         prompt_for: Callable[[Submission], Prompt],
         read: Callable[[Any], ReadT],
     ) -> Awaitable[tuple[Exchange[ReadT], bool]]:
-        """The exchange, and whether the submission had to be cut for it to fit the model's context."""
+        """Return the exchange, and whether the submission had to be cut for it to fit the model's context."""
         demand_text(self.judge_id, request)
         parse = parse_reply if request.criterion.takes_bare else parse_json
 
@@ -261,10 +261,10 @@ def _keyed(requests: Sequence[JudgeRequest]) -> dict[str, tuple[JudgeRequest, Sh
 
 
 def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -> dict[str, Answer]:
-    """Answers by id; ids that are unknown, repeated or unreadable are left out.
+    """Answer by id; ids that are unknown, repeated or unreadable are left out.
 
     Raises:
-        ReplyError: No criterion's answer could be read.
+        ReplyError: If no criterion's answer could be read.
     """
     evaluations = payload.get("evaluations") if isinstance(payload, Mapping) else payload
     if not isinstance(evaluations, list):

@@ -45,10 +45,10 @@ def named_judges(
         option: Where the texts were given, for errors.
 
     Raises:
-        ArgumentError: A text describes no judge, two judges have one name, there is no model for
+        ArgumentError: If a text describes no judge, two judges have one name, there is no model for
             `temperature`, `samples` or `api_key_env` to apply to, or models of several providers would get
             the key of one.
-        FileError: A file named in a text cannot be read or has errors.
+        FileError: If a file named in a text cannot be read or has errors.
     """
     settings: dict[str, Any] = {"api_base": api_base, "api_key_env": api_key_env, "temperature": temperature}
     if cache_dir is not None:
@@ -72,7 +72,7 @@ def named_judges(
 
 
 def split_name(text: str) -> tuple[str | None, str]:
-    """Return the name before `=` in a text, None where there is none, and the text after it."""
+    """Return the name before `=` in a text, None if there is none, and the text after it."""
     found = _NAMED.fullmatch(text)
     return (found[1].strip(), found[2]) if found else (None, text)
 
@@ -85,7 +85,7 @@ def demand_models(models: Collection[str], **options: object) -> None:
         **options: The options' values by name; None for an option that is not given.
 
     Raises:
-        ArgumentError: An option is given and there is no model.
+        ArgumentError: If an option is given and there is no model.
     """
     variable = options.get("api_key_env")
     if variable is not None and not os.environ.get(str(variable), "").strip():
@@ -115,7 +115,7 @@ def names_model(text: str) -> bool:
     """Return whether a text names a model, and not one of the built-in judges.
 
     Raises:
-        ArgumentError: It is nearly the name of a built-in judge, or lacks its file.
+        ArgumentError: If it is nearly the name of a built-in judge, or lacks its file.
     """
     kind, colon, rest = text.partition(":")
     if text == "lexical" or (kind in ("supervised", "recorded") and rest):
@@ -135,8 +135,8 @@ def builtin_judge(text: str, folder: Path = Path()) -> Judge:
         folder: The folder that relative paths start from.
 
     Raises:
-        ArgumentError: The table of votes does not have the rater, or has several and none is named.
-        FileError: The file cannot be read or has errors.
+        ArgumentError: If the table of votes does not have the rater, or has several and none is named.
+        FileError: If the file cannot be read or has errors.
     """
     kind, _, rest = text.partition(":")
     if kind == "lexical":

@@ -83,7 +83,7 @@ class TextFeatures:
     _kept: OrderedDict[str, Any] = field(default_factory=OrderedDict, repr=False)
 
     def row(self, text: str) -> Any:
-        """The text's sparse row, `(1, n_terms + n_pieces)`."""
+        """Return the text's sparse row, `(1, n_terms + n_pieces)`."""
         text = text[:LOOKED_AT]
         if text in self._kept:
             self._kept.move_to_end(text)
@@ -94,7 +94,7 @@ class TextFeatures:
         return row
 
     def make_row(self, text: str) -> Any:
-        """The same, computed anew."""
+        """Return the same, computed again."""
         return hstack([self.words.transform([text]), self.pieces.transform([text])]).tocsr()
 
 
@@ -106,7 +106,7 @@ class CriterionModel:
         codes: The answer codes seen in training, sorted.
         n_train: Labelled texts that it learnt from.
         n_answers: Answers that the criterion declares.
-        regression: The fitted logistic regression; None where only one code was seen.
+        regression: The fitted logistic regression; None if only one code was seen.
         temperature: What its logits are divided by, so that probabilities fit held-out texts.
         lexical_means: Means of the lexical features in training.
         seen: Digests of the texts that it learnt from.
@@ -121,7 +121,7 @@ class CriterionModel:
     seen: frozenset[str] = field(default=frozenset(), repr=False)
 
     def predict(self, features: TextFeatures, criterion: BaseCriterion, text: str) -> Prediction:
-        """The most probable answer, its probability and what speaks for it."""
+        """Return the most probable answer, its probability and what speaks for it."""
         if self.regression is None:
             return Prediction(code=self.codes[0], probability=self._smoothed(1.0))
         row = _full_row(features.row(text), criterion, text, self.codes)
@@ -133,7 +133,7 @@ class CriterionModel:
         )
 
     def has_seen(self, text: str) -> bool:
-        """Whether it learnt from this text; case and white space do not count."""
+        """Return whether it learnt from this text; case and white space do not count."""
         return _digest(text) in self.seen
 
     def _smoothed(self, probability: float) -> float:
@@ -187,7 +187,7 @@ def _fit_tfidf(texts: Sequence[str], **options: Any) -> Any:
 
 
 def _fit_criterion(examples: Sequence[Example], text_rows: Mapping[str, Any], seed: int) -> CriterionModel:
-    """A classifier that learnt from these examples of one criterion, with its calibration.
+    """Return a classifier that learnt from these examples of one criterion, with its calibration.
 
     Rare answers weigh more in training, so that they are not drowned. The temperature is chosen on
     predictions for texts held out in turn; with fewer than ten such texts it stays 1, and Laplace's rule
@@ -232,7 +232,7 @@ def _digest(text: str) -> str:
 
 
 def _full_row(text_row: Any, criterion: BaseCriterion, text: str, codes: Sequence[str]) -> Any:
-    """The text's features, then what the lexical judge gives each code."""
+    """Return the text's features, then what the lexical judge gives each code."""
     declared = [str(answer.code) for answer in criterion.answers()]
     odds = dict(zip(declared, weigh(criterion, text).odds, strict=True))
     lexical = [_LEXICAL_SCALE * odds.get(code, 0.0) for code in codes]

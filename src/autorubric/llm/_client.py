@@ -56,7 +56,7 @@ class LLMClient:
     ) -> Exchange[T]:
         """Send a question and return the exchange, with the answer that `read` makes or a refusal.
 
-        If the reply is not a JSON object, or `read` rejects it with a `ReplyError`, the model is asked again
+        If the reply is not JSON object, or `read` rejects it with a `ReplyError`, the model is asked again
         with the error message, at most twice. If a provider fails permanently, fallbacks are tried in order.
 
         Args:

@@ -108,7 +108,7 @@ def asks_to_wait(error: TransientError) -> bool:
 
 
 def says_key_is_wrong(text: str) -> bool:
-    """Whether a provider's message is about a missing or wrong key."""
+    """Return whether a provider's message is about a missing or wrong key."""
     return _KEY.search(text) is not None
 
 

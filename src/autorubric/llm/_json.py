@@ -172,7 +172,7 @@ def _find(text: str, wanted: _Wanted) -> Any:
 
 
 def _contradict(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
-    """Whether two objects have different values for the same key; explanations may differ."""
+    """Return whether two objects have different values for the same key; explanations may differ."""
     shared = one.keys() & other.keys() - _PROSE_KEYS
     return any(not _agree(one[key], other[key]) for key in shared)
 

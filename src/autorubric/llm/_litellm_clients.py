@@ -70,7 +70,7 @@ def _clients(litellm: Any, loop: asyncio.AbstractEventLoop) -> Iterator[tuple[st
 
 
 def _is_idle(transport: Any) -> bool:
-    """Whether no request is in progress; False if this cannot be determined."""
+    """Return whether no request is in progress; False if this cannot be determined."""
     pooled = getattr(getattr(transport, "_pool", None), "connections", None)
     if pooled is not None:
         return all(connection.is_idle() for connection in pooled)

@@ -91,12 +91,12 @@ def key_advice(litellm: Any, model: str, provider: str) -> str:
 
 
 def says_key_is_missing(text: str) -> bool:
-    """Whether litellm reports a missing key before it sends anything."""
+    """Return whether litellm reports a missing key before it sends anything."""
     return _NO_KEY.search(text) is not None
 
 
 def never_connected(error: BaseException) -> bool:
-    """Whether the error, or one of its causes, is a connection that could not be established."""
+    """Return whether the error, or one of its causes, is a connection that could not be established."""
     chain = list(_chain(error))
     return any(type(one).__name__ in _NOT_CONNECTED for one in chain) or any(
         _NO_CONNECTION.search(str(one)) for one in chain
@@ -104,7 +104,7 @@ def never_connected(error: BaseException) -> bool:
 
 
 def was_sent(error: BaseException) -> bool:
-    """Whether the error came from a network client and not from litellm's own preparation."""
+    """Return whether the error came from a network client and not from litellm's own preparation."""
     return any(
         isinstance(one, OSError | EOFError) or type(one).__module__.partition(".")[0] in _CLIENTS
         for one in _chain(error)

@@ -40,7 +40,7 @@ def wire_name(model: str) -> str:
 
 
 def speaks_openai(model: str) -> bool:
-    """Whether the name may belong to an OpenAI-compatible server: it has such a prefix, or none."""
+    """Return whether the name may belong to an OpenAI-compatible server: it has such a prefix, or none."""
     return prefix_of(model) in OPENAI_COMPATIBLE or "/" not in model
 
 

@@ -30,7 +30,7 @@ _DEFAULT_PARALLEL = 512
 
 
 def is_direct(config: LLMConfig) -> bool:
-    """Whether the config's model is reached by the direct transport."""
+    """Return whether the config's model is reached by the direct transport."""
     match config.transport:
         case "auto":
             return config.api_base is not None and speaks_openai(config.model)
@@ -137,7 +137,7 @@ class Route:
         """Return the request to send after a rejection, without the parts that may be unsupported.
 
         Raises:
-            RequestRefusedError: The original error, if nothing can be removed.
+            RequestRefusedError: If the original error, if nothing can be removed.
         """
         if sent.schema is None:
             raise error

@@ -51,7 +51,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def holds_secret(name: str, value: Json) -> bool:
-    """Whether a parameter is a secret or contains one.
+    """Return whether a parameter is a secret or contains one.
 
     Numeric parameters that refer to model tokens, such as `stop_token_ids` or `token_budget`, are no secrets.
     """
@@ -92,7 +92,7 @@ def digest_of(value: Json) -> str:
 
 
 def is_digest(value: Json) -> bool:
-    """Whether a value is a digest written by `digest_of`."""
+    """Return whether a value is a digest written by `digest_of`."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 

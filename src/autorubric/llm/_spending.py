@@ -135,7 +135,7 @@ class SpendingLimit:
         return (self.cost + self._expected(self._reserved)) / self.calls if self.calls else 0.0
 
     def has_room(self, calls: int, cost: float) -> bool:
-        """Whether this many more calls, at this total cost in US dollars, are within the limits."""
+        """Return whether this many more calls, at this total cost in US dollars, are within the limits."""
         most, dollars = self._max_calls, self._max_cost
         return (most is None or self.calls + calls <= most) and (
             dollars is None or self.cost + self._expected(self._reserved) + cost <= dollars

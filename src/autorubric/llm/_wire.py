@@ -120,7 +120,7 @@ def token_limit(max_chars: int) -> int:
 
 
 def has_lengths(schema: ReplySchema) -> bool:
-    """Whether the schema bounds the length of a text."""
+    """Return whether the schema bounds the length of a text."""
     return b'"maxLength"' in _written_once(schema).format
 
 

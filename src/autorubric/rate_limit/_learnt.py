@@ -245,7 +245,7 @@ class Learnt:
         self._before = (math.inf, math.inf, math.inf)
 
     def is_full(self, running: int) -> bool:
-        """Whether this many requests in flight reach the known capacity of the provider."""
+        """Return whether this many requests in flight reach the known capacity of the provider."""
         return running + 1 > self.width.value
 
     def wait(self, now: float, latest: float) -> float:

@@ -114,7 +114,7 @@ class Limiter:
         return _LocalSlot(self, tokens)
 
     def is_free(self, slot: _LocalSlot) -> bool:
-        """Whether a request may be sent at once."""
+        """Return whether a request may be sent at once."""
         return not self.is_full() and self._seconds_to_wait(slot) <= 0
 
     async def wait_in_line(self, slot: _LocalSlot) -> None:
@@ -137,7 +137,7 @@ class Limiter:
             raise
 
     def is_full(self) -> bool:
-        """Whether the maximum number of requests is in flight."""
+        """Return whether the maximum number of requests is in flight."""
         traffic, parallel = self.traffic, self.limits.parallel
         if parallel is not None and traffic.running >= parallel:
             return True
@@ -198,7 +198,7 @@ class _LocalSlot:
         return self._came_at
 
     def may_go(self) -> bool:
-        """Whether the slot may be taken now; a napping request checks this itself when it wakes."""
+        """Return whether the slot may be taken now; a napping request checks this itself when it wakes."""
         return not self._naps and self.limiter.is_free(self)
 
     def take(self) -> None:

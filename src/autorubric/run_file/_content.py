@@ -139,7 +139,7 @@ class JudgeEntry(_Part):
             cache_dir: Folder of the reply cache; None for no cache.
 
         Raises:
-            ValidationError: A setting is not allowed, or two contradict each other.
+            ValidationError: If a setting is not allowed, or two contradict each other.
         """
         cache = {} if cache_dir is None else {"cache_enabled": True, "cache_dir": cache_dir}
         return LLMConfig(**self.settings, **cache)
@@ -227,7 +227,7 @@ class RunFile(_Part):
 
     @property
     def text(self) -> str | None:
-        """The file as written; None where there is no file."""
+        """The file as written; None if there is no file."""
         return self._text
 
     def read_from(self, folder: Path, text: str) -> RunFile:

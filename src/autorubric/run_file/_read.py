@@ -36,7 +36,7 @@ def is_run_file(path: Path) -> bool:
     A run file is a mapping with `data` or `judges`; a dataset is a list, or a mapping with `items`.
 
     Raises:
-        FileError: It cannot be read, or is neither.
+        FileError: If it cannot be read, or is neither.
     """
     if path.suffix.lower() not in SUFFIXES:
         return False
@@ -64,7 +64,7 @@ def read_run_file(path: str | Path) -> RunFile:
     """Return the content of a run file.
 
     Raises:
-        FileError: The file cannot be read or has errors; all are reported, with their lines.
+        FileError: If the file cannot be read or has errors; all are reported, with their lines.
     """
     text = read_text(path)
     document = parse_structured(text, "yaml", source=str(path))

@@ -47,8 +47,8 @@ class RunSetup:
             options: Fields of `EvalConfig` that replace those of the run file.
 
         Raises:
-            ArgumentError: An option is not one of `EvalConfig`, or the run cannot be started with it.
-            RunError: The run folder cannot be used as asked.
+            ArgumentError: If an option is not one of `EvalConfig`, or the run cannot be started with it.
+            RunError: If the run folder cannot be used as asked.
         """
         try:
             config = EvalConfig.model_validate({**dict(self.config), **options})
@@ -72,9 +72,9 @@ def load_run(path: str | Path = "autorubric.yaml") -> RunSetup:
         path: The run file.
 
     Raises:
-        FileError: The run file or a file that it names cannot be read or has errors; all of one file are
+        FileError: If the run file or a file that it names cannot be read or has errors; all of one file are
             reported at once.
-        ArgumentError: There are no judges, or settings contradict each other.
+        ArgumentError: If there are no judges, or settings contradict each other.
     """
     return set_up(read_run_file(path))
 
@@ -87,8 +87,8 @@ def set_up(file: RunFile, judges: Sequence[JudgeLike] | None = None) -> RunSetup
         judges: The panel; by default that of the file.
 
     Raises:
-        FileError: A file that it names cannot be read or has errors.
-        ArgumentError: There are no judges, or settings contradict each other.
+        FileError: If a file that it names cannot be read or has errors.
+        ArgumentError: If there are no judges, or settings contradict each other.
     """
     rubric = _rubric(file)
     panel = [_judge(entry, file) for entry in file.judges] if judges is None else judges

@@ -61,7 +61,7 @@ def called(function: Callable[..., Any], role: str, arguments: tuple[str, str]) 
 
 
 def is_yielding(given: Any) -> bool:
-    """Whether it is a generator function, sync or async, or an object whose `__call__` is one."""
+    """Return whether it is a generator function, sync or async, or an object whose `__call__` is one."""
     called = getattr(type(given), "__call__", None)  # noqa: B004 - to look at it, and not whether it is there
     functions = (given, called)
     return any(inspect.isgeneratorfunction(one) or inspect.isasyncgenfunction(one) for one in functions)
@@ -74,7 +74,7 @@ def name_of(given: Any) -> str:
 
 
 def takes_both(function: Callable[..., Any], role: str, arguments: tuple[str, str]) -> bool:
-    """Whether a function also takes the second argument.
+    """Return whether a function also takes the second argument.
 
     Raises:
         ArgumentError: If it takes other arguments than the first, or both.

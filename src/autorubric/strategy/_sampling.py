@@ -209,7 +209,7 @@ def submission_of(candidate: Any) -> Submission:
 
 
 def _has_output(candidate: Any) -> bool:
-    """Whether it is a text with thinking, and not other data with such a key."""
+    """Return whether it is a text with thinking, and not other data with such a key."""
     if not isinstance(candidate, Mapping) or not set(candidate) <= {"thinking", "output"}:
         return False
     return isinstance(candidate.get("output"), str) and isinstance(candidate.get("thinking"), str | None)

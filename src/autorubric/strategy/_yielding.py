@@ -17,7 +17,7 @@ Stream: TypeAlias = Iterator[Any] | AsyncIterator[Any]
 
 
 def is_stream(given: Any) -> bool:
-    """Whether it yields candidates one by one and is not itself a candidate."""
+    """Return whether it yields candidates one by one and is not itself a candidate."""
     return isinstance(given, Iterator | AsyncIterator)
 
 
@@ -66,7 +66,7 @@ class Streamed:
         return _Raised(ReplyError(f"{self._name} yielded {count} candidates, and more are asked for"))
 
     def is_of(self, stream: Stream) -> bool:
-        """Whether these are the candidates of that stream."""
+        """Return whether these are the candidates of that stream."""
         return self._stream is stream
 
     async def aclose(self) -> None:

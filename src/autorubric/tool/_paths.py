@@ -200,7 +200,7 @@ def _rooted(before: str, rest: str) -> Iterator[NamedPath]:
 
 
 def _goes_on(before: str) -> bool:
-    """Whether a slash after this text probably continues an expression: a template, a glob, a sum."""
+    """Return whether a slash after this text probably continues an expression: a template, a glob, a sum."""
     last, previous = before[-1:], before[-2:-1]
     if last == "+":
         return previous.isalnum()

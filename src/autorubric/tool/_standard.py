@@ -88,7 +88,7 @@ def criterion_named(name: str) -> BaseCriterion:
 
 
 def is_rubric_file(name: str) -> bool:
-    """Whether a criterion's name is the path of a rubric file."""
+    """Return whether a criterion's name is the path of a rubric file."""
     return Path(name).suffix.lower() in FORMATS and FORMATS[Path(name).suffix.lower()] != "jsonl"
 
 

@@ -40,7 +40,7 @@ _SUGGESTIONS: Final = '"suggestions" lists what to do next, the most useful firs
 def instruction_text(
     content_note: str, hows: Mapping[str, Sequence[str]], mode: EvaluationMode, max_issues: int
 ) -> str:
-    """What is known of the content, and how to answer.
+    """Return what is known of the content, and how to answer.
 
     Args:
         content_note: What is known of the content.

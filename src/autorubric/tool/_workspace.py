@@ -56,7 +56,7 @@ class Workspace:
         return cls(root)
 
     def holds(self, path: str) -> bool:
-        """Whether a path, absolute or relative to the root, leads to a place inside."""
+        """Return whether a path, absolute or relative to the root, leads to a place inside."""
         return self._holds(path, {})
 
     def _holds(self, path: str, known: _Known) -> bool:
@@ -144,7 +144,7 @@ class Workspace:
                 yield named.text
 
     def _is_likely(self, path: str) -> bool:
-        """Whether an uncertain path starts like a real one: with the root, or with a system folder."""
+        """Return whether an uncertain path starts like a real one: with the root, or with a system folder."""
         first = path.lstrip("/").partition("/")[0]
         return first in SYSTEM_FOLDERS or first in self.root.parts[1:2]
 

@@ -25,7 +25,7 @@ _OWN = ("prompt", "prompt_id", "rubrics", "ideal_completions_data")
 
 
 def from_healthbench(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
-    """The dataset of a file of HealthBench rows (JSON lines, or a JSON list), an item a row.
+    """Return the dataset of a file of HealthBench rows (JSON lines, or a JSON list), an item a row.
 
     A row is `{"prompt": [{"role", "content"}], "prompt_id", "rubrics": [{"criterion", "points", "tags"}]}`.
     Each item has a rubric of its own whose weights are the points, negative ones penalties, so that an
@@ -39,8 +39,8 @@ def from_healthbench(path: str | Path, *, submissions: Submissions | None = None
             recorded judges grade those.
 
     Raises:
-        DatasetError: The file cannot be read, or has faults; all are reported, with lines.
-        ArgumentError: There are submissions of items that the file does not have.
+        DatasetError: If the file cannot be read, or has errors; all are reported, with lines.
+        ArgumentError: If there are submissions of items that the file does not have.
     """
     document = read_structured(path, suffixes={".jsonl": "jsonl", ".json": "json"}, error=DatasetError)
     faults = document.faults()
@@ -83,7 +83,7 @@ def _items(rows: Iterable[Json], submissions: Submissions, faults: Faults) -> It
 def _criteria(
     row: Mapping[str, Any], at: FilePath, faults: Faults
 ) -> tuple[list[dict[str, Json]], dict[str, list[Json]]]:
-    """Criteria as rubric files hold them, and their tags by name."""
+    """Return criteria as rubric files hold them, and their tags by name."""
     criteria: list[dict[str, Json]] = []
     tags: dict[str, list[Json]] = {}
     given = list_at(row, "rubrics", at, faults)

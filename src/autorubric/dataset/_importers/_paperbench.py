@@ -17,7 +17,7 @@ _MAX_DEPTH = 100
 
 
 def from_paperbench(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
-    """The dataset of a PaperBench rubric (JSON), an item a submission.
+    """Return the dataset of a PaperBench rubric (JSON), an item a submission.
 
     A node is `{"id", "requirements", "weight", "sub_tasks": [...], "task_category"}`. Leaves become criteria
     that are met or not, nodes above them groups, both named by their ids; a group's score is the mean of
@@ -29,7 +29,7 @@ def from_paperbench(path: str | Path, *, submissions: Submissions | None = None)
         submissions: What is graded, by an id of your choice; without any the dataset has no items yet.
 
     Raises:
-        DatasetError: The file cannot be read, or has faults; all are reported, with lines.
+        DatasetError: If the file cannot be read, or has errors; all are reported, with lines.
     """
     document = read_structured(path, suffixes={".json": "json"}, error=DatasetError)
     faults = document.faults()
@@ -49,7 +49,7 @@ class _Reader:
         self._taken: set[str] = set()
 
     def node(self, given: Json, at: FilePath, depth: int = 0) -> dict[str, Json]:
-        """A node as rubric files hold it."""
+        """Return a node as rubric files hold it."""
         if not isinstance(given, Mapping) or depth > _MAX_DEPTH:
             said = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else f"got {shortened(given)}"
             self._faults.add(at, f"a node is {{'id', 'requirements', 'weight', 'sub_tasks'}}; {said}")

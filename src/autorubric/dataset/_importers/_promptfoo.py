@@ -28,7 +28,7 @@ _NOTHING_LEFT: Final = "it has no assertion that a judge can answer"
 
 
 def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) -> RubricDataset:
-    """The dataset of a promptfoo configuration (YAML or JSON), an item a test.
+    """Return the dataset of a promptfoo configuration (YAML or JSON), an item a test.
 
     Each model-graded assertion of a test, of its assert-sets and of `defaultTest` becomes a criterion with
     its `weight`, named by its `metric`:
@@ -57,8 +57,8 @@ def from_promptfoo(path: str | Path, *, submissions: Submissions | None = None) 
             a text where it has none or another test has it too.
 
     Raises:
-        DatasetError: The file cannot be read, or has faults; all are reported, with lines.
-        ArgumentError: There are submissions of items that the file does not have.
+        DatasetError: If the file cannot be read, or has errors; all are reported, with lines.
+        ArgumentError: If there are submissions of items that the file does not have.
     """
     document = read_structured(path, suffixes=_SUFFIXES, error=DatasetError)
     reader = _Reader(document, submissions or {})
@@ -96,7 +96,7 @@ class _Reader:
         self.n_prompts = 0
 
     def items(self) -> list[DataItem]:
-        """An item for each test with an assert that a judge is asked for."""
+        """Return an item for each test with an assert that a judge is asked for."""
         data = self._document.data
         config = {"tests": data} if isinstance(data, list) else data
         if not isinstance(config, Mapping) or not isinstance(config.get("tests"), list):
@@ -224,7 +224,7 @@ class _Reader:
 
 
 def _texts(form: Json) -> Iterator[str]:
-    """Every text in the form of a criterion."""
+    """Yield every text in the form of a criterion."""
     if isinstance(form, str):
         yield form
     elif isinstance(form, Mapping | list):

@@ -57,7 +57,7 @@ class Imported(NamedTuple):
 
     Attributes:
         members: The fields of one criterion; of several, where the score is their mean.
-        threshold: The score, from 0 to 1, from which the assertion passes; None where it has none.
+        threshold: The score, from 0 to 1, from which the assertion passes; None if it has none.
         is_approximated: Whether promptfoo computes the score in another way than by asking one judge.
     """
 
@@ -82,7 +82,7 @@ class Test:
 
 
 def read_assert(given: Mapping[str, Any], test: Test, at: FilePath, faults: Faults) -> Imported | str | None:
-    """The criteria of an assertion.
+    """Return the criteria of an assertion.
 
     Returns:
         The criteria, or the reason why there can be none, or None where `faults` has what is wrong.
@@ -97,7 +97,7 @@ def read_assert(given: Mapping[str, Any], test: Test, at: FilePath, faults: Faul
 
 
 def filled(text: str, values: Mapping[str, Any]) -> str:
-    """The text with its variables filled in; those without a value stay as they are."""
+    """Return the text with its variables filled in; those without a value stay as they are."""
 
     def value(found: re.Match[str]) -> str:
         held = _value_of(found[1], values)
@@ -107,7 +107,7 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
 
 
 def missing_variables(text: str, values: Mapping[str, Any]) -> list[str]:
-    """The names of the variables in a text that have no value."""
+    """Return the names of the variables in a text that have no value."""
     names = dict.fromkeys(_VARIABLE.findall(text))
     return [name for name in names if _value_of(name, values) is _MISSING]
 
@@ -122,7 +122,7 @@ def _value_of(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def mapping_or_empty(given: Json) -> Mapping[str, Any]:
-    """What is given, where it is a mapping."""
+    """Return what is given, where it is a mapping."""
     return given if isinstance(given, Mapping) else {}
 
 
@@ -142,7 +142,7 @@ class _Given:
     faults: Faults
 
     def texts(self) -> list[str] | None:
-        """The texts under `value`; None where one is in another file."""
+        """Return the texts under `value`; None if one is in another file."""
         value = self.fields.get("value")
         texts = value if isinstance(value, list) and value and self.kind == "g-eval" else [value]
         if any(isinstance(text, str) and text.startswith(_FILE) for text in texts):
@@ -157,7 +157,7 @@ class _Given:
         return read
 
     def threshold(self, default: float | None = None) -> float | None:
-        """The assertion's threshold, of the score that the criterion has here."""
+        """Return the assertion's threshold, of the score that the criterion has here."""
         if self.fields.get("threshold") is not None:
             default = number_at(self.fields, "threshold", 0.0, self.at, self.faults)
         return round(1.0 - default, 12) if default is not None and self.is_inverse else default
@@ -170,11 +170,11 @@ class _Given:
         return "\n\n".join(texts) if texts and len(texts) == len(parts) else None
 
     def statement(self, text: str) -> dict[str, Json]:
-        """A criterion that is met or not."""
+        """Return a criterion that is met or not."""
         return {"requirement": f"The submission does not meet this: {text}" if self.is_inverse else text}
 
     def rating(self, text: str) -> dict[str, Json]:
-        """A criterion that is a number from 0 to 1."""
+        """Return a criterion that is a number from 0 to 1."""
         turned = "Rate the opposite of what follows: 1 minus the score that it asks for.\n"
         return {"requirement": (turned if self.is_inverse else "") + text, **_RATING}
 
@@ -241,7 +241,7 @@ def _answer_relevance(given: _Given) -> Imported | str:
 
 
 def _context(needed: Sequence[str], ask: str) -> Callable[[_Given], Imported | str]:
-    """Reads an assertion about the context of a test, whose requirement holds what is needed for it."""
+    """Read an assertion about the context of a test, whose requirement holds what is needed for it."""
 
     def read(given: _Given) -> Imported | str:
         if given.fields.get("contextTransform") is not None:

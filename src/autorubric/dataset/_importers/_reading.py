@@ -15,7 +15,7 @@ Submissions: TypeAlias = Mapping[str, Json]
 
 
 def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> str:
-    """The text under a key; empty, and noted, where it is none."""
+    """Return the text under a key; empty, and noted, where it is none."""
     text = given.get(key)
     if isinstance(text, str) and text.strip():
         return text
@@ -25,7 +25,7 @@ def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
 
 
 def number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, faults: Faults) -> float:
-    """The finite number under a key, or the default; noted where it is none."""
+    """Return the finite number under a key, or the default; noted where it is none."""
     number = given.get(key, default)
     if isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number):
         return float(number)
@@ -34,7 +34,7 @@ def number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, 
 
 
 def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> Sequence[Json]:
-    """The list under a key, empty without; noted where it is none."""
+    """Return the list under a key, empty without; noted where it is none."""
     found = given.get(key)
     if found is None or isinstance(found, list):
         return found or []
@@ -43,10 +43,10 @@ def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
 
 
 def check_submissions(submissions: Submissions, known: Collection[str], source: str) -> None:
-    """Checks that all submissions are of items that the file has.
+    """Check that all submissions are of items that the file has.
 
     Raises:
-        ArgumentError: They are no mapping, or of an item that it has not.
+        ArgumentError: If they are no mapping, or of an item that it has not.
     """
     if not isinstance(submissions, Mapping):
         raise ArgumentError(f"submissions={shortened(submissions)}; give a mapping of ids to what is graded")
@@ -56,7 +56,7 @@ def check_submissions(submissions: Submissions, known: Collection[str], source: 
 
 
 def conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
-    """A conversation as one text; a single message of a user as it stands."""
+    """Return a conversation as one text; a single message of a user as it stands."""
     if isinstance(turns, str) and turns.strip():
         return turns
     try:

@@ -24,7 +24,7 @@ ExportTable: TypeAlias = Literal["scores", "votes"]
 def exported(
     run: ExportedRun, form: ExportFormat, table: ExportTable, fail_under: float | None, max_lost: float
 ) -> bytes:
-    """The content of a file with the run; see `EvalResult.export`."""
+    """Return the content of a file with the run; see `EvalResult.export`."""
     for given, allowed, what in ((form, ExportFormat, "format"), (table, ExportTable, "table")):
         if given not in get_args(allowed):
             raise ArgumentError(f"{what} {given!r}: {nearest_key(str(given), get_args(allowed))}")
@@ -58,7 +58,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with texts, numbers and nothing else in its cells."""
+    """Return the frame with texts, numbers and nothing else in its cells."""
     flat = frame.copy()
     for column in flat.columns:
         if flat[column].dtype == object:

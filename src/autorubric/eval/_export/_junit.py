@@ -21,7 +21,7 @@ _NO_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010
 
 
 def junit_of(run: ExportedRun, fail_under: float | None, max_lost: float) -> bytes:
-    """The XML of a test suite with an item a case.
+    """Return the XML of a test suite with an item a case.
 
     An item without a score is an error, never a failure: it was not judged. One with a score below
     `fail_under` is a failure that lists its criteria, or an error where more than `max_lost` of its verdicts

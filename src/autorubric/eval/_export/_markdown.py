@@ -18,7 +18,7 @@ _MARKS: Final = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 
 
 def markdown_of(run: ExportedRun) -> str:
-    """The run's figures, its criteria and a row an item, as Markdown tables."""
+    """Return the run's figures, its criteria and a row an item, as Markdown tables."""
     table = scores_table(run)
     blocks = [*run.blocks(), _criteria(table), _items(table)]
     return "\n\n".join(_text(block) for block in blocks) + "\n"
@@ -67,5 +67,5 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that no renderer takes for markup, on one line."""
+    """Return a text that no renderer takes for markup, on one line."""
     return _MARKS.sub(r"\\\1", " ".join(printable(text).split()))

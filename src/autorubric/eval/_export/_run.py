@@ -45,18 +45,18 @@ class ExportedRun(Protocol):
         ...
 
     def votes_table(self) -> pd.DataFrame:
-        """One row a vote, a decision and a label."""
+        """Return one row a vote, a decision and a label."""
         ...
 
     def compute_metrics(self) -> MetricsResult:
-        """The figures against the labels of the run's dataset."""
+        """Return the figures against the labels of the run's dataset."""
         ...
 
     def blocks(self) -> list[Block]:
-        """The run's figures."""
+        """Return the run's figures."""
         ...
 
 
 def item_id_of(result: ItemResult) -> str:
-    """The item's id; its position where it has none."""
+    """Return the item's id; its position where it has none."""
     return result.item.id or str(result.item_idx)

@@ -20,7 +20,7 @@ _LAST: Final = ("assumed", "mean_agreement", "cannot_assess_count", "tokens", "c
 
 
 def scores_table(run: ExportedRun) -> pd.DataFrame:
-    """One row an item; see `EvalResult.scores_table`."""
+    """Return one row an item; see `EvalResult.scores_table`."""
     import pandas as pd  # only for those who ask for a frame
 
     rows = [_row(one) for one in run.item_results]
@@ -65,7 +65,7 @@ def _row(result: ItemResult) -> dict[str, Any]:
 
 
 def answer_in_words(report: EnsembleCriterionReport) -> str | None:
-    """The answer decided on; None without one, as where the panel abstained."""
+    """Return the answer decided on; None without one, as where the panel abstained."""
     answer = report.decision.answer
     if answer is None:
         return None

@@ -82,7 +82,7 @@ def _coded(rows: Any, scale: Scale | None) -> tuple[Codes, Array | None, AlphaLe
 
 
 def _are_numbers(rows: Any) -> bool:
-    """Whether the ratings are numbers and not all 0 or 1."""
+    """Return whether the ratings are numbers and not all 0 or 1."""
     if isinstance(rows, np.ndarray):
         if rows.dtype.kind not in "iufO":
             return False

@@ -154,7 +154,7 @@ def _held(ratings: Any) -> Any:
 
 
 def _is_result(ratings: Any) -> bool:
-    """Whether the argument is a run or a long table, whose rows have names, rather than ratings."""
+    """Return whether the argument is a run or a long table, whose rows have names, rather than ratings."""
     if isinstance(ratings, VotesTable | GradedRun):
         return True
     if is_frame(ratings):
