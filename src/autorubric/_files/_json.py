@@ -47,7 +47,7 @@ def parse_json(text: str, first_line: int = 1) -> Json:
     except _NumberError as error:
         # What follows the number may be wrong too, and run on from it.
         line = next((line for token, line in _tokens(text, first_line) if token.startswith(str(error))), None)
-        raise SyntaxFault(f"{error} is not JSON number; give a finite one, or null", line) from None
+        raise SyntaxFault(f"{error} is not a JSON number; give a finite one, or null", line) from None
     # Python refuses whole numbers of thousands of digits.
     except ValueError as error:
         raise SyntaxFault(f"invalid JSON: {error}") from None

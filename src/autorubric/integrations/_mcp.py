@@ -306,7 +306,7 @@ def _body_fault(body: bytes) -> tuple[int, str] | None:
     except FileError as error:
         return types.PARSE_ERROR, f"Parse error: {error.faults[0].message}"
     if not isinstance(message, dict):
-        return types.INVALID_REQUEST, "Invalid request: the body is not JSON object"
+        return types.INVALID_REQUEST, "Invalid request: the body is not a JSON object"
     key = message.get("id", 0)
     if isinstance(key, bool) or not isinstance(key, str | int):
         return types.INVALID_REQUEST, "Invalid request: the id is neither a string nor an integer"
