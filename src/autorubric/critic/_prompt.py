@@ -46,7 +46,7 @@ class Prompt:
     """What an evaluator is asked.
 
     Attributes:
-        role: Who speaks: `"user"`.
+        role: The role of the message: `"user"`.
         content: The filled template.
         format_override: The pydantic class that the reply is to be an instance of.
     """

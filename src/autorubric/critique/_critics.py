@@ -28,7 +28,7 @@ class DraftCritic(Protocol):
     """Makes critiques of drafts; failures are answers too.
 
     Attributes:
-        parallel: Most drafts to have under way at a time; None if it does not say.
+        parallel: Maximum number of drafts at a time; None if not set.
         models: The models that it asks, without those that they fall back on.
     """
 
@@ -54,8 +54,8 @@ class SchemaCritic:
     """Asks a teacher for a critique that follows a schema.
 
     Attributes:
-        teacher: What answers.
-        schema: What the critique must look like.
+        teacher: The teacher that answers.
+        schema: The schema of the critique.
         template: The prompt's template.
     """
 

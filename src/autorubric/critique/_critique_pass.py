@@ -1,4 +1,4 @@
-"""The critique pass under way: which drafts are still to be critiqued, and what their records come to."""
+"""A running critique pass: the drafts that still need a critique, and their records."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class CritiquePass:
     Attributes:
         drafts_path: The file.
         limit: How many drafts are taken; None for all.
-        setup: What it depends on.
-        critic: Who makes the critiques.
+        setup: The setup of the pass.
+        critic: The critic that writes the critiques.
         out_dir: Where the files go.
         retry_errors: Whether failures are asked for again.
         unfinished: Has drafts worked on until a budget ends it.
@@ -91,7 +91,7 @@ class CritiquePass:
             return self._finish(ledger, tally, time.perf_counter() - started)
 
     def rehearse(self, resume: bool) -> dict[str, Json]:
-        """Return what a pass would do: how many drafts are asked about, and how long their prompts are."""
+        """Return the plan of a pass: how many drafts it asks about, and the length of their prompts."""
         done: dict[str, Json] = {"dry_run": True, "prompt_characters": 0}
         path = self.out_dir / CRITIQUES
         ledger = Ledger(path)
@@ -233,7 +233,7 @@ class _Seen:
         self._ids.execute("CREATE TABLE ids (id TEXT PRIMARY KEY, line INTEGER) WITHOUT ROWID")
 
     def first_line(self, key: str, line: int) -> int | None:
-        """Return the line on which the id stood first; None if it is new."""
+        """Return the line on which the id first occurred; None if it is new."""
         added = self._ids.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (key, line)).rowcount
         if added:
             return None
@@ -241,6 +241,6 @@ class _Seen:
         return found
 
     def is_missing(self, key: str) -> bool:
-        """Return whether the id is of no draft."""
+        """Return whether no draft has the id."""
         found = self._ids.execute("SELECT 1 FROM ids WHERE id = ?", (key,)).fetchone()
         return self.is_whole and found is None

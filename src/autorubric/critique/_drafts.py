@@ -1,4 +1,4 @@
-"""Drafts from JSON lines, one at a time, with what is wrong with some of the lines."""
+"""Drafts from JSON lines, one at a time, with the errors of invalid lines."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Draft:
     """One draft.
 
     Attributes:
-        id: Its id, a number as a text: the key that records are found by.
-        prompt: What it answers; None if that is not known.
-        output: What was written: a text, or JSON data.
-        contract: What a program found when it checked the output; None if none did.
+        id: Its id as a text, by which records are found.
+        prompt: The prompt that it answers; None if unknown.
+        output: The draft itself: a text, or JSON data.
+        contract: The result of a program's check of the output; None if there was none.
         line: Its line in the file, from 1.
         offset: Where the line begins in the file, in bytes.
         written_id: Its id as its file has it, a text or a whole number.
@@ -51,7 +51,7 @@ class Draft:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what is judged: the prompt, the output and the contract."""
+        """The SHA-256 of the prompt, the output and the contract."""
         return digest_of([self.prompt, self.output, self.contract])
 
 
@@ -61,7 +61,7 @@ class LineFault(NamedTuple):
     Attributes:
         line: The line, from 1.
         fault: What is wrong with it.
-        id: The draft's id, where it has one.
+        id: The draft's id, if it has one.
     """
 
     line: int
@@ -119,7 +119,7 @@ def input_digest(path: Path) -> str:
 
 
 def draft_of(line: Line) -> Draft | LineFault:
-    """Return the draft on a line, or what is wrong with it."""
+    """Return the draft on a line, or its error."""
     try:
         text = line.raw.decode("utf-8-sig")
         # With all that it refuses: what no file could hold must not end the pass later.

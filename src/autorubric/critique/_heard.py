@@ -15,7 +15,7 @@ class Heard:
     """Listens to the grading of one draft.
 
     Args:
-        begun: What an earlier pass left of it; every vote that was answered is added as it arrives.
+        begun: The answers of an earlier pass; each answered vote is added as it arrives.
     """
 
     def __init__(self, begun: dict[str, Json]) -> None:
@@ -46,7 +46,7 @@ class Heard:
         """Return where the votes came from.
 
         Args:
-            asked: What is known of the judge before it is asked.
+            asked: Provenance known before the judge is asked.
             failed: The vote that no critique can be made without; model and request id are of its reply, and
                 else of the last one.
         """

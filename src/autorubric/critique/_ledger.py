@@ -25,11 +25,11 @@ _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 
 
 class Known(NamedTuple):
-    """What is known of an id.
+    """The record of an id.
 
     Attributes:
         failed: Whether its record is one of a failure.
-        digest: What it is of; None if the record does not say.
+        digest: Digest of its draft; None if the record has none.
     """
 
     failed: bool
@@ -48,7 +48,7 @@ class Ledger:
 
     Attributes:
         path: The file.
-        notices: What was found wrong with the file.
+        notices: Problems found in the file.
     """
 
     def __init__(self, path: Path, *, digest_key: str = "draft_hash") -> None:
@@ -82,7 +82,7 @@ class Ledger:
             self._note(record, line.offset)
 
     def known(self, key: str) -> Known | None:
-        """Return what is known of an id; None if it has no record."""
+        """Return the record of an id; None if it has none."""
         row = self._index.execute("SELECT failed, digest FROM records WHERE id = ?", (key,)).fetchone()
         return None if row is None else Known(bool(row[0]), row[1])
 
@@ -161,7 +161,7 @@ class Ledger:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder, made where it is missing, against other processes that would write to it.
+    """Lock a folder, created if missing, against other writing processes.
 
     Raises:
         RunLockedError: If one does.

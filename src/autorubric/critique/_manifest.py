@@ -1,4 +1,4 @@
-"""What a pass depends on, as its manifest says it."""
+"""The setup of a pass, as stored in its manifest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MASK: Final = "***"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the records of a pass depend on.
+    """The settings that the records of a pass depend on.
 
     Attributes:
         inputs: Path and SHA-256 of every file that is read, as `drafts_path` and `drafts_hash`.
@@ -78,7 +78,7 @@ class Setup:
 
 
 def check_apart(inputs: Mapping[str, Path], out_dir: Path, outputs: Iterable[str]) -> None:
-    """Refuse to read what is to be written.
+    """Check that no input file is also an output file.
 
     Raises:
         ArgumentError: If a file that is read is one of the files that are written.

@@ -1,4 +1,4 @@
-"""What a teacher is asked: the critique of a draft, and a draft rewritten."""
+"""Prompts for a teacher: a critique of a draft, and a rewritten draft."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Task = Literal["critique", "rewrite"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherPrompt:
-    """What a teacher that is a function, or an object with `forward`, is given.
+    """The argument of a teacher that is a function, or an object with `forward`.
 
     Attributes:
-        role: Who speaks: `"user"`.
+        role: The role of the message: `"user"`.
         content: The filled template.
-        task: What is asked for: `"critique"`, or `"rewrite"`.
+        task: The task: `"critique"` or `"rewrite"`.
         draft_id: The draft.
         schema: The JSON schema of the critique; None if a text is asked for.
     """
@@ -70,7 +70,7 @@ def load_rewrite_prompt_template() -> str:
 
 
 def critique_template(given: str | Path | None) -> Template:
-    """Return the template of critique prompts that an argument stands for.
+    """Return the template of critique prompts for an argument.
 
     Raises:
         ArgumentError: If it has an unknown variable, or none that shows the output.
@@ -104,7 +104,7 @@ def critique_prompt(
 
     Args:
         template: The template.
-        schema: What the critique must look like.
+        schema: The schema of the critique.
         draft: The draft.
         output: What is left of its output, where it is too long for the model.
     """
@@ -120,7 +120,7 @@ def critique_prompt(
 
 
 def rewrite_prompt(template: Template, draft: Draft, critique: Mapping[str, Json]) -> TeacherPrompt:
-    """Return the prompt for a draft rewritten as its critique says."""
+    """Return the prompt for rewriting a draft by its critique."""
     shown = _material(draft, draft.output_text, remarks=_remarks(critique))
     values = {**shown, "form": _form(draft), "rule": MATERIAL_RULE}
     content = template.fill(values, composed=_REWRITE_VARIABLES)
@@ -143,7 +143,7 @@ def _material(draft: Draft, output: str, remarks: str | None = None) -> dict[str
 
 
 def _remarks(critique: Mapping[str, Json]) -> str:
-    """Return what a critique asks for, in words."""
+    """Return the remarks of a critique in words."""
     lines = []
     instructions = critique.get("rewrite_instructions")
     if isinstance(instructions, str):

@@ -1,4 +1,4 @@
-"""Where a reply came from, and what asking came to; failures are answers too."""
+"""The provenance of a reply, and the result of asking, which may be a failure."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ ErrorCode = Literal["JSON_PARSE_ERROR", "SCHEMA_ERROR", "PROVIDER_ERROR", "TIMEO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeacherReply:
-    """What a function may give as a teacher, where it knows more than a text.
+    """The reply of a function as a teacher, if it gives more than a text.
 
     Attributes:
         text: The reply.
-        provider: Who served it.
+        provider: The provider that served it.
         selected_model: The model that answered.
         attempted_models: Models asked, in order.
         request_id: The provider's id of the reply.
-        usage: What was counted, as `{"total_tokens": 450}`.
+        usage: Token counts, such as `{"total_tokens": 450}`.
         cost: US dollars spent, where known.
         latency_s: Seconds that it took; None: as measured.
 
@@ -75,7 +75,7 @@ class Provenance:
     """Where a reply came from.
 
     Attributes:
-        provider: Who served it; None if that is not known.
+        provider: The provider that served it; None if unknown.
         asked_model: The model that was to answer.
         selected_model: The model that answered, as its provider names it; None if none did.
         attempted_models: Models asked, in order.
@@ -99,7 +99,7 @@ class Provenance:
     truncated: bool = False
 
     def to_dict(self) -> dict[str, Json]:
-        """Return what a record says of it."""
+        """Return its fields in a record."""
         return {
             "provider": self.provider,
             "selected_model": self.selected_model,
@@ -129,10 +129,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered(Generic[T]):
-    """What asking a teacher came to.
+    """The result of asking a teacher.
 
     Attributes:
-        answer: The answer as read; None if there is none, and then `failure` says why.
+        answer: The parsed answer; None if there is none, with the reason in `failure`.
         text: The last reply as it came; None if none did.
         provenance: Where it came from.
         failure: Why there is no answer.
@@ -145,7 +145,7 @@ class Answered(Generic[T]):
 
 
 def failed(error: Exception, asked: Provenance) -> Answered[Any]:
-    """Return what an error comes to, with what was spent and what was replied before it."""
+    """Return the result of an error, with the usage and the replies before it."""
     text = None
     if isinstance(error, JudgeError):
         text = error.reply if isinstance(error, ReplyError) else None

@@ -1,4 +1,4 @@
-"""A critique as it stands in the file: what was said, by whom, and whether it holds to its form."""
+"""A critique as stored in the file: its content, its source, and whether it follows its schema."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Job(NamedTuple):
         id: Its id.
         critique: Its critique.
         draft: The draft; None if its file has none of that id.
-        changed: Whether the draft is another than the one that the critique is of.
+        changed: Whether the draft has changed since its critique.
         written_id: Its id as the critique's file has it, a text or a whole number.
     """
 
@@ -143,7 +143,7 @@ class Jobs:
         return self._index.execute(query, (key,)).fetchone() is not None
 
     def of(self, key: str) -> Job | None:
-        """Return what is to be refined under an id; None if its verdict is another than revise."""
+        """Return the refinement job of an id; None if its verdict is not revise."""
         row = self._index.execute("SELECT critique, draft, revise FROM jobs WHERE id = ?", (key,)).fetchone()
         return self._job(key, row[0], row[1]) if row is not None and row[2] else None
 

@@ -41,7 +41,7 @@ class RefinementPass:
     """One refinement pass.
 
     Attributes:
-        setup: What its outcomes depend on.
+        setup: The settings that its outcomes depend on.
         jobs: The drafts to refine.
         refiner: Refines single drafts.
         out_dir: Where the files go.
@@ -111,7 +111,7 @@ class RefinementPass:
             self._sweep_stale()
 
     def _sweep_stale(self) -> None:
-        """Take out, before anything is asked, the outcomes of what is another draft or critique now.
+        """Remove the outcomes of drafts or critiques that have changed, before anything is asked.
 
         First, so that a draft never has two outcomes, wherever the pass is stopped.
         """

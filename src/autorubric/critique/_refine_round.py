@@ -24,8 +24,8 @@ class Refiner:
     """Refines drafts.
 
     Attributes:
-        teacher: Who rewrites.
-        critic: Who judges what was rewritten.
+        teacher: The teacher that rewrites.
+        critic: The critic that judges the rewritten draft.
         template: The template of rewrite prompts.
         max_rounds: How often a draft is rewritten at most.
         validate: Checks what was rewritten, and gives its contract; None checks that no key is lost.
@@ -60,7 +60,7 @@ class Refiner:
         return "undecided", work.record("undecided", "max_rounds")
 
     async def _round(self, work: _Work) -> tuple[Outcome, str] | None:
-        """Return one round; how the work ended and why, or None if it goes on."""
+        """Run one round; return how the refinement ended and why, or None if it continues."""
         if work.is_judged:
             rewritten = await self._rewritten(work)
             if rewritten.answer is None:
@@ -117,8 +117,8 @@ class _Work:
     Attributes:
         original: The draft as it was given.
         given: Its critique.
-        rounds: What was written in each round and what was said of it, as JSON data.
-        level: How good a text is by its critique; None if the critique does not say.
+        rounds: The draft and the critique of each round, as JSON data.
+        level: The quality of a text by its critique; None if the critique has no score.
         failure: What failed, where something did.
     """
 
@@ -159,12 +159,12 @@ class _Work:
         return [one.level for one in self.judged]
 
     def write(self, rewritten: Rewritten, provenance: dict[str, Json]) -> None:
-        """Note what was written in a new round."""
+        """Record the draft of a new round."""
         teacher = {"rewrite": provenance, "critique": None}
         self.rounds.append({**rewritten._asdict(), "critique": None, "teacher": teacher, "begun": {}})
 
     def judge(self, judged: Answered[dict[str, Json]]) -> None:
-        """Note what was said of the draft as last written."""
+        """Record the critique of the last draft."""
         self.rounds[-1]["critique"] = judged.answer
         self.rounds[-1]["teacher"]["critique"] = judged.provenance.to_dict()
 
@@ -214,7 +214,7 @@ class _Work:
 
 
 def _ending(critique: Mapping[str, Json], levels: list[float | None]) -> tuple[Outcome, str] | None:
-    """Return how a critique ends the work; None if it goes on."""
+    """Return how a critique ends the refinement; None if it continues."""
     match critique.get("verdict"):
         case "pass":
             return "refined", "pass"

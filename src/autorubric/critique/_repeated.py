@@ -22,7 +22,7 @@ class RepeatedErrors:
 
     Attributes:
         in_flight: Most drafts under way at a time.
-        message: Why the pass stops; None while it goes on.
+        message: Why the pass stops; None while it continues.
     """
 
     in_flight: int

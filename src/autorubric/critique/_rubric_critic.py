@@ -42,8 +42,8 @@ class RubricCritic:
         rubric: The rubric.
         grader: The teacher as a panel of one.
         threshold: Score from which the verdict is pass; below it is revise.
-        about: What a manifest says of the teacher.
-        asked: What is known of the teacher before it is asked.
+        about: The teacher's entry in the manifest.
+        asked: Provenance known before the teacher is asked.
         parallel: Most drafts to have under way at a time; None if neither teacher nor settings say.
         timeout: Seconds that the critique of one draft may take; None for as long as it takes.
         clock: Seconds from any fixed point on.

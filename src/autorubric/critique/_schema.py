@@ -1,4 +1,4 @@
-"""What a critique must look like: the schema that ships, or the caller's own."""
+"""Schemas of critiques: the one that ships, or the caller's own."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CritiqueSchema:
 
     @classmethod
     def of(cls, given: Mapping[str, Json] | str | Path | None) -> CritiqueSchema:
-        """Return the schema that an argument stands for; the one that ships where there is none.
+        """Return the schema for an argument; without one, the schema that ships.
 
         Raises:
             ArgumentError: If it is not a JSON schema, or refers to something outside itself.
@@ -107,7 +107,7 @@ class CritiqueSchema:
 
     @property
     def text(self) -> str:
-        """The schema as it stands in a prompt."""
+        """The schema as shown in a prompt."""
         return json.dumps(self._bare, ensure_ascii=False)
 
     @property

@@ -26,7 +26,7 @@ _CODES: Final = ("JSON_PARSE_ERROR", "SCHEMA_ERROR", "PROVIDER_ERROR", "TIMEOUT"
 
 @dataclass(slots=True)
 class CritiqueTally:
-    """What the records of a file come to."""
+    """Counts of the records of a file."""
 
     records: int = 0
     parsed: int = 0
@@ -109,5 +109,5 @@ class CritiqueTally:
 
 
 def percent(part: int, whole: int) -> float | None:
-    """Return a part in percent of the whole; None of nothing."""
+    """Return a part in percent of the whole; None if the whole is 0."""
     return 100.0 * part / whole if whole else None

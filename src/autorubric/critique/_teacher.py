@@ -1,4 +1,4 @@
-"""Whoever answers, behind one face: a model, or a function or object of the caller's."""
+"""One interface for what answers: a model, a function, or an object of the caller's."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question(Generic[T]):
-    """What is put to a teacher.
+    """A question to a teacher.
 
     Attributes:
-        prompt_of: Makes the prompt of the output, or of what is left of it.
+        prompt_of: Builds the prompt for the output, or for a shortened output.
         output: The output.
         read: Makes the answer of a reply as it came; raises `ReplyError` where it cannot.
         schema: The JSON schema of the reply; None for a text.
@@ -60,7 +60,7 @@ class Teacher(Protocol):
     """Answers questions; its failures are answers too.
 
     Attributes:
-        parallel: Most drafts to have under way at a time; None if it does not say.
+        parallel: Maximum number of drafts at a time; None if not set.
         models: The models that it asks, without those that they fall back on; empty for a function.
     """
 
@@ -80,7 +80,7 @@ class Teacher(Protocol):
 def teacher_of(
     given: Any, config: Mapping[str, Json] | None = None, *, clock: Clock = time.perf_counter
 ) -> Teacher:
-    """Return the teacher that an argument stands for.
+    """Return the teacher for an argument.
 
     Args:
         given: A model's name, an `LLMConfig`, an `LLMClient`, an object with `forward(prompt)` or
@@ -90,7 +90,7 @@ def teacher_of(
         clock: Seconds from any fixed point on.
 
     Raises:
-        ArgumentError: If it stands for none, or the settings are none.
+        ArgumentError: If the argument is not a teacher, or the settings are invalid.
     """
     if isinstance(given, str):
         given = model_config(given, config)
@@ -136,7 +136,7 @@ def model_config(name: str, config: Mapping[str, Json] | None) -> LLMConfig:
 
 
 def timeout_of(config: Mapping[str, Json] | None) -> float | None:
-    """Return the seconds that a configuration gives for an answer; None if it does not say.
+    """Return a configuration's timeout for an answer in seconds; None if not set.
 
     Raises:
         ArgumentError: If what it gives is not a number of seconds.
@@ -302,7 +302,7 @@ def provider_name(config: LLMConfig) -> str | None:
 
 
 def _reply_of(given: Any) -> TeacherReply:
-    """Return what a function gave, as a reply.
+    """Return a function's result as a reply.
 
     Raises:
         ReplyError: If it is neither a text, nor data, nor an object with a text.

@@ -1,4 +1,4 @@
-"""Drafts that a stopped pass left unfinished: what was answered of them, kept for the pass that resumes."""
+"""Answers on drafts that a stopped pass left unfinished, kept for the pass that resumes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Unfinished:
-    """Has drafts worked on until a budget or an error stops it, and keeps what was answered of them.
+    """Works on drafts until a budget or an error stops it, and keeps the answers received.
 
     The file is written once, when the pass ends: there are never more drafts in it than were under way.
 
@@ -30,7 +30,7 @@ class Unfinished:
     Attributes:
         ended_by: The error of the budget; None if there was room for everything.
         errors: Watches for a teacher that only fails.
-        left: Drafts that were begun and are not finished.
+        left: Drafts that are begun and not finished.
     """
 
     def __init__(self, path: Path, basis: str) -> None:
@@ -57,12 +57,12 @@ class Unfinished:
             yield item
 
     async def work(self, key: str, digest: str, ask: Callable[[dict[str, Json]], Awaitable[T]]) -> T | None:
-        """Return what asking about a draft came to; None if the budget had no room for all of it.
+        """Return the result of asking about a draft; None if the budget was too small for all questions.
 
         Args:
             key: The draft's id.
-            digest: What is asked about, as a digest.
-            ask: Is given what was answered before, adds to it, and asks for the rest.
+            digest: Digest of the draft.
+            ask: Called with the earlier answers; adds to them and asks the rest.
         """
         place = self._place(key, digest)
         begun: dict[str, Json] = self._drafts.pop(place, {}).get("answered", {})
@@ -83,7 +83,7 @@ class Unfinished:
         return self.ended_by.limit
 
     def forget(self, key: str, digest: str) -> None:
-        """Drop what was answered of a draft that has its record."""
+        """Drop the stored answers of a draft that has a record."""
         self._drafts.pop(self._place(key, digest), None)
 
     def write(self) -> None:
@@ -98,7 +98,7 @@ class Unfinished:
         return digest_of([self._basis, key, digest])
 
     def told(self, left: int, total: int) -> str:
-        """Return what a notice says of a pass that was stopped."""
+        """Return the notice about a stopped pass."""
         why = self.ended_by or self.errors.message
         more = "" if self.ended_by else " and retries errors"
         return f"stopped: {why}; {left} of {total} drafts are left for a pass that resumes{more}"

@@ -1,4 +1,4 @@
-"""Which items of a dataset's earlier copy stand in a new one unchanged, told while that is written."""
+"""The items of a dataset's earlier copy that a new copy holds unchanged, found while it is written."""
 
 from __future__ import annotations
 

@@ -75,17 +75,17 @@ class FieldMap(TypedDict, total=False):
 
 
 class Renaming(NamedTuple):
-    """How a table becomes one of the house's own.
+    """How a table is converted to the dataset format.
 
     Attributes:
-        pairs: The house's column and the given one that it is taken from.
+        pairs: Columns of the dataset format, each with the given column it is taken from.
     """
 
     pairs: tuple[tuple[str, str], ...]
 
     @property
     def columns(self) -> list[str]:
-        """The house's columns."""
+        """The columns of the dataset format."""
         return [own for own, _ in self.pairs]
 
     def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,17 +96,17 @@ class Renaming(NamedTuple):
 def renaming(
     fields: FieldMap, columns: Sequence[str], own: Collection[str], rubric: Rubric | None, faults: Faults
 ) -> Renaming:
-    """Return how a table with these columns becomes one of the house's own.
+    """Return how a table with these columns is converted to the dataset format.
 
     Args:
-        fields: What the caller said of the columns.
+        fields: The caller's mapping of columns.
         columns: The table's.
         own: The house's columns but for labels and metadata.
-        rubric: The dataset's, whose criteria labels are of.
-        faults: Gets the columns that are not there, and criteria that the rubric has not.
+        rubric: The dataset's rubric, whose criteria labels belong to.
+        faults: Collects missing columns and unknown criteria.
 
     Raises:
-        ArgumentError: If a field is none, or says no column.
+        ArgumentError: If a field is unknown, or names no column.
     """
     _check(fields)
     wanted = [
@@ -347,16 +347,16 @@ def completed_for_rows(
 def mapped_rows(
     placed: Iterable[tuple[FilePath, Json]], fields: FieldMap, rubric: Rubric | None, faults: Faults
 ) -> Iterator[tuple[FilePath, Json]]:
-    """Yield rows that are mappings of values, as items; what has no field of its own becomes metadata.
+    """Yield rows that are mappings of values as items; unknown keys become metadata.
 
     Args:
-        placed: The rows, each with where it stands.
+        placed: The rows, each with its place.
         fields: Which of their keys is which.
-        rubric: The dataset's, where it is known by now.
-        faults: Gets what is wrong with the keys; rows are then not gone into.
+        rubric: The dataset's rubric, if known by now.
+        faults: Collects errors in the keys; rows are then not read.
 
     Raises:
-        ArgumentError: If a field is none, or says no column.
+        ArgumentError: If a field is unknown, or names no column.
         DatasetError: If keys are missing from all rows.
     """
     rows = list(placed)

@@ -30,7 +30,7 @@ class IdIndex:
         self._places = array("i", bytes(4 * slots))
 
     def add(self, item_id: str, position: int) -> int | None:
-        """Note where an id stands; if it stood somewhere before, that position, and nothing is noted."""
+        """Note the position of an id; if it has one already, return that and note nothing."""
         slot, found = self._slot(item_id)
         if found is not None:
             return found

@@ -123,7 +123,7 @@ _canonical = json.JSONEncoder(
 
 
 def seen_by_judges(item: DataItem, prompt: str | None, reference_submission: str | None) -> Json:
-    """Return what of an item a judge may see, ready for a fingerprint."""
+    """Return the parts of an item that a judge may see, for a fingerprint."""
     submission = item.submission
     if isinstance(submission, dict) and not set(submission) <= {"thinking", "output"}:
         # Of named candidates the order counts: the first one is what is judged.

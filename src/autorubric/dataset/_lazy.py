@@ -21,7 +21,7 @@ class Rows(Protocol):
     """The rows of a file, by position.
 
     Attributes:
-        source: What the file is called in errors.
+        source: The file's name in errors.
     """
 
     source: str
@@ -33,7 +33,7 @@ class Rows(Protocol):
     def __getitem__(self, position: int, /) -> Any: ...
 
     def place(self, position: int) -> FilePath:
-        """Return where the row stands, for errors."""
+        """Return the place of the row, for errors."""
         ...
 
     def line_of(self, position: int) -> int | None:
@@ -171,7 +171,7 @@ class LazyItems(Sequence[DataItem]):
 
 
 class _PartRows:
-    """Every so many rows of a file."""
+    """Every n-th row of a file."""
 
     def __init__(self, rows: Rows, positions: range) -> None:
         self.source = rows.source
@@ -189,7 +189,7 @@ class _PartRows:
         return self._rows[self._positions[position]]
 
     def place(self, position: int) -> FilePath:
-        """Return where the row stands, for errors."""
+        """Return the place of the row, for errors."""
         return self._rows.place(self._positions[position])
 
     def line_of(self, position: int) -> int | None:
@@ -236,7 +236,7 @@ class LineRows:
         return file.readline(MAX_LINE_BYTES)
 
     def place(self, position: int) -> FilePath:
-        """Return where the row stands, for errors."""
+        """Return the place of the row, for errors."""
         return (position + self._header,)
 
     def line_of(self, position: int) -> int:

@@ -26,12 +26,12 @@ class LongRow(NamedTuple):
     Attributes:
         item_id: The item.
         criterion: The criterion's name.
-        rater: Who gave it.
-        rater_type: What the rater is, as `human` or `llm`; empty where the table does not say.
+        rater: The rater.
+        rater_type: The type of the rater, `human` or `llm`; empty if the table has none.
         value: The label as written.
-        sample: Which of the rater's passes it is from, from 0.
-        reason: Why, in the rater's words; empty where the table does not say.
-        confidence: Probability on [0, 1] that the label is right; None if the table does not say.
+        sample: Index of the rater's pass, from 0.
+        reason: The rater's reason; empty if the table has none.
+        confidence: Probability on [0, 1] that the label is right; None if the table has none.
         line: Its line in the file.
     """
 
@@ -142,7 +142,7 @@ def label_of(criterion: BaseCriterion, text: str) -> Json:
     """The label that the text of a cell is: itself, or the JSON in it where the criterion reads that alone.
 
     Raises:
-        ReplyError: If it is none.
+        ReplyError: If it is not a label of the criterion.
     """
     try:
         criterion.parse_truth(text)
@@ -215,7 +215,7 @@ def _wanted(
 
 
 def _label(row: LongRow, labels: Mapping[str, Json], criterion: BaseCriterion, faults: Faults) -> Json:
-    """Return the label that a row stands for; None if it is not a rating."""
+    """Return the label in a row; None if it is not a rating."""
     if row.value in labels:
         label = labels[row.value]
     elif row.value.strip().upper() in _NO_RATING and not _is_declared(row.value, criterion):

@@ -23,7 +23,7 @@ HEADER_KEYS: Final = ("format", "name", "prompt", "reference_submission", "metad
 
 
 class Contents(NamedTuple):
-    """What a dataset is made of."""
+    """The parts of a dataset."""
 
     prompt: str | None
     rubric: Rubric | None
@@ -46,7 +46,7 @@ class DatasetReader:
     """Reads the parts of one dataset; rubrics in files beside it are read once each.
 
     Args:
-        faults: Gets every error found.
+        faults: Collects every error.
         folder: Where a file with a rubric, named in the dataset, is looked for; None allows none.
     """
 
@@ -66,9 +66,9 @@ class DatasetReader:
         """Return the parts of a dataset.
 
         Args:
-            header: What its items share.
-            items: Each with where it stands.
-            header_at: Where the header stands.
+            header: The values that its items share.
+            items: The items, each with its place.
+            header_at: The place of the header.
             rubric: Takes the place of the header's.
 
         Raises:

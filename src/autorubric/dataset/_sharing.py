@@ -1,4 +1,4 @@
-"""Items of a dataset, and their values combined with what the dataset shares."""
+"""Items of a dataset, with the values that they share."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _chosen_rows(
         placed: The rows and their places.
         fields: The mapping given.
         rubric: The dataset's rubric.
-        faults: Gets the errors.
+        faults: Collects the errors.
         guess: Whether keys of likely names are looked for; not in a file with a header of the format.
     """
     chosen = completed_for_rows(placed, fields or {}, rubric) if fields or guess else None
@@ -149,7 +149,7 @@ def _contents_of_lines(
 
 
 def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Contents:
-    """Return the dataset of a Hugging Face `datasets.Dataset`, told by what it can do.
+    """Return the dataset of a Hugging Face `datasets.Dataset`, recognised by its methods.
 
     Raises:
         ArgumentError: If it is none.
@@ -161,7 +161,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
 
 
 def header_of(contents: Contents) -> dict[str, Json]:
-    """Return what the items share, as files hold it, without what is not there."""
+    """Return the values that the items share, as files hold them, without missing ones."""
     head = {
         "name": contents.name,
         "metadata": contents.metadata or None,

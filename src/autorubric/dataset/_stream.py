@@ -43,7 +43,7 @@ class StreamedItems(LazyItems):
         path: The file.
         rows: Its rows.
         read: Makes an item of a row.
-        alone: Says whether all that was read so far stands in the file itself.
+        alone: Returns whether everything read so far is in the file itself.
         as_stored: The line that a row would be in a copy if nothing was wrong with it, where that can be
             told without making an item of it.
     """
@@ -220,7 +220,7 @@ class _ParquetRows:
         return row
 
     def place(self, position: int) -> FilePath:
-        """Return where the row stands, for errors."""
+        """Return the place of the row, for errors."""
         return ("rows", position)
 
     def line_of(self, position: int) -> None:
@@ -251,7 +251,7 @@ def _of_parquet(path: Path, rubric: Rubric | None) -> Contents:
 
 
 class CopiedItems(LazyItems):
-    """The items of a dataset's copy, where the id stands first."""
+    """The items of a dataset's copy, whose lines begin with the id."""
 
     def ids(self) -> Iterator[str]:
         """Yield the items' ids, or positions as texts; read from the first bytes of each line."""

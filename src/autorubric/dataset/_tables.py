@@ -1,9 +1,9 @@
 """Datasets as tables: one row an item, for CSV, Parquet and DataFrames.
 
 Columns are `id, submission, description, prompt, reference_submission`, `truth.<criterion>` and `meta.<key>`.
-A table has no rubric, no name and no metadata of its own.
+A table has no rubric, no name and no metadata.
 
-An empty cell is nothing: no text, no label, no key. What a cell cannot hold as it is, an empty text or a
+An empty cell means no text, no label or no key. What a cell cannot hold as it is, an empty text or a
 structured submission, stands as JSON in a column beside it: `submission_json`, `prompt_json` or
 `reference_submission_json`. In files a label is written as the rubric reads it, and a metadata value as
 itself if it is a text that is not JSON, else as JSON. A DataFrame holds the values themselves and needs
@@ -100,7 +100,7 @@ def open_parquet(path: str | Path) -> Any:
 
 
 def parquet_columns(file: Any, faults: Faults) -> list[str]:
-    """Return the columns of a Parquet file; one that stands twice is noted as an error."""
+    """Return the columns of a Parquet file; note a repeated name as an error."""
     columns: list[str] = file.schema_arrow.names
     for column in sorted({name for name in columns if columns.count(name) > 1}):
         faults.add((), f"the column {column!r} appears twice; names must be unique")
@@ -139,7 +139,7 @@ class TableReader:
     """Rows to items.
 
     Args:
-        faults: Gets every error found.
+        faults: Collects every error.
         rubric: The dataset's rubric.
         texts: Whether cells are as files hold them.
     """
@@ -202,7 +202,7 @@ class TableReader:
         self.faults.raise_as(DatasetError)
 
     def item(self, cells: Mapping[str, Any], at: FilePath) -> dict[str, Json]:
-        """Return the fields of the item in a row that stands at `at`."""
+        """Return the fields of the item in the row at `at`."""
         fields: dict[str, Json] = {"submission": None}
         labels: dict[str, Json] = {}
         metadata: dict[str, Json] = {}

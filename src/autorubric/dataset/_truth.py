@@ -149,7 +149,7 @@ def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
 
 
 def truth_of(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> dict[str, Json] | None:
-    """Return the item's labels by name, made of its ratings where `ground_truth` lacks one; None if none."""
+    """Return the item's labels by name, from its ratings if `ground_truth` has none; None without labels."""
     known = by_name(item.ground_truth, rubric) if item.ground_truth is not None else {}
     rated: dict[str, list[Json]] = {}
     for labels in item.ratings.values():
@@ -237,7 +237,7 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
 
 
 def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:
-    """Return the criterion as it faces the item, whose candidates its labels may name."""
+    """Return the criterion for the item, whose candidates its labels may name."""
     return criterion.facing(Submission.parse(item.submission))
 
 

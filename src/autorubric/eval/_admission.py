@@ -1,4 +1,4 @@
-"""Which items may begin under a budget: only as many as it can finish, so that few are left half judged."""
+"""Admission of items under a budget: only as many begin as it can finish, so that few stay half judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run may spend, checked before anything is sent."""
+"""Limits on what a run may spend, checked before anything is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The copy of a dataset in a run folder: written item by item, with what a run wants to know of the whole."""
+"""The copy of a dataset in a run folder: written item by item, with facts about the whole."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from autorubric.values import Json
 
 @dataclass(frozen=True, kw_only=True)
 class Copied:
-    """What copying a dataset tells of it.
+    """The result of copying a dataset.
 
     Attributes:
-        entry: What the manifest says of it: `name`, `n_items`, `sha256` of the copy, and `source`, a digest
-            of the file that it was streamed from, where there is one.
+        entry: Its entry in the manifest: `name`, `n_items`, `sha256` of the copy, and `source`, a digest
+            of the file that it was streamed from, if any.
         checks: The checks that rubrics in it name, by name.
     """
 
@@ -66,11 +66,11 @@ def copy_dataset(dataset: RubricDataset, store: RunStore, earlier: EarlierCopy |
 
 
 def uncopied(dataset: RubricDataset, entry: dict[str, Json], checks: Iterable[str]) -> Copied:
-    """Return what is told of a dataset of which an unchanged copy is there already.
+    """Return the result for a dataset with an unchanged copy in the folder.
 
     Args:
         dataset: The dataset.
-        entry: What the manifest says of it.
+        entry: Its entry in the manifest.
         checks: Names of the checks in it.
     """
     copied = Copied(entry=entry)

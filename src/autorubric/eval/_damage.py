@@ -97,7 +97,7 @@ def _counted(n_items: int) -> str:
 
 @dataclass(kw_only=True)
 class _Folder:
-    """What is intact of the lines of a folder.
+    """The intact lines of a folder.
 
     Attributes:
         items: Survey of `items.jsonl`.
@@ -121,8 +121,8 @@ def survey_folder(
         index: An empty index.
         dataset: The dataset.
         places: Says where a line's item is in the dataset.
-        stand: What lines must have been written under.
-        written: What the manifest says of the logs.
+        stand: The conditions that lines must have been written under.
+        written: The manifest's entries about the logs.
     """
     folder = _surveyed(index, places, stand, written)
     lost_by_items = {at for claims in folder.claims.values() for at in claims}

@@ -27,7 +27,7 @@ class StoredDataset(NamedTuple):
 
     Attributes:
         dataset: The dataset, streamed; items without a text are in the place of those whose lines are lost.
-        entry: What the manifest says of it.
+        entry: Its entry in the manifest.
         damage: What is wrong with the file; None if it is intact.
         affected: Positions of the items that count as not scored.
     """

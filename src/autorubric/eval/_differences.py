@@ -15,11 +15,11 @@ from autorubric.values import Json
 
 
 class ChangedDataset(NamedTuple):
-    """A dataset that is not what it was.
+    """A dataset that has changed.
 
     Attributes:
-        old: The dataset as it was.
-        new: The dataset as it is.
+        old: The earlier dataset.
+        new: The current dataset.
         kept: By position in the old one, whether the item itself stands in the new one, wherever, as it was.
     """
 
@@ -51,7 +51,7 @@ class ChangedDataset(NamedTuple):
 def asking_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """Return what votes depend on and has changed, one line each.
+    """Return changes in what votes depend on, one line each.
 
     Args:
         stored: The manifest of the stored run.
@@ -77,7 +77,7 @@ def asking_differences(
 def deciding_differences(
     stored: Mapping[str, Json], now: GraderDescription, dataset: ChangedDataset | None
 ) -> list[str]:
-    """Return what is done with votes and has changed, one line each: weights, gates, groups, policies.
+    """Return changes in how votes become scores, one line each: weights, gates, groups, policies.
 
     Args as in `asking_differences`.
     """
@@ -201,5 +201,5 @@ def _group_differences(old: Rubric, new: Rubric) -> Iterator[str]:
 
 
 def _homes(rubric: Rubric) -> dict[str, str]:
-    """Return the group in which each criterion and group stands."""
+    """Return the group of each criterion and group."""
     return {member.name or "": group.name for group in rubric.root.groups for member in group.criteria}

@@ -48,7 +48,7 @@ def disputed_items(
 
     Args:
         source: A run, whose dataset may hold ratings, or a dataset.
-        split: Who has to disagree: people, judges, or either.
+        split: Whose answers must differ: those of people, of judges, or either.
         tolerance: On ordinal and interval levels, answers whose values on [0, 1] differ by at most this much
             count as equal.
         where: Marks to select by, instead of `split` and `tolerance`.
@@ -125,7 +125,7 @@ def _marked_criteria(
 def _said_on(
     dataset: RubricDataset, one: ItemResult, on: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Json]]:
-    """Return what was said on these criteria of an item, by criterion."""
+    """Return the answers on these criteria of an item, by criterion."""
     truth = dataset.item_truth(one.item_idx) or {}
     ratings = dataset.item_ratings(one.item_idx)
     by_name = {each.name: each for each in one.report.report} if one.report is not None else {}
@@ -147,7 +147,7 @@ def _said_on(
 
 
 def _handed_out(dataset: RubricDataset, place: int, said: Mapping[str, Json]) -> DataItem:
-    """Return the item as judges see it, with what was said."""
+    """Return the item as judges see it, with the answers."""
     item = dataset.items[place]
     return DataItem(
         id=dataset.item_id(place),

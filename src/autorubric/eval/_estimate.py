@@ -1,4 +1,4 @@
-"""What a run would take, before anything is sent."""
+"""Estimates of a run before anything is sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def estimate(
     experiment_name: str | None = None,
     experiments_dir: str | Path = "experiments",
 ) -> RunEstimate:
-    """Return what grading a dataset would take in calls, tokens and US dollars; nothing is sent.
+    """Estimate the calls, tokens and US dollars of grading a dataset; nothing is sent.
 
     The calls are planned and their prompts rendered as in the run itself, item by item. Tokens are a rule of
     thumb: four characters of prompt and schema each, and 80 a criterion in a reply. Prices are those of the
@@ -28,7 +28,7 @@ def estimate(
     Args:
         dataset: What would be graded.
         grader: By whom.
-        experiment_name: A run whose votes need not be asked for again; None for a new one.
+        experiment_name: A run whose stored votes are used; None for a new run.
         experiments_dir: The folder of runs.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What was sent to models for an item's votes and what came back, read from a run folder."""
+"""The requests and replies behind an item's votes, read from a run folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StoredExchange:
         judge_id: The judge.
         sample: Index of the sample, from 0.
         order: Names of the candidates in the order shown; None for criteria that do not compare.
-        exchanged: What was sent and received.
+        exchanged: The request and the reply.
     """
 
     criterion: str

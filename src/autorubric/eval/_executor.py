@@ -1,7 +1,7 @@
 """The grader the items of a run: this process, or another that an entry point names.
 
-An executor takes items one by one and yields what grading them came to. It neither reads nor writes the run
-folder: the run hands it items together with the votes that are stored, hears of each vote that is cast, and
+An executor takes items one by one and yields their results. It neither reads nor writes the run
+folder: the run hands it items together with the votes that are stored, receives each vote that is cast, and
 stores it. So every executor fills the same folder, and a run begun under one goes on under another.
 
 To add one, write a class as `Executor` says, and name a function from `EvalConfig` to it under the entry
@@ -53,7 +53,7 @@ class ItemWork:
 
     Attributes:
         position: Its position in the dataset, from 0.
-        task: What is graded; with the item's id.
+        task: The task to grade, with the item's id.
         stored: Votes that already exist, by criterion name; they are not cast again.
     """
 
@@ -68,7 +68,7 @@ class Executor(Protocol):
     def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
-        """Yield what grading each item came to, in whatever order they finish.
+        """Yield the result of each item as it finishes.
 
         An item is taken from `work` when there is a place for it, and no sooner: whatever has been taken and
         not yielded is in memory. `listener` hears, in this event loop, every vote that was cast for an item,
@@ -84,7 +84,7 @@ class Executor(Protocol):
         Args:
             work: The items.
             grader: The grader; pickled, it is a spec that opens its own connections.
-            listener: Hears of votes.
+            listener: Called with each vote.
         """
         ...
 
@@ -115,7 +115,7 @@ def executor_of(config: EvalConfig) -> Executor:
 
 
 class LocalExecutor:
-    """Grades in this event loop, so many items at a time.
+    """Grades several items at a time in this event loop.
 
     Args:
         config: Options of the run; `max_concurrent_items` is how many.
@@ -128,7 +128,7 @@ class LocalExecutor:
     async def graded(
         self, work: Iterable[ItemWork], grader: Grader, listener: Listener
     ) -> AsyncGenerator[GradedItem, None]:
-        """Yield what grading each item came to, as `Executor` says."""
+        """Yield the result of each item; see `Executor`."""
 
         admission = _admission(grader) if self._has_limits else None
         opens_at = time.monotonic() + _FIRST_SECONDS
@@ -175,15 +175,15 @@ def _admission(grader: Grader) -> Admission | None:
 
 
 async def grade_item(work: ItemWork, grader: Grader, listener: Listener) -> GradedItem:
-    """Return what grading one item comes to; what every executor does with an item, wherever it does it.
+    """Grade one item and return the result; every executor calls this.
 
     Args:
         work: The item.
         grader: The grader.
-        listener: Hears of each vote as it is cast.
+        listener: Called with each vote as it is cast.
 
     Raises:
-        BudgetError: If what the run may spend is used up.
+        BudgetError: If the run's budget is spent.
     """
     heard = _Counted(listener)
     clock = time.perf_counter()

@@ -28,7 +28,7 @@ async def fill_ground_truth(dataset: RubricDataset, grader: Grader, *, force: bo
 
     Args:
         dataset: The items to label.
-        grader: Who labels.
+        grader: The grader that labels.
         force: Whether labels that are there are replaced.
 
     Raises:

@@ -43,7 +43,7 @@ class VoteDigests:
         return ItemDigests(fingerprint, rubric, self, self._criteria if rubric is self._shared else {})
 
     def judge(self, judge_id: str) -> str:
-        """Return what a judge's votes depend on beside the item and the criterion."""
+        """Return what a judge's votes depend on, apart from the item and the criterion."""
         if judge_id not in self._judges:
             sampling = {k: v for k, v in mapping_in(self._asking, "sampling").items() if k != "samples"}
             own = mapping_in(self._asking, "judges").get(judge_id)
@@ -62,7 +62,7 @@ class ItemDigests:
 
     Attributes:
         fingerprint: What judges see of the item, as a digest.
-        rubric: What it is graded by.
+        rubric: The rubric it is graded by.
     """
 
     fingerprint: str
@@ -79,7 +79,7 @@ class ItemDigests:
         return _digest_of(f'["{self.fingerprint}","{own}","{judge}"]')
 
     def fits(self, criterion: str, judge_id: str, stored: str) -> bool:
-        """Return whether a stored digest is that of this item, criterion and judge as they are now."""
+        """Return whether a stored digest matches the current item, criterion and judge."""
         names = self.rubric.names
         return criterion in names and self.of(self.rubric.by_name(criterion), judge_id) == stored
 

@@ -4,8 +4,8 @@
     dataset.jsonl    a copy of the dataset, truth included: a header line, then an item a line
     dataset.sums     its SHA-256 and the run's mark, then digests of its lines, to find a damaged one
     votes.jsonl      one vote a line, appended as it arrives
-    items.jsonl      one finished item a line: what it came to, and where its votes stand
-    prompts.jsonl    what was sent and received for each vote, unless `store_prompts=False`
+    items.jsonl      one finished item per line: its result, and the offsets of its votes
+    prompts.jsonl    the request and the reply of each vote, unless `store_prompts=False`
     autorubric.yaml  the run file that the run was last started from, where there was one
     lock             held while a process writes
 
@@ -69,7 +69,7 @@ _CRC = ',\n  "crc": "{:08x}"\n}}\n'
 
 
 class Written(NamedTuple):
-    """What a manifest says of the logs.
+    """A manifest's entries about the logs.
 
     Attributes:
         is_complete: Whether the run ended with all items graded.
@@ -85,7 +85,7 @@ class Written(NamedTuple):
 
 
 def written_by(manifest: Mapping[str, Any]) -> Written:
-    """Return what a manifest says of the logs."""
+    """Return a manifest's entries about the logs."""
     is_sealed = manifest.get("format", RUN_FORMAT) > 1
     return Written(
         is_complete=manifest.get("status") == "complete",
@@ -175,7 +175,7 @@ def check_files(path: Path) -> None:
 
 
 def _damage_in(manifest: Mapping[str, Any]) -> str:
-    """Return what in a manifest cannot be; empty where nothing."""
+    """Return the invalid parts of a manifest; empty if there are none."""
     for path, kinds in _MAPPINGS.items():
         held: Any = manifest
         for key in path:

@@ -1,4 +1,4 @@
-"""Where in a run folder the line and the votes of each item stand: some ten bytes an item, no votes."""
+"""Offsets of the line and the votes of each item in a run folder, in about ten bytes per item."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FEW = 4096
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """What an item's line must have been written under for its figures to stand.
+    """The conditions under which an item's line still holds.
 
     Attributes:
         basis: What figures depend on beside the item.
@@ -102,9 +102,9 @@ class RunIndex:
 
         Args:
             path: The run folder.
-            dataset: What was graded.
-            stand: What lines must have been written under.
-            written: What the manifest says of the logs.
+            dataset: The graded dataset.
+            stand: The conditions that lines must have been written under.
+            written: The manifest's entries about the logs.
 
         Raises:
             RunFormatError: If a file of it cannot be read.
@@ -211,12 +211,12 @@ class RunIndex:
             return StoredItem(**item_of_line(file.readline())[0])
 
     def offsets(self, position: int, item_id: str, line: StoredItem | None) -> list[int]:
-        """Return where every vote stored for an item stands, oldest first."""
+        """Return the offsets of all votes stored for an item, oldest first."""
         claimed = line.votes if line is not None else ()
         return sorted({*claimed, *self.unclaimed.get(item_id, ())})
 
     def votes(self, item_id: str, offsets: Sequence[int]) -> Iterator[tuple[int, StoredVote]]:
-        """Yield the votes of an item that stand at these offsets, each with its own; a torn one is left out.
+        """Yield the votes of an item at these offsets, each with its offset; a torn one is left out.
 
         Raises:
             RunFormatError: If where a line of the item says that a vote stands, there is none: the folder was
@@ -288,7 +288,7 @@ class Places:
         """Return the position; None if the dataset does not have the item any more.
 
         Args:
-            item: What a line holds.
+            item: The content of a line.
             at: The offset that the line was written at.
         """
         if at >= self._unsealed and item["dataset"] == self._digest and item["position"] < self._count:

@@ -1,4 +1,4 @@
-"""What grading one item gave, and how long items took."""
+"""Results of grading single items, and how long items took."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CHUNK: Final = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemResult:
-    """What grading one item of a dataset gave.
+    """The result of grading one item of a dataset.
 
     Attributes:
         item_idx: Position of the item in the dataset, from 0.
         item: The item.
         report: The report; None if grading raised.
         duration_seconds: Seconds that grading took.
-        error: Why there is no score; None if there is one.
+        error: Why there is no score; None if there is a score.
     """
 
     item_idx: int
@@ -42,22 +42,22 @@ class ItemResult:
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedItem:
-    """What grading one item came to, without votes and report.
+    """The result of grading one item, without votes and report.
 
     Attributes:
         item_id: The item.
         position: Its position in the dataset, from 0.
         score: Its score; None if it has none.
-        error: Why there is no score; None if there is one.
+        error: Why there is no score; None if there is a score.
         raised: Whether grading raised, so that there is no report.
-        partial: What could not be judged, where there is a score all the same.
+        partial: What could not be judged, if there is a score nevertheless.
         lost: Whether a vote failed without a reply, so that it is worth asking again.
-        votes_cast: Votes cast now, beside those that were stored.
+        votes_cast: Votes cast in this run, without those that were stored before.
         duration_seconds: Seconds that grading took.
-        length_penalty: What was taken off for length.
-        tokens: Tokens of its votes; None if none was counted.
-        cost: US dollars of those of its votes whose cost is known; None if none is.
-        calls_saved: Votes that were not asked for, since they could no longer matter.
+        length_penalty: The points subtracted for length.
+        tokens: Tokens of its votes; None if they were not counted.
+        cost: US dollars of its votes whose cost is known; None if no cost is known.
+        calls_saved: Votes that were not requested, since they could no longer change the result.
         verdicts: Its verdicts by outcome; None in lines of versions that did not count them.
     """
 
@@ -125,8 +125,8 @@ class Tally:
         failed: Items without.
         partly_scored: Items with a score although a verdict behind it was lost.
         tokens: Tokens; None if none was counted.
-        cost: US dollars of what has a known cost; None if nothing has.
-        calls_saved: Votes that were not asked for, since they could no longer matter.
+        cost: US dollars of the votes with a known cost; None if no cost is known.
+        calls_saved: Votes that were not requested, since they could no longer change the result.
         durations: Seconds that each item took.
         verdicts: Verdicts by outcome, of the items that have counts.
         uncounted: Items without counts of verdicts, written by earlier versions.
@@ -170,7 +170,7 @@ class Tally:
 
 
 def outcome_of(report: EnsembleEvaluationReport) -> dict[str, Any]:
-    """Return the fields of a `GradedItem` that its report says."""
+    """Return the fields of a `GradedItem` that come from its report."""
     votes = [vote for criterion in report.report for vote in criterion.votes]
     return {
         "score": report.score,

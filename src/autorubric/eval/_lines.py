@@ -49,7 +49,7 @@ class StoredVote(NamedTuple):
     Attributes:
         item_id: The item.
         criterion: Name of the criterion.
-        digest: What the vote depended on.
+        digest: Digest of what the vote depends on.
         vote: The vote.
     """
 
@@ -68,12 +68,12 @@ class StoredVote(NamedTuple):
 @quickly_made
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem(GradedItem):
-    """A finished item as the run folder holds it: what is asked of a run without its votes.
+    """A finished item as stored in the run folder: what a run reports without reading votes.
 
     Attributes:
-        basis: What its figures depend on beside the item: judges, the shared rubric, policies; a digest.
-        dataset: The dataset it stands in, as a digest.
-        fingerprint: What its figures depend on of the item itself, as a digest.
+        basis: Digest of what its figures depend on apart from the item: judges, the shared rubric, policies.
+        dataset: Digest of its dataset.
+        fingerprint: Digest of the parts of the item that its figures depend on.
         votes: Offsets of the lines in `votes.jsonl` that hold its votes.
     """
 
@@ -88,7 +88,7 @@ class StoredItem(GradedItem):
 
 
 class Seal(NamedTuple):
-    """What a line of `items.jsonl` says of the folder when it was written; a reader can trust offsets by it.
+    """The state of the folder when a line of `items.jsonl` was written, by which a reader checks offsets.
 
     Attributes:
         number: How many lines of items came before.
@@ -204,7 +204,7 @@ def _votes() -> _VoteLines:
 
 
 def _read(lines: SchemaValidator, raw: bytes) -> dict[str, Any]:
-    """Return what a line holds, checked."""
+    """Return the checked content of a line."""
     found: dict[str, Any]
     try:
         found = lines.validate_json(raw)

@@ -13,7 +13,7 @@ class FileLock:
     """An exclusive lock; not re-entrant.
 
     Args:
-        path: The lock's file; made where it is not there, its folder too, and left there.
+        path: The lock file; it and its folder are created if missing, and kept.
     """
 
     def __init__(self, path: Path) -> None:

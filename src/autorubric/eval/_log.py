@@ -89,7 +89,7 @@ class Piece(NamedTuple):
 
 @dataclass(kw_only=True)
 class LogSurvey:
-    """What of a log is intact, line by line.
+    """The intact lines of a log.
 
     Attributes:
         pieces: The intact lines, in the order in which they were written; of equal ones the first.
@@ -183,13 +183,13 @@ def restored_parts(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
 
 
 class AppendLog:
-    """Appends lines to a file, and knows its size and, where it is wanted, its CRC-32.
+    """Appends lines to a file, and tracks its size and, if requested, its CRC-32.
 
     Nothing is held back in buffers of the system's: a write that fails is not tried again at the close. A
     torn last line, as a killed process leaves it, is cut off.
 
     Args:
-        path: The file; made where it is not there.
+        path: The file; created if missing.
         mark: The run's mark.
         summed: Whether the CRC-32 is kept.
 
@@ -256,7 +256,7 @@ class AppendLog:
         """Close the file.
 
         Raises:
-            OSError: If the system says only now that what was written does not fit.
+            OSError: If the system reports only now that the disk is full.
         """
         self._file.close()
 

@@ -33,17 +33,17 @@ _OWN = frozenset({"format", "shard", "missing", "sizes", "unsealed"})
 
 
 class _Place(NamedTuple):
-    """Where an item stands: the number of a run, and the position in its dataset."""
+    """The place of an item: the number of a run, and the position in its dataset."""
 
     run: int
     position: int
 
 
 class _Order(NamedTuple):
-    """Where the items of the merged dataset stand.
+    """The places of the items of the merged dataset.
 
     Attributes:
-        places: Where each stands first, in order.
+        places: The first place of each, in order.
         again: Where those stand again that are in several runs, by id.
         first: `places` by id.
     """
@@ -87,7 +87,7 @@ class _Part:
         return Shard(*found) if found else None
 
     def votes(self, position: int) -> list[StoredVote]:
-        """Return the votes on an item that stand; of several with one key the last."""
+        """Return the valid votes on an item; of several with one key, the last."""
         line = self.index.line(position)
         item_id = self.dataset.item_id(position)
         digests = self.standing.digests(position)
@@ -268,7 +268,7 @@ def _manifest(parts: Sequence[_Part], name: str, n_items: int, sha256: str) -> d
 
 
 def _add_items(parts: Sequence[_Part], merged: _Order, store: RunStore, manifest: dict[str, Any]) -> Notices:
-    """Add votes and lines of all items; tells those that are not finished."""
+    """Add votes and lines of all items, and return notices of those that are not finished."""
     dataset = stored_dataset(store.path, manifest).dataset
     stand = stand_of(manifest, dataset)
     unfinished = Notices()

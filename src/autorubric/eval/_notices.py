@@ -1,4 +1,4 @@
-"""What the reader of a run should know, in a bounded number of lines."""
+"""Notices about a run, in a bounded number of lines."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Notices:
         """Add a notice of which there may be many.
 
         Args:
-            kind: What follows the number of those that are not told one by one.
-            told: The notice.
+            kind: The words after the number of notices that are not listed.
+            told: The notice's text.
         """
         first = self._first.setdefault(kind, [])
         if len(first) < FEW:
@@ -33,7 +33,7 @@ class Notices:
             self.add_more(kind, 1)
 
     def add_more(self, kind: str, count: int) -> None:
-        """Add so many of a kind, which are not told one by one."""
+        """Add a number of notices of a kind, without listing them."""
         self._more[kind] = self._more.get(kind, 0) + count
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Opening a run folder for writing: a new one, or one to go on with if nothing it depends on has changed."""
+"""Opens a run folder for writing: a new one, or one to resume if nothing it depends on has changed."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class OpenRun:
         name: The run's name.
         store: Where votes and items go.
         dataset: What is graded; where it was given streamed, its items are read from the copy in the folder.
-        stand: What the lines of items are written under.
-        standing: Tells the stored votes that stand; those are not cast again.
+        stand: The conditions that the lines of items are written under.
+        standing: Selects the stored votes that are still valid and not cast again.
         index: Where the line and the votes of each item stand.
         manifest: The manifest as written.
-        notices: What the reader should know.
+        notices: Notices for the reader.
     """
 
     name: str
@@ -101,7 +101,7 @@ def open_run(dataset: RubricDataset, grader: Grader, config: EvalConfig) -> Open
 
 
 class _Given:
-    """What a run is opened with."""
+    """The arguments of opening a run."""
 
     def __init__(self, dataset: RubricDataset, grader: Grader, config: EvalConfig) -> None:
         self.dataset = dataset
@@ -205,7 +205,7 @@ class _Given:
     def _compared(
         self, store: RunStore, stored: Mapping[str, Json]
     ) -> tuple[Copied, StoredDataset, ChangedDataset | None]:
-        """Return what the dataset is now, its copy in the folder, and both where they differ.
+        """Return the current dataset, its copy in the folder, and their differences.
 
         A copy that is damaged is restored, where the dataset is the one that was judged.
         """
@@ -258,7 +258,7 @@ class _Given:
         Args:
             name: Its name.
             store: Its folder.
-            manifest: What it depends on.
+            manifest: The manifest.
             copy: The copy of its dataset, where that is as it was.
             written: What its manifest said of the logs; from `manifest` by default.
         """
@@ -326,7 +326,7 @@ def _earlier(entry: Mapping[str, Json], copied: Copied, changed: ChangedDataset)
 
     Args:
         entry: What the manifest says of the copy before this one.
-        copied: What it is to say of this one.
+        copied: The entry for this copy.
         changed: Both.
     """
     sha256, now = entry.get("sha256"), str(copied.entry["sha256"])[:_DIGITS]
@@ -361,7 +361,7 @@ def _unsealed(path: Path, manifest: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def _depends(described: GraderDescription, copied: Copied) -> dict[str, Json]:
-    """Return what the manifest says that votes and figures depend on."""
+    """Return the manifest's entries on what votes and figures depend on."""
     # Through JSON, as it will be read: tuples and lists are the same there.
     asking, deciding = json.loads(json.dumps([dict(described.asking), dict(described.deciding)]))
     return {"dataset": copied.entry, "asking": asking, "deciding": deciding}
@@ -407,7 +407,7 @@ def _refusal(path: Path, changed: list[str]) -> str:
 
 
 def plain_name(dataset: RubricDataset) -> str:
-    """Return what the dataset is called, or its beginning, without what no folder may be called."""
+    """Return the dataset's name, shortened and without characters that folder names may not have."""
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in dataset.name or "run")
     return kept[:_LONGEST].strip(".-_") or "run"
 

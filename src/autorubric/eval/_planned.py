@@ -94,12 +94,12 @@ class _Plan:
 
 
 def planned(dataset: RubricDataset, grader: Grader, name: str | None, folder: Path) -> RunEstimate:
-    """Return what grading a dataset would take, as `estimate` says.
+    """Return the estimate of grading a dataset; see `estimate`.
 
     Args:
         dataset: What would be graded.
         grader: By whom.
-        name: A run whose votes need not be asked for again; None for a new one.
+        name: A run whose stored votes are used; None for a new run.
         folder: The folder of runs.
     """
     if not isinstance(grader, CriterionGrader):

@@ -45,7 +45,7 @@ class Progress:
             self._votes.update()
 
     def item(self, done: GradedItem, *, instead_of: GradedItem | None = None) -> None:
-        """One item is finished, or what it came to takes the place of what it came to before."""
+        """Note that an item is finished, or that its result replaces an earlier one."""
         if self._items is None:
             return
         self._count(done, 1)

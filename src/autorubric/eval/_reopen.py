@@ -45,7 +45,7 @@ class StoredRun:
         timing_stats: How long it took.
         started_at: When it started.
         completed_at: When it ended, or was last written.
-        notices: What the reader should know.
+        notices: Notices for the reader.
     """
 
     dataset: RubricDataset
@@ -131,7 +131,7 @@ def reopen(
 
 
 def stand_of(manifest: Mapping[str, Json], dataset: RubricDataset) -> Stand:
-    """Return what lines of items must have been written under to stand in a run with this manifest."""
+    """Return the conditions under which lines of items hold in a run with this manifest."""
     basis = basis_of(manifest.get("asking") or {}, manifest.get("deciding") or {}, dataset.rubric)
     entry: Mapping[str, Any] = manifest.get("dataset") or {}
     earlier = {one: frozenset(gone) for one, gone in (entry.get("earlier") or {}).items()}

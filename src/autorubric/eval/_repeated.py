@@ -52,7 +52,7 @@ class RepeatedErrors:
     if its request began after the one before had failed, so that what was in flight together counts once.
 
     Attributes:
-        stop: Called with what to say, when one judge has failed `MOST` times in a row with the same error.
+        stop: Called with the message when one judge has failed `MOST` times in a row with the same error.
         clock: Seconds that only grow.
     """
 

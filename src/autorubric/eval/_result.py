@@ -93,7 +93,7 @@ class EvalResult:
 
     @property
     def n_verdicts_assumed(self) -> int:
-        """Number of verdicts whose reply could not be read, and which count as the conservative answer."""
+        """Number of verdicts whose reply could not be read; they count as the conservative answer."""
         return self.verdicts.assumed
 
     @property

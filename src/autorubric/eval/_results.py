@@ -27,7 +27,7 @@ Build = Callable[[GradingTask, Votes, StoredItem], "EnsembleEvaluationReport"]
 
 
 class View(Sequence[ViewedT], Generic[ViewedT]):
-    """A sequence whose elements are made when asked for, and not kept; copied or pickled it is their list.
+    """A sequence that creates its elements on access and does not keep them; a copy or pickle is a list.
 
     Args:
         length: How many there are.
@@ -69,12 +69,12 @@ class StoredResults(View[ItemResult]):
     """One result an item, in the dataset's order, read from the run folder when asked for.
 
     Args:
-        index: Where lines and votes stand.
-        dataset: What was graded.
-        standing: Tells the votes that stand.
+        index: Offsets of lines and votes.
+        dataset: The graded dataset.
+        standing: Selects the votes that are still valid.
         build: Makes a report of votes.
         unfinished: Whether items that are not finished have a result, of the votes that are there.
-        is_penalised: Whether length takes something off scores, which only lines of finished items say.
+        is_penalised: Whether scores have a length penalty, which only lines of finished items hold.
 
     Attributes:
         notices: Votes that were passed over.
@@ -121,7 +121,7 @@ class StoredResults(View[ItemResult]):
         return self._positions
 
     def lines(self) -> Iterator[StoredItem]:
-        """Yield what is known of each item without its votes; in the order in which items were finished."""
+        """Yield the stored figures of each item, without its votes, in the order in which items finished."""
         yield from self._index.current_lines()
         yield from self._made.values()
 
@@ -162,7 +162,7 @@ class StoredResults(View[ItemResult]):
         return GradedItem.of_error(task, line.position, line.error or "").verdicts or VerdictCounts()
 
     def messages(self) -> list[str]:
-        """Return what to report of lost and assumed verdicts, without reading any vote."""
+        """Return notices about lost and assumed verdicts, without reading any vote."""
         tally = self.tally
         if not tally.uncounted:
             return tally.verdicts.messages()
@@ -205,7 +205,7 @@ class StoredResults(View[ItemResult]):
         return self._build(task, votes, line), any(votes.values())
 
     def _make_lines(self) -> None:
-        """Find out what items come to for which no line says so."""
+        """Compute the results of items without a valid line."""
         current, unclaimed = self._index.current, self._index.unclaimed
         if current.count(1) == len(current):
             return

@@ -1,4 +1,4 @@
-"""What a run would take: the figures of an estimate."""
+"""The figures of an estimate of a run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from autorubric.values import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeEstimate:
-    """What a run would ask of one judge.
+    """The estimated requests of a run to one judge.
 
     Attributes:
         judge_id: The judge.
-        model: The model that it asks; None if it asks none, or does not say.
+        model: Its model; None if it has none, or the judge does not name it.
         votes: Votes that it would cast.
         calls: Requests to its model; those asked or tried again come on top. None if it does not say.
         prompt_tokens: Estimate of the tokens sent, at four characters a token; None likewise.
@@ -36,14 +36,14 @@ class JudgeEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEstimate:
-    """What a run would take, by a rule of thumb: see `JudgeEstimate`.
+    """A rough estimate of a run; see `JudgeEstimate`.
 
     Attributes:
         items: Items in the dataset.
         judges: What each judge would be asked, in the order of the panel.
         stored_votes: Votes that a stored run of that name already holds; they are not counted.
         at_most: Whether the run may take less: votes may be left out, or criteria not be escalated.
-        notes: What the figures leave open.
+        notes: Limits of the figures.
     """
 
     items: int
@@ -59,17 +59,17 @@ class RunEstimate:
 
     @property
     def calls(self) -> int | None:
-        """Requests to all models; None if a judge does not say."""
+        """Requests to all models; None if a judge gives no estimate."""
         return _total([judge.calls for judge in self.judges])
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Tokens sent to all models; None if a judge does not say."""
+        """Tokens sent to all models; None if a judge gives no estimate."""
         return _total([judge.prompt_tokens for judge in self.judges])
 
     @property
     def completion_tokens(self) -> int | None:
-        """Tokens received from all models; None if a judge does not say."""
+        """Tokens received from all models; None if a judge gives no estimate."""
         return _total([judge.completion_tokens for judge in self.judges])
 
     @property

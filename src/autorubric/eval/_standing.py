@@ -1,4 +1,4 @@
-"""Which of an item's stored votes stand, in the order and with the weights of the run as it is now."""
+"""Selects the stored votes of an item that are still valid, in the order and with the weights of the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
-    """Return what is graded for one item of a dataset."""
+    """Return the grading task of one item of a dataset."""
     return GradingTask(
         submission=Submission.parse(dataset.items[position].submission),
         rubric=dataset.get_item_rubric(position),
@@ -33,11 +33,11 @@ def grading_task(dataset: RubricDataset, position: int) -> GradingTask:
 
 
 class StandingVotes:
-    """Tells the votes of a run that stand.
+    """Selects the votes of a run that are still valid.
 
     Args:
-        dataset: What is graded.
-        manifest: What the run depends on.
+        dataset: The dataset to grade.
+        manifest: The run's manifest.
     """
 
     def __init__(self, dataset: RubricDataset, manifest: Mapping[str, Json]) -> None:
@@ -108,7 +108,7 @@ def answered(
 
     Args:
         votes: The votes.
-        unreadable: Whether those are kept whose replies could not be read.
+        unreadable: Whether to keep votes whose replies could not be read.
     """
     return {
         name: [vote for vote in cast if vote.status != "failed" or (unreadable and vote.unreadable)]

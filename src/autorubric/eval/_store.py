@@ -41,12 +41,12 @@ class RunStore:
     """Appends to a run folder, holding its lock.
 
     Args:
-        path: The run folder; made where it is not there.
-        store_prompts: Whether what was sent and received is kept.
+        path: The run folder; created if missing.
+        store_prompts: Whether requests and replies are stored.
 
     Attributes:
         path: The run folder.
-        store_prompts: Whether what was sent and received is kept.
+        store_prompts: Whether requests and replies are stored.
         lines_of_items: Lines of finished items in it.
         mark: With which the checksums of its lines begin; to be set before anything is written.
         votes_open: Offset from which on there may be votes of unfinished items that were not cast now; None
@@ -80,7 +80,7 @@ class RunStore:
         self._failure: RunError | None = None
 
     def write_manifest(self, manifest: Mapping[str, Json]) -> None:
-        """Replace the manifest atomically, after what was appended before it.
+        """Replace the manifest atomically, after flushing what was appended before.
 
         That of a run that has ended has the size of each log, so that a log that was cut short is noticed.
         """
@@ -120,7 +120,7 @@ class RunStore:
             write_parts_atomic(self.path / file.name, iter(partial(source.read, 1 << 20), b""))
 
     def write_prompts(self, bodies: Iterator[bytes]) -> None:
-        """Write what was sent and received elsewhere, at once; no file where there is nothing."""
+        """Write requests and replies of another run at once; no file if there are none."""
 
         def lines() -> Iterator[bytes]:
             at = 0
@@ -147,7 +147,7 @@ class RunStore:
                 write_parts_atomic(file, restored_parts(file, pieces))
 
     def rewrite_items(self, pieces: Sequence[Piece], unclaimed: int | None, *, keep_damaged: bool) -> None:
-        """Replace the lines of items by some of them, sealed with the votes as they are now.
+        """Replace the lines of items by some of them, sealed with the current votes.
 
         Args:
             pieces: The lines.
@@ -212,11 +212,11 @@ class RunStore:
             self._append(PROMPTS, compact_json(place | _exchange(exchanged)))
 
     def votes_cast(self, item_id: str) -> list[int]:
-        """Return where the votes stand that were added for an item since it was last finished."""
+        """Return the offsets of votes added for an item since it was last finished."""
         return self._cast.get(item_id, [])
 
     def add_item(self, item: StoredItem) -> int:
-        """Append a finished item, to which the votes cast for it now belong; where its line stands."""
+        """Append a finished item, which claims the votes cast for it, and return the offset of its line."""
         self._cast.pop(item.item_id, None)
         votes = self._log(VOTES)
         first = next(iter(self._cast.values()), None)
@@ -317,7 +317,7 @@ class RunStore:
                 self._failure = RunError(f"{self.path} is closed: the run has ended")
 
     def remove(self) -> None:
-        """Remove the folder, where nothing but the lock is in it; while that is still held."""
+        """Remove the folder if it holds only the lock, which is still held."""
         with suppress(OSError):
             (self.path / LOCK).unlink(missing_ok=True)
             self.path.rmdir()

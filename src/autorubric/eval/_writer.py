@@ -22,13 +22,13 @@ _OUTCOME = tuple(one.name for one in fields(GradedItem))
 
 
 class _UnderWay(NamedTuple):
-    """An item that was handed out.
+    """An item that is being graded.
 
     Attributes:
-        digests: What its votes depend on.
+        digests: Digests of what its votes depend on.
         fingerprint: What its figures depend on of the item itself.
         before: Its latest line in the folder, whatever that was written under.
-        offsets: Where its stored votes stand.
+        offsets: Offsets of its stored votes.
         again: Whether it was graded in this run before, and votes on it failed.
     """
 
@@ -44,7 +44,7 @@ class RunWriter:
 
     Args:
         opened: The run.
-        progress: Is told of votes and items.
+        progress: Updated with votes and items.
         stop: Called with the reason where one judge fails over and over with the same error; None: never.
     """
 
@@ -63,7 +63,7 @@ class RunWriter:
             self._tally = Tally()
 
     def work(self) -> Iterator[ItemWork]:
-        """The items to be graded, each made when it is asked for; those that are finished are passed over."""
+        """The items to grade, created one by one; finished items are skipped."""
         opened, index = self._opened, self._opened.index
         if self._progress.shown:
             for line in index.current_lines():
@@ -132,7 +132,7 @@ class RunWriter:
             self._failed_on.add(item_id)
 
     def finish(self, done: GradedItem) -> None:
-        """Store what grading an item came to."""
+        """Store the result of grading an item."""
         under_way = self._under_way.pop(done.item_id)
         if not under_way.again:
             self._finished += 1

@@ -46,7 +46,7 @@ class Stages:
 
         Raises:
             JudgeError: If a vote failed, and the policy says that it raises.
-            BudgetError: If what the run may spend is used up.
+            BudgetError: If the run's budget is spent.
         """
         rule = self.policy.escalation
         if rule is None:

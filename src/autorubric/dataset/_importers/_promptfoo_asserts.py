@@ -122,7 +122,7 @@ def _value_of(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def mapping_or_empty(given: Json) -> Mapping[str, Any]:
-    """Return what is given, where it is a mapping."""
+    """Return the value if it is a mapping, else an empty mapping."""
     return given if isinstance(given, Mapping) else {}
 
 

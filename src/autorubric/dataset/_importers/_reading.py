@@ -15,7 +15,7 @@ Submissions: TypeAlias = Mapping[str, Json]
 
 
 def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> str:
-    """Return the text under a key; empty, and noted, where it is none."""
+    """Return the text under a key; if it is not a text, note an error and return an empty text."""
     text = given.get(key)
     if isinstance(text, str) and text.strip():
         return text
@@ -25,7 +25,7 @@ def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
 
 
 def number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, faults: Faults) -> float:
-    """Return the finite number under a key, or the default; noted where it is none."""
+    """Return the finite number under a key, or the default; note an error if it is not a number."""
     number = given.get(key, default)
     if isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number):
         return float(number)
@@ -34,7 +34,7 @@ def number_at(given: Mapping[str, Any], key: str, default: float, at: FilePath, 
 
 
 def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) -> Sequence[Json]:
-    """Return the list under a key, empty without; noted where it is none."""
+    """Return the list under a key, empty if missing; note an error if it is not a list."""
     found = given.get(key)
     if found is None or isinstance(found, list):
         return found or []
@@ -43,7 +43,7 @@ def list_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
 
 
 def check_submissions(submissions: Submissions, known: Collection[str], source: str) -> None:
-    """Check that all submissions are of items that the file has.
+    """Check that the file has an item for every submission.
 
     Raises:
         ArgumentError: If they are no mapping, or of an item that it has not.
@@ -56,7 +56,7 @@ def check_submissions(submissions: Submissions, known: Collection[str], source: 
 
 
 def conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
-    """Return a conversation as one text; a single message of a user as it stands."""
+    """Return a conversation as one text; a single message of a user is returned unchanged."""
     if isinstance(turns, str) and turns.strip():
         return turns
     try:

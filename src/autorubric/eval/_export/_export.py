@@ -58,7 +58,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with texts, numbers and nothing else in its cells."""
+    """Return the frame with only texts and numbers in its cells."""
     flat = frame.copy()
     for column in flat.columns:
         if flat[column].dtype == object:
