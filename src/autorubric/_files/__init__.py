@@ -1,4 +1,4 @@
-"""Files with structured text: data with the lines it stands on, errors gathered, writing in one piece."""
+"""Files with structured text: data with line numbers, collected errors, and atomic writing."""
 
 from autorubric._files._compact import compact_json, read_compact
 from autorubric._files._faults import Faults, nearest_key, retyped, shortened

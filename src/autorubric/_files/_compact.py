@@ -1,4 +1,4 @@
-"""JSON of one line, fast: what a run writes and reads thousands of times a second."""
+"""Fast JSON in one line, which a run writes and reads thousands of times a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def compact_json(content: Any) -> bytes:
     """Data as JSON in UTF-8 on one line, without blanks.
 
     Raises:
-        TypeError: If JSON has nothing for it.
+        TypeError: If JSON cannot represent the value.
     """
     try:
         return to_json(content)

@@ -21,7 +21,7 @@ class Faults:
     """Faults found so far in one file.
 
     Attributes:
-        source: The file's path, or what stood in its place.
+        source: The file's path, or the name of another source.
     """
 
     def __init__(self, source: str, line_of: Callable[[FilePath], int | None] | None = None) -> None:
@@ -40,7 +40,7 @@ class Faults:
         return (*self._found, more) if self._more else tuple(self._found)
 
     def add(self, path: FilePath, message: str) -> None:
-        """Note one error; the same one twice counts once."""
+        """Add one error; a repeated one counts once."""
         if len(self._found) >= _MOST:
             self._more += 1
             return
@@ -49,25 +49,25 @@ class Faults:
     def add_validation(
         self, error: ValidationError, model: type[BaseModel], given: Json, at: FilePath = ()
     ) -> None:
-        """Note every error that pydantic found in `given`, which stands at `at`."""
+        """Add every error that pydantic found in `given`, at the path `at`."""
         for path, message in _validation_messages(error, model, given):
             self.add((*at, *path), message)
 
     def raise_as(self, kind: type[FileError]) -> None:
-        """Raise what was found, if anything was."""
+        """Raise the errors that were found, if any."""
         if self._found:
             raise kind(self.source, self.found)
 
 
 def nearest_key(key: str, allowed: Iterable[str]) -> str:
-    """Return what to use in place of an unknown key: the nearest right one, or the list of the right ones."""
+    """Return a hint for an unknown key: the nearest allowed key, or the list of allowed keys."""
     known = list(allowed)
     near = difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"allowed: {', '.join(map(repr, known)) or 'none'}"
 
 
 def shortened(given: Any) -> str:
-    """Return the `repr` of what was given, cut where it is long."""
+    """Return the `repr` of a value, shortened if it is long."""
     text = repr(given)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
@@ -134,9 +134,9 @@ def retyped(given: Json, kept: Json, path: FilePath = ()) -> Iterator[tuple[File
     """Yield where validation turned a text or a boolean into a number, or the like; files say what they mean.
 
     Args:
-        given: What the file holds.
-        kept: What was made of it, as JSON.
-        path: Where both stand.
+        given: The file's content.
+        kept: The validated content, as JSON.
+        path: The place of both.
     """
     if isinstance(given, Mapping) and isinstance(kept, Mapping):
         for key in given.keys() & kept.keys():

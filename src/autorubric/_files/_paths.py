@@ -1,4 +1,4 @@
-"""Where something stands inside a file."""
+"""Paths inside a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SyntaxFault(Exception):
     """A text that is not in its format; becomes a `FileError` where the file is known.
 
     Attributes:
-        message: What is wrong.
+        message: The error's text.
         line: Line in the text, from 1, where known.
         path: Where inside the file, where known.
         more: Faults found beside it.

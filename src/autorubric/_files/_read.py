@@ -44,7 +44,7 @@ class Document:
 
     Attributes:
         data: The data; for JSON lines a list with an entry a line.
-        source: The file's path, or what stood in its place.
+        source: The file's path, or the name of another source.
         line_of: Gives the line of a path inside the data, or of the nearest thing above it; None where
             the format gives no lines.
     """
@@ -61,7 +61,7 @@ class Document:
 def read_structured(
     path: str | Path, *, suffixes: Mapping[str, str] = FORMATS, error: type[FileError] = FileError
 ) -> Document:
-    """Return the document in a file; its suffix says the format.
+    """Return the document in a file; the suffix determines the format.
 
     Args:
         path: The file.
@@ -127,7 +127,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
 def read_bounded(
     file: IO[bytes], source: str, *, most: int = MAX_BYTES, error: type[FileError] = FileError
 ) -> bytes:
-    """Return what a file holds, up to `most` bytes.
+    """Return a file's content, up to `most` bytes.
 
     Args:
         file: The open file; the size of a regular file is checked before anything is read.
@@ -157,7 +157,7 @@ def read_bounded(
 
 @contextmanager
 def reading(path: str | Path, *, error: type[FileError] = FileError) -> Iterator[None]:
-    """Turn what goes wrong in opening and decoding a file into an error of the class `error`."""
+    """Raise errors in opening and decoding a file as errors of the class `error`."""
     try:
         yield
     except FileNotFoundError:
@@ -191,7 +191,7 @@ def parse_structured(
     Args:
         text: The text.
         form: `yaml`, `json`, `toml` or `jsonl`.
-        source: What the text is called in errors.
+        source: The text's name in errors.
         error: The class of error to raise.
 
     Raises:

@@ -22,7 +22,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def write_text_atomic(path: str | Path, text: str) -> None:
-    """Write `text` as UTF-8 under `path`, replacing what was there at once.
+    """Write `text` to `path` as UTF-8, replacing the file atomically.
 
     Raises:
         FileError: If the folder is missing, or the file cannot be written.
@@ -39,7 +39,7 @@ def write_text_atomic(path: str | Path, text: str) -> None:
 
 
 def write_bytes_atomic(path: str | Path, content: bytes) -> None:
-    """Write `content` under `path`, replacing what was there at once.
+    """Write `content` to `path`, replacing the file atomically.
 
     Raises:
         FileError: If the folder is missing, or the file cannot be written.
@@ -48,11 +48,11 @@ def write_bytes_atomic(path: str | Path, content: bytes) -> None:
 
 
 def write_parts_atomic(path: str | Path, parts: Iterable[bytes]) -> None:
-    """Write parts one after the other under `path`, replacing what was there at once.
+    """Write parts one after the other to `path`, replacing the file atomically.
 
     Args:
         path: The file; the parts may be read from it.
-        parts: What is written; taken one by one, so that they need not be in memory together.
+        parts: The content in parts, which need not be in memory together.
 
     Raises:
         FileError: If the folder is missing, or the file cannot be written.

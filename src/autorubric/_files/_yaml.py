@@ -162,7 +162,7 @@ def _line(node: yaml.Node) -> int:
 
 
 def node_line(root: yaml.Node, path: FilePath) -> int:
-    """Return the line of what stands at `path`, or of the nearest thing above it."""
+    """Return the line of the node at `path`, or of its nearest ancestor."""
     node, line = root, _line(root)
     for step in path:
         if isinstance(node, yaml.MappingNode):

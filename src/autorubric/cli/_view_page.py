@@ -30,7 +30,7 @@ class RunPage:
         run: The run's folder.
         file: The dataset's file, into which labels are saved; None for none.
         fields: The columns that a CSV file is read by.
-        rater: Who labels.
+        rater: Name of the person who labels.
 
     Raises:
         ArgumentError: If the file is not of this run, or labels cannot be saved into it.

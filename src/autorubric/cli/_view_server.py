@@ -17,7 +17,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class Viewed(Protocol):
-    """What the server shows."""
+    """The content that the server shows."""
 
     def html(self) -> str:
         """Return the page."""
@@ -44,7 +44,7 @@ class ViewServer(ThreadingHTTPServer):
     page can save labels.
 
     Args:
-        viewed: What is shown.
+        viewed: The content to show.
         port: The port; 0 for any free one.
 
     Raises:

@@ -11,7 +11,7 @@ _AROUND_AN_ID = re.compile(r"^\W*(?:candidate\b)?\W*|\W+$", re.IGNORECASE)
 
 
 class Candidates(NamedTuple):
-    """What a reply or a label calls the candidates.
+    """The names of candidates in replies and labels.
 
     Attributes:
         called: What each name is called there: a letter where a judge was shown letters, else itself.
@@ -29,12 +29,12 @@ class Candidates(NamedTuple):
         return _named(text, tuple(self.called)) if self.called else text.strip() or None
 
     def listed(self) -> str:
-        """Return what may be said; a judge that was shown letters is never told a name."""
+        """Return the allowed names; a judge that was shown letters never sees others."""
         return f"; candidates: {', '.join(sorted(self.called.values()) if self.lettered else self.called)}"
 
 
 def candidate_id(place: int) -> str:
-    """Return what a candidate is called in a prompt: a letter, after 26 of them a letter and a number."""
+    """Return a candidate's name in a prompt: a letter, after 26 of them a letter and a number."""
     turn, letter = divmod(place, len(string.ascii_uppercase))
     return string.ascii_uppercase[letter] + (str(turn) if turn else "")
 

@@ -1,4 +1,4 @@
-"""What a criterion may do beside adding its share: cap its group, or depend on another criterion."""
+"""Gates and conditions: a criterion that caps its group, or depends on another criterion."""
 
 from __future__ import annotations
 

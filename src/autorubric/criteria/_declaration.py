@@ -50,7 +50,7 @@ CheckSpec = Annotated[
 
 
 class _Evaluation(BaseModel):
-    """What evaluation schemas are made from; a criterion's own field may well be called `model_…`."""
+    """Base class of evaluation schemas; a criterion's own field may be called `model_…`."""
 
     model_config = ConfigDict(protected_namespaces=())
 
@@ -63,7 +63,7 @@ def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
 
 
 def _hides(cls: type[BaseModel], name: str) -> str | None:
-    """Return what a field would hide that a class above has under its name, in words; None if nothing."""
+    """Return the attribute of a base class that a field would hide, in words; None if there is none."""
     above = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
     return None if above is None else f"hides {name!r}, which every criterion has"
 
@@ -222,7 +222,7 @@ class Declaration(BaseModel):
         return object_schema(ordered)
 
     def _asked_fields(self) -> dict[str, EvalField]:
-        """Return what a model is asked for, in order: an explanation is written before what it explains."""
+        """Return the fields that a model fills in, in order: an explanation precedes what it explains."""
         fields = self.eval_fields
         texts = {name: field for name, field in fields.items() if isinstance(field, TextField)}
         return {**texts, **fields}
@@ -247,7 +247,7 @@ class Declaration(BaseModel):
         return f"{name} ({told})" if told else name
 
     def asked(self) -> dict[str, Json]:
-        """Return what a vote depends on: not what is done with its value, nor how votes combine."""
+        """Return what a vote depends on, without how values are scored or votes are combined."""
         fields = self.model_dump(mode="json", exclude={"weight", "gate", "bonus", "when", "aggregation"})
         fields.pop("type", None)
         return fields if self.kind is None else {**fields, "type": self.kind, "asks": self.instruction()}

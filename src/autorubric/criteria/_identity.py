@@ -1,4 +1,4 @@
-"""What a function is, as a digest: so that a stored run notices when a judge or check was changed."""
+"""Digests of functions, by which a stored run notices that a judge or check has changed."""
 
 from __future__ import annotations
 

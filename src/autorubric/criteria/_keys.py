@@ -1,4 +1,4 @@
-"""Keys that become fields of an evaluation: what they may not be called."""
+"""Checks of keys that become fields of an evaluation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_keys(
 
     Args:
         keys: The keys given.
-        what: What they are the keys of, as errors call it.
+        what: What the keys belong to, for errors.
         taken: Fields that the evaluation has besides.
         fields: The fields that a key makes.
 
@@ -40,7 +40,7 @@ def check_keys(
 
 
 def field_fault(name: str, *, text: bool) -> str | None:
-    """Return what is wrong with the name of a field that a kind declares, in words; None if nothing is.
+    """Return why a kind may not declare a field of this name, in words; None if it may.
 
     Args:
         name: The field's name.

@@ -1,4 +1,4 @@
-"""Parts of criteria that consist of several: a box to tick, and a score in whole numbers."""
+"""Parts of criteria: an item of a checklist, and a dimension with a whole-number score."""
 
 from __future__ import annotations
 

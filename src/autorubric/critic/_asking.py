@@ -1,4 +1,4 @@
-"""From what a caller or a panel gives to one question to an evaluator."""
+"""Builds the question to an evaluator from a caller's or a panel's arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Asking:
 
     Attributes:
         prompt: The prompt.
-        prompt_of: Makes the prompt of what is left of the submissions, where they are too long.
+        prompt_of: Builds the prompt for the submissions, shortened if they are too long.
         schema: The schema of the reply, as a model takes it.
         read: Makes an answer for each output of the reply's data; raises `ReplyError` where it cannot.
         requests: The same, output by output, as judges take it.

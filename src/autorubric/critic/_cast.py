@@ -38,7 +38,7 @@ class Cast(NamedTuple):
 
     Attributes:
         vote: The vote.
-        exchanged: What was sent and received, where a model was asked, or a reply could not be read.
+        exchanged: The request and the reply, if a model was asked or a reply could not be read.
         error: The error of a failed vote.
     """
 
@@ -160,7 +160,7 @@ def _verdict(answer: Answer) -> CriterionVerdict:
 
 
 def reply_text(given: object) -> str | None:
-    """Return what a judge or an evaluator gave as a text, data as JSON; None if it is neither."""
+    """Return a judge's or an evaluator's result as a text, data as JSON; None if it is neither."""
     if isinstance(given, BaseModel):
         given = given.model_dump()
     if isinstance(given, str):
@@ -201,7 +201,7 @@ def _log_once(seat: Seat, error: JudgeError) -> None:
 
 
 def _exchanged(error: JudgeError) -> Exchanged | None:
-    """Return what an error tells of what was sent and received; None if it tells nothing."""
+    """Return the exchange that an error holds; None if it holds none."""
     replies = error.replies
     if not replies and isinstance(error, ReplyError) and error.reply is not None:
         replies = (error.reply,)

@@ -87,7 +87,7 @@ class Critic:
         Args:
             output: The output: a text or any data, `{"thinking", "output"}`, a conversation; for a comparison
                 a mapping of names to texts.
-            input: What it answers.
+            input: The prompt that it answers.
             reference: The reference, by default the critic's own.
             context: Other information.
             **kwargs: Further template variables.
@@ -120,8 +120,8 @@ class Critic:
         `criterion.batch_evaluation_schema`; `.evaluations` are in the order of the outputs.
 
         Args:
-            outputs: What is evaluated; at least one.
-            inputs: What each of them answers, None if nothing.
+            outputs: The outputs to evaluate; at least one.
+            inputs: The prompt that each of them answers; None for no prompt.
             reference: What all of them are compared with; by default the critic's own.
             context: What else is to be known.
             **kwargs: Further template variables.

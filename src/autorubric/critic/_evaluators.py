@@ -1,4 +1,4 @@
-"""Whoever answers a critic, behind one face: models, objects with `forward`, functions, judges."""
+"""One interface for evaluators: models, objects with `forward`, functions, judges."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ EvaluatorLike: TypeAlias = Any
 
 
 class Evaluator(Protocol):
-    """Answers with one read reply for each output, in order; what was spent stands at the first.
+    """Returns one parsed reply for each output, in order; the first one holds the usage.
 
     Attributes:
-        reads_prompt: Whether the prompt is what it reads; otherwise it asks in its own words.
+        reads_prompt: Whether it reads the prompt; otherwise it builds its own.
     """
 
     reads_prompt: ClassVar[bool]
@@ -62,10 +62,10 @@ class Evaluator(Protocol):
 
 
 def evaluator_of(given: EvaluatorLike) -> Evaluator:
-    """Return the evaluator that a caller's argument stands for.
+    """Return the evaluator for a caller's argument.
 
     Raises:
-        ArgumentError: If it stands for none.
+        ArgumentError: If the argument is not an evaluator.
     """
     if isinstance(given, str | LLMConfig):
         return _Model(LLMClient(given))
@@ -212,7 +212,7 @@ class Called:
         return _read(asking, await self.call(asking.prompt))
 
     async def call(self, prompt: Any) -> Any:
-        """Return what it gives for a prompt, as it comes; a sync one runs in a thread."""
+        """Return its raw result for a prompt; a synchronous one runs in a thread."""
         if self.later is not None:
             given = self.later(prompt)
         else:

@@ -62,7 +62,7 @@ class Case:
 
     Attributes:
         output: The output as a template is given it.
-        input: What it answers; None if not given.
+        input: The prompt that it answers; None if not given.
         submission: The output as judges take it.
         criterion: The criterion as it faces the output.
         shown: How the criterion is shown.
@@ -76,7 +76,7 @@ class Case:
 
     @property
     def value(self) -> Any:
-        """What a template shows; candidates that are compared stand under letters."""
+        """Return the value that a template shows; compared candidates have letters."""
         if not self.shown.names:
             return self.output
         return "\n\n".join(
@@ -90,7 +90,7 @@ class Case:
         return text_of(self.value)
 
     def cut_to(self, submission: Submission) -> Case:
-        """Return the case with what is left of its submission."""
+        """Return the case with a shortened submission."""
         if submission is self.submission:
             return self
         return replace(self, submission=submission, output=submission.text)
@@ -98,10 +98,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a call gives beside the outputs.
+    """The arguments of a call apart from the outputs.
 
     Attributes:
-        reference: What they are compared with; None if nothing.
+        reference: The reference to compare with; None if there is none.
         context: What else is to be known.
         further: The caller's own variables.
         batch: Whether the outputs are numbered, even if there is but one.
@@ -125,7 +125,7 @@ def variables(cases: Sequence[Case], call: Call, *, beside: bool) -> dict[str, A
     Args:
         cases: The outputs.
         call: What else is given.
-        beside: Whether in a batch each output stands after its input.
+        beside: Whether in a batch each output follows its input.
     """
     first = cases[0]
     output, given = first.value, first.input

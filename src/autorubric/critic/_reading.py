@@ -76,7 +76,7 @@ def read_batch(cases: Sequence[Case], payload: Json) -> tuple[Answer, ...]:
 
 
 def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
-    """Return the evaluation that an answer stands for, an instance of the criterion's schema.
+    """Return an answer as an evaluation, an instance of the criterion's schema.
 
     Raises:
         ReplyError: If the evaluator abstained and the schema has no word for it.

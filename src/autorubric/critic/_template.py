@@ -22,7 +22,7 @@ _CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"r": repr, "s": str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A variable where it stands in a template.
+    """A variable in a template.
 
     Attributes:
         name: Its name.
@@ -132,7 +132,7 @@ class Template:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as a text: its `str`, and nothing for None."""
+    """Return a value as a text: its `str`, or an empty text for None."""
     return "" if value is None else str(value)
 
 

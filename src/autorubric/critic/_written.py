@@ -53,7 +53,7 @@ def read_arguments(given: Mapping[str, Json]) -> dict[str, Any]:
     """Return a critic's arguments from what `written` gave; only those that are there.
 
     Raises:
-        ArgumentError: If keys are unknown or missing, or what they hold is wrong.
+        ArgumentError: If keys are unknown or missing, or their values are invalid.
     """
     for key in given:
         if key not in _KEYS:

@@ -49,7 +49,7 @@ def contents_of_text(given: str | Path) -> Contents:
 
 
 def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap | None = None) -> Contents:
-    """Return the dataset in a file; its suffix says the format.
+    """Return the dataset in a file; the suffix determines the format.
 
     Args:
         path: The file.
@@ -67,7 +67,7 @@ def contents_of_file(path: str | Path, rubric: Rubric | None, fields: FieldMap |
 
 
 def write(path: str | Path, contents: Contents, ids: Sequence[str]) -> None:
-    """Write a dataset to a file; its suffix says the format."""
+    """Write a dataset to a file; the suffix determines the format."""
     form = format_of(path, suffixes=SUFFIXES, error=DatasetError)
     if form in ("csv", "parquet"):
         _refuse_loss(path, contents)

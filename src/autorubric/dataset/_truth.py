@@ -126,7 +126,7 @@ class LabelFault(NamedTuple):
 
     Attributes:
         path: Where, from the item down.
-        message: What is wrong.
+        message: The error's text.
     """
 
     path: FilePath

@@ -1,4 +1,4 @@
-"""Graders: votes on every criterion, and what they come to."""
+"""Graders: votes on every criterion, and the decisions and scores from them."""
 
 from typing import TYPE_CHECKING
 

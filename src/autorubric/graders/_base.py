@@ -56,7 +56,7 @@ class Grader(ABC):
         """
 
     async def aclose(self) -> None:  # noqa: B027 - most graders hold nothing
-        """Release what the judges hold; grading again reopens it."""
+        """Close the judges' connections; grading again reopens them."""
 
     async def grade(
         self,
@@ -71,7 +71,7 @@ class Grader(ABC):
         Args:
             to_grade: A text, `{"thinking", "output"}`, named candidates, a conversation, or None.
             rubric: The rubric.
-            query: What the submission answers.
+            query: The prompt that the submission answers.
             reference_submission: A good answer to compare with.
             item_id: Id of the item, for recorded votes, seeds and few-shot examples.
 

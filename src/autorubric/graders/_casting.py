@@ -1,4 +1,4 @@
-"""Asking what is planned: stored votes first, then the judges, several criteria at once where they can."""
+"""Casts the planned votes: stored ones first, then the judges', several criteria per request if possible."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def known_votes(calls: Sequence[JudgeCall], stored: Votes, *, retry_failed: bool
 
 
 def skipped_votes(stored: Votes) -> frozenset[VoteKey]:
-    """Return the keys of the votes that a stored run says were left out."""
+    """Return the keys of the votes that a stored run left out."""
     return frozenset(
         (name, vote.judge_id, vote.sample, vote.order or ())
         for name, votes in stored.items()
@@ -94,7 +94,7 @@ async def cast_all(
     """Return the votes of all calls.
 
     Args:
-        calls: What to ask.
+        calls: The calls to make.
         per_request: Criteria in one request; 0 for all of an item.
         listener: Hears of each vote as it arrives.
         raises: Whether the first failed vote ends it.
@@ -102,7 +102,7 @@ async def cast_all(
 
     Raises:
         JudgeError: If a vote failed and `raises` is set.
-        BudgetError: If what the run may spend is used up; what was in flight has been answered and heard.
+        BudgetError: If the run's budget is spent; calls in flight have been answered and reported.
     """
     votes: dict[VoteKey, JudgeVote] = {}
 
@@ -130,7 +130,7 @@ async def cast_all(
 
 
 def batches_of(calls: Sequence[JudgeCall], size: int) -> list[list[JudgeCall]]:
-    """Calls that share a request; those of a judge that takes one criterion at a time stand alone.
+    """Group calls into requests; a judge that takes one criterion at a time gets one call per request.
 
     Criteria that compare share one only with those that show the same candidates in the same order.
     """

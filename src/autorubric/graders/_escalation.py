@@ -1,4 +1,4 @@
-"""The cascade: judges that cost little grade first; what they are unsure of goes to a dearer panel."""
+"""The cascade: cheap judges grade first; a more expensive panel decides what they are unsure of."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_per_criterion(per_criterion: Mapping[str, float], rubrics: Iterable[Ru
 
     Args:
         per_criterion: The thresholds, by name.
-        rubrics: What is graded by; gone through only until all names are found.
+        rubrics: The rubrics; read only until all names are found.
 
     Raises:
         ArgumentError: If no rubric has a criterion of that name.

@@ -1,4 +1,4 @@
-"""All votes on a task: planned, those that are stored taken as they are, the others asked for."""
+"""All votes on a task: stored ones are reused, and the others are requested."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Judging(Planner):
     """How a panel is asked, and in which order.
 
     Attributes:
-        policy: What the votes are to come to.
+        policy: How votes become decisions and scores.
         per_request: Criteria in one request; 0 for all of an item.
         warm_prefix: Whether one request of each item goes first to each model.
     """
@@ -35,7 +35,7 @@ class Judging(Planner):
     warm_prefix: bool
 
     def plan(self, task: GradingTask) -> tuple[JudgeCall, ...]:
-        """Return every vote to be cast on a task, as `CriterionGrader.plan` says."""
+        """Return every vote to be cast on a task; see `CriterionGrader.plan`."""
         for criterion in task.rubric:
             self.policy.aggregation.aggregator(criterion)
         return tuple(self.calls(task))
@@ -43,7 +43,7 @@ class Judging(Planner):
     async def votes(
         self, task: GradingTask, stored: Votes, listener: Listener | None
     ) -> dict[str, list[JudgeVote]]:
-        """Return all votes on the task by criterion name, as `CriterionGrader.judge` says."""
+        """Return all votes on the task by criterion name; see `CriterionGrader.judge`."""
         calls = self.plan(task)
         known = self._known(calls, stored)
         find_checks([call for call in calls if call.key not in known] if known else calls)
@@ -63,7 +63,7 @@ class Judging(Planner):
         return votes
 
     def requests(self, task: GradingTask, stored: Votes) -> list[list[JudgeCall]]:
-        """Return the requests that the votes on a task take at most, as `CriterionGrader.requests` says."""
+        """Return the requests that the votes on a task take at most; see `CriterionGrader.requests`."""
         calls = self.plan(task)
         known = self._known(calls, stored)
         return batches_of([call for call in calls if call.key not in known], self.per_request)
@@ -71,7 +71,7 @@ class Judging(Planner):
     async def first_votes(
         self, task: GradingTask, stored: Votes, listener: Listener | None
     ) -> dict[str, list[JudgeVote]]:
-        """Return the votes of one request to each model, as `CriterionGrader.first_votes` says."""
+        """Return the votes of one request to each model; see `CriterionGrader.first_votes`."""
         escalated_to = self.policy.escalation.judges if self.policy.escalation is not None else ()
         first: dict[str, list[JudgeCall]] = {}
         for batch in self.requests(task, stored):

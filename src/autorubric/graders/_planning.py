@@ -1,4 +1,4 @@
-"""What is to be asked: every vote on a task, by criterion, judge, sample and order of presentation. Pure."""
+"""Plans every vote on a task, by criterion, judge, sample and order of presentation, without side effects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class JudgeCall(NamedTuple):
     Attributes:
         seat: By whom.
         request: On what.
-        key: What tells the vote from the others on the task.
+        key: Identifies the vote on the task.
     """
 
     seat: Seat
@@ -42,7 +42,7 @@ class JudgeCall(NamedTuple):
         return cls(seat, request, key)
 
     def left_out(self) -> JudgeVote:
-        """Return the vote that stands for the call where it is not made."""
+        """Return the vote that is recorded if the call is not made."""
         return JudgeVote(
             judge_id=self.seat.judge_id,
             sample=self.request.sample,

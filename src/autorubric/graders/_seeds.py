@@ -1,4 +1,4 @@
-"""Seeds that depend on what is asked and on nothing else, so that a rerun or another order gives the same."""
+"""Seeds that depend only on the question, so that a rerun or another order gives the same."""
 
 from __future__ import annotations
 

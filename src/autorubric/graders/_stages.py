@@ -24,12 +24,12 @@ class Stages:
     """Asks for the planned votes of one task.
 
     Attributes:
-        task: What is graded.
-        policy: What the votes are to come to.
+        task: The task to grade.
+        policy: How votes become decisions and scores.
         per_request: Criteria in one request; 0 for all of an item.
         gate: Says which requests wait for others; None for none.
         listener: Hears of each vote as it arrives, and of each that is left out.
-        skipped_before: Votes that a stored run says were left out; they are not told of again.
+        skipped_before: Votes that a stored run left out; they are not reported again.
         known: The votes that are there; grows.
     """
 
@@ -45,7 +45,7 @@ class Stages:
         """Return the votes on all calls, those left out as such.
 
         Raises:
-            JudgeError: If a vote failed, and the policy says that it raises.
+            JudgeError: If a vote failed and the policy raises failures.
             BudgetError: If the run's budget is spent.
         """
         rule = self.policy.escalation

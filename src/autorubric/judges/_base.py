@@ -36,7 +36,7 @@ class JudgeRequest:
     Attributes:
         criterion: The criterion.
         submission: The submission to judge.
-        query: What the submission answers.
+        query: The prompt that the submission answers.
         reference_submission: A good answer to compare with; a blank one becomes None.
         guidelines: The rubric's guidelines.
         item_id: Id of the item; empty if it has none.

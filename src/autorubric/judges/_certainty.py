@@ -1,4 +1,4 @@
-"""How probable a model found its own verdict, from the log-probabilities of the tokens that say it."""
+"""The probability that a model gives its own verdict, from the log-probabilities of its tokens."""
 
 from __future__ import annotations
 

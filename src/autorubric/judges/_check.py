@@ -18,7 +18,7 @@ class CheckJudge:
     judge_id: str = CHECK_JUDGE_ID
 
     async def ask(self, request: JudgeRequest) -> JudgeReply:
-        """Return what the check says of the submission's text.
+        """Return the check's answer on the submission's text.
 
         Raises:
             ArgumentError: If no check of that name is registered.

@@ -1,4 +1,4 @@
-"""What a judge's own code returns or raises, as a reply or as the judge's failure."""
+"""Converts what a judge's own code returns or raises to a reply or a failure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _PROGRAMMING_ERRORS: Final = (AttributeError, TypeError, NameError, ImportError,
 
 
 async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> JudgeReply:
-    """Return the judge's reply; anything else that it returns is taken as its answer, None as an abstention.
+    """Return the judge's reply; any other value is its answer, and None an abstention.
 
     Args:
         judge: The judge.
-        request: What is asked.
-        judge_id: What the panel calls it.
+        request: The request.
+        judge_id: The judge's id in the panel.
 
     Raises:
         JudgeError: If the judge raised it, or any other exception; the message names judge and exception.
@@ -37,7 +37,7 @@ async def ask_judge(judge: Judge, request: JudgeRequest, *, judge_id: str) -> Ju
 async def ask_judge_many(
     judge: BatchJudge, requests: Sequence[JudgeRequest], *, judge_id: str
 ) -> list[JudgeReply | JudgeError | BudgetError]:
-    """Return the judge's replies in the order of the requests, each as `ask_judge` says.
+    """Return the judge's replies in the order of the requests; see `ask_judge`.
 
     Raises:
         JudgeError: If as in `ask_judge`; or there is not one reply for each request.
@@ -53,7 +53,7 @@ async def ask_judge_many(
 
 
 def reply_of(returned: Any) -> JudgeReply:
-    """Return what a judge returned as a reply."""
+    """Return a judge's result as a reply."""
     return returned if isinstance(returned, JudgeReply) else JudgeReply(answer=returned)
 
 

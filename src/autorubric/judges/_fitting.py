@@ -19,7 +19,7 @@ _SHORTEST_CUT = 200
 
 
 def demand_text(judge_id: str, request: JudgeRequest) -> None:
-    """Refuse a request that has no text: whoever reads a prompt would judge nothing.
+    """Check that a request has a text to judge.
 
     Raises:
         JudgeError: If there is none.
@@ -38,13 +38,13 @@ async def ask_fitting(
     """Return the exchange, and whether a text had to be cut for it to fit the model's context.
 
     Args:
-        ask: Asks about the submissions, or what is left of them.
-        submissions: What is judged in one request.
-        policy: What is left out of a text; None if nothing may be.
+        ask: Asks about the submissions, shortened or not.
+        submissions: The submissions in one request.
+        policy: Which part of a text to leave out; None to leave out nothing.
         compared: Whether their candidates are shown, not their text.
 
     Raises:
-        ContextLengthError: If nothing is to be cut, or not any further.
+        ContextLengthError: If the text may not be cut, or not any further.
         JudgeError: If as `ask`.
     """
     truncated = False

@@ -218,7 +218,7 @@ def _inverted(requirement: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _requirement_cues(requirement: str) -> tuple[tuple[_Cue, ...], float]:
-    """Return what to look for, and the weight of it that one sentence can be hoped to show.
+    """Return the cues to look for, and the weight of them that one sentence can show at most.
 
     A sentence on what does not count is left out. A long requirement names details and alternatives that no
     sentence shows all of: what can be hoped for grows slower than its weight, and every "or" shrinks it.
@@ -243,7 +243,7 @@ def _cues(text: str) -> tuple[_Cue, ...]:
 
 @lru_cache(maxsize=1024)
 def _option_cues(requirement: str, labels: tuple[str, ...]) -> tuple[tuple[_Cue, ...], ...]:
-    """For each option what tells it from the others: words of its label, and of its gloss in the requirement.
+    """Return the distinguishing words of each option: from its label, and its gloss in the requirement.
 
     A clause that begins to speak of an option, as "curt is short and without courtesy", glosses it, and so do
     the clauses after it up to the next option's.

@@ -292,7 +292,7 @@ def _read_batch(payload: Any, keyed: Mapping[str, tuple[JudgeRequest, Shown]]) -
 def _batch_replies(
     exchange: Exchange[dict[str, Answer]], keyed: Mapping[str, tuple[JudgeRequest, Shown]], truncated: bool
 ) -> dict[str, JudgeReply]:
-    """Replies by criterion name; the spend stands at the first of them."""
+    """Return the replies by criterion name; the first one holds the usage."""
     if exchange.answer is None:
         refused = Answer(code=None, cannot_assess=True, reason=_refused(exchange))
         answers = dict.fromkeys(keyed, refused)

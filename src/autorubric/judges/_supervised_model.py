@@ -40,7 +40,7 @@ class Example:
     """A labelled text.
 
     Attributes:
-        text: What was labelled.
+        text: The labelled text.
         criterion: By which criterion.
         code: The label's answer code, as text.
     """
@@ -52,7 +52,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a classifier says of a text.
+    """The prediction of a classifier for a text.
 
     Attributes:
         code: The most probable answer code.
@@ -107,7 +107,7 @@ class CriterionModel:
         n_train: Labelled texts that it learnt from.
         n_answers: Answers that the criterion declares.
         regression: The fitted logistic regression; None if only one code was seen.
-        temperature: What its logits are divided by, so that probabilities fit held-out texts.
+        temperature: Divisor of its logits, fitted on held-out texts.
         lexical_means: Means of the lexical features in training.
         seen: Digests of the texts that it learnt from.
     """
@@ -158,7 +158,7 @@ class CriterionModel:
 
 
 class Learnt(NamedTuple):
-    """What a judge has learnt: features of texts, and a model for each criterion name."""
+    """The fitted state of a judge: features of texts, and a model for each criterion name."""
 
     features: TextFeatures
     models: dict[str, CriterionModel]
@@ -232,7 +232,7 @@ def _digest(text: str) -> str:
 
 
 def _full_row(text_row: Any, criterion: BaseCriterion, text: str, codes: Sequence[str]) -> Any:
-    """Return the text's features, then what the lexical judge gives each code."""
+    """Return the text's features, then the lexical judge's value of each code."""
     declared = [str(answer.code) for answer in criterion.answers()]
     odds = dict(zip(declared, weigh(criterion, text).odds, strict=True))
     lexical = [_LEXICAL_SCALE * odds.get(code, 0.0) for code in codes]

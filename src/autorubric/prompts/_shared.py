@@ -32,11 +32,11 @@ class Material(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """The shared part of a prompt.
+    """The part of a prompt that criteria share.
 
     Attributes:
         tag: Tag of its delimiters.
-        prefix: Its text, which starts the user message.
+        prefix: Its text, at the start of the user message.
     """
 
     tag: str

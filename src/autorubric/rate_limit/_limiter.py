@@ -118,7 +118,7 @@ class Limiter:
         return not self.is_full() and self._seconds_to_wait(slot) <= 0
 
     async def wait_in_line(self, slot: _LocalSlot) -> None:
-        """Wait for a request's turn; on return its slot has been taken."""
+        """Wait for a request's turn, and take its slot."""
         traffic = self.traffic
         traffic.line.append(slot)
         try:

@@ -122,7 +122,7 @@ class _Labels:
 
 @dataclass
 class _Said:
-    """A writer of the decisions, votes and labels of items."""
+    """Collects the decisions, votes and labels of items for the page."""
 
     run: ReadRun
     cast: CastVotes

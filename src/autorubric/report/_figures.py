@@ -404,7 +404,7 @@ def _matrix(run: ReadRun) -> dict[str, Any]:
 
 
 def _spent(run: ReadRun) -> dict[str, dict[str, Any]]:
-    """Return the number of calls and the spend of each judge."""
+    """Return the number of calls and the cost of each judge."""
     votes: dict[str, list[Any]] = {}
     for one in run.item_results:
         for criterion in one.report.report if one.report else ():
