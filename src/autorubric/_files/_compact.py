@@ -27,7 +27,7 @@ def read_compact(raw: bytes) -> Any:
     """Return the data in JSON that is encoded in UTF-8.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the data is not JSON.
         RecursionError: If it is nested too deep.
     """
     try:

@@ -56,7 +56,7 @@ class _Evaluation(BaseModel):
 
 
 def _reply_fields(cls: type[BaseModel]) -> dict[str, type[EvalField]]:
-    """The EvalFields that a class declares, with a default or without, and those that pydantic hides."""
+    """Return the EvalFields that a class declares, and those that pydantic hides."""
     declared: dict[str, Any] = {name: field.annotation for name, field in cls.model_fields.items()}
     declared |= {name: type(private.default) for name, private in cls.__private_attributes__.items()}
     return {k: kind for k, kind in declared.items() if isinstance(kind, type) and issubclass(kind, EvalField)}
@@ -237,11 +237,11 @@ class Declaration(BaseModel):
         return f"Answer with: {'; '.join(self._asks())} (true only if the text gives no basis to judge)."
 
     def _asks(self) -> list[str]:
-        """The fields of the reply in order, `cannot_assess` last; those that are many and alike as one."""
+        """Describe the fields of the reply in order, `cannot_assess` last; many alike as one."""
         return [self._wanted(name) for name in self.wire_schema["properties"]]
 
     def _wanted(self, name: str) -> str:
-        """A field of the reply, what may stand there and what it means; not every server shows the schema."""
+        """Describe a field of the reply: allowed values and meaning. Not every server shows the schema."""
         field = self._asked_fields().get(name)
         told = ": ".join(part for part in (field.allowed(), field.description or "") if part) if field else ""
         return f"{name} ({told})" if told else name
@@ -253,7 +253,7 @@ class Declaration(BaseModel):
         return fields if self.kind is None else {**fields, "type": self.kind, "asks": self.instruction()}
 
     def __getstate__(self) -> dict[Any, Any]:
-        """The fields alone: schemas are classes made on the way, which another process makes for itself."""
+        """Return the fields alone; another process builds the schema classes itself."""
         state = super().__getstate__()
         return {**state, "__dict__": self._own_fields()}
 

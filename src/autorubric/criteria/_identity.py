@@ -69,7 +69,7 @@ def _function_parts(function: Any, depth: int) -> Iterator[str]:
 
 
 def _object_parts(thing: Any, depth: int) -> Iterator[str]:
-    """The class, its `__call__` and `ask`, and the fields of a frozen dataclass, which cannot change."""
+    """Return the class, its `__call__` and `ask`, and the fields of a frozen dataclass."""
     kind = thing if inspect.isclass(thing) else type(thing)
     yield f"{kind.__module__}:{kind.__qualname__}"
     for method in ("__call__", "ask"):

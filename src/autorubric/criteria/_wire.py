@@ -29,7 +29,7 @@ def object_schema(properties: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def is_closed(schema: Json) -> bool:
-    """Whether every object in a JSON schema, at any depth, allows the keys that it names and no others."""
+    """Return whether every object in a JSON schema, at any depth, allows only the keys that it names."""
     if isinstance(schema, Mapping):
         own = schema.get("type") != "object" or schema.get("additionalProperties") is False
         return own and all(is_closed(inner) for inner in schema.values())
@@ -37,7 +37,7 @@ def is_closed(schema: Json) -> bool:
 
 
 def longest_reply(schema: Json) -> int | None:
-    """The most characters of a reply that follows a schema, escapes not counted; None without a bound."""
+    """Return the maximum length of a reply that follows a schema, without escapes; None without a bound."""
     if "enum" in schema:
         return max(len(str(value)) for value in schema["enum"]) + 2
     if "anyOf" in schema:

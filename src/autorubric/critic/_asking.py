@@ -132,7 +132,7 @@ def _is_list(given: Any) -> bool:
 
 
 def _is_submission(output: Any) -> bool:
-    """Whether an output is more than data to show: a text with the thinking before it, or a conversation."""
+    """Return whether an output is a text with thinking, or a conversation, rather than data to show."""
     if isinstance(output, Mapping):
         return "output" in output and set(output) <= {"thinking", "output"}
     if isinstance(output, list | tuple):

@@ -68,7 +68,7 @@ class Critic:
         object.__setattr__(self, "_asker", evaluator_of(self.evaluator))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The four arguments: connections are opened again by whoever unpickles it."""
+        """Return the four arguments; an unpickled critic opens its own connections."""
         return type(self), (self.evaluator, self.criterion, self.prompt_template, self.reference)
 
     def __call__(

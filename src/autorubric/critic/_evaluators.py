@@ -87,7 +87,7 @@ def evaluator_of(given: EvaluatorLike) -> Evaluator:
 
 
 def called_of(given: Any) -> Called | None:
-    """The way to call an object with `forward` or `aforward`, or a function; None if it is neither."""
+    """Return how to call an object with `forward` or `aforward`, or a function; None if it is neither."""
     if isinstance(given, type):
         return None
     sync, later = (_method(given, name) for name in ("forward", "aforward"))

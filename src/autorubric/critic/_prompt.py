@@ -178,7 +178,7 @@ def _examples(cases: Sequence[Case], call: Call) -> str:
 
 
 def _material(cases: Sequence[Case], call: Call) -> str:
-    """All that is given, each part between delimiters that its texts cannot have been written to contain."""
+    """Return all inputs, each part between delimiters that its texts cannot contain."""
     tag = _tag(cases, call)
     parts = []
     if call.context is not None:

@@ -96,7 +96,7 @@ def evaluation_of(criterion: BaseCriterion, answer: Answer) -> BaseModel:
 
 
 def _from_code(criterion: BaseCriterion, answer: Answer) -> Mapping[str, Json]:
-    """The fields of an answer that carries none: its bare code, and its reason as the text beside it."""
+    """Return the fields of an answer without an evaluation: its code, and its reason as the text."""
     read = criterion.parse_truth(answer.code)
     if read is None or read.evaluation is None:
         names = [name for name in criterion.evaluation_schema.model_fields if name != "criterion_name"]

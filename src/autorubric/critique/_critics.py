@@ -87,7 +87,7 @@ class SchemaCritic:
         return len(critique_prompt(self.template, self.schema, draft).content)
 
     def level(self, critique: Mapping[str, Json]) -> float | None:
-        """The mean score; None if there are no scores, and in a critique by a rubric, which has others."""
+        """Return the mean score; None without scores, or in a critique by a rubric."""
         scores = scores_of(critique)
         return fmean(scores.values()) if scores and graded_score(critique) is None else None
 
@@ -138,7 +138,7 @@ def critic_of(
     rubric: Rubric | str | Path | None,
     threshold: float | None,
 ) -> DraftCritic:
-    """Who makes the critiques: a teacher by schema and template, or a rubric with the teacher as judge.
+    """Return the critic: a teacher with schema and template, or a rubric with the teacher as judge.
 
     Raises:
         ArgumentError: If the arguments cannot work together.

@@ -209,7 +209,7 @@ class CritiquePass:
         write_json(self.out_dir / MANIFEST, {**manifest_of(self.setup, counts, OUTPUTS), **told})
 
     def _warn(self) -> None:
-        """Report of lines that gave no draft, and of what else is to be known."""
+        """Warn of invalid lines and of notices."""
         if self.fault_count:
             shown = "; ".join(f"line {one['line']}: {one['fault']}" for one in self.faults[:3])
             more = " …" if self.fault_count > 3 else ""

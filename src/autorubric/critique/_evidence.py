@@ -38,7 +38,7 @@ def resolve_evidence(path: str, output: Json) -> bool:
 
 
 def evidence_of(critique: Mapping[str, Json], output: Json) -> list[dict[str, Json]]:
-    """For every issue that points somewhere: which it is, its path, and whether that is in the output."""
+    """Yield each issue with a path: its number, the path, and whether the output has it."""
     issues = critique.get("issues")
     found: list[dict[str, Json]] = []
     for place, issue in enumerate(issues if isinstance(issues, list) else []):

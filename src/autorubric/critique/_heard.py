@@ -31,7 +31,7 @@ class Heard:
         return votes
 
     def vote_cast(self, event: VoteCast) -> None:
-        """One vote has arrived."""
+        """Handle a vote that has arrived."""
         self._events.append(event)
         # What failed is asked again by whoever goes on.
         if event.vote.status in ("answered", "abstained"):
@@ -70,7 +70,7 @@ class Heard:
 
 
 def _answering(vote: JudgeVote | None) -> str | None:
-    """Who gave a vote; None if none came: one that failed before a reply has no model that answered."""
+    """Return the model that gave a vote; None if the vote failed before a reply."""
     if vote is None:
         return None
     return vote.model or (None if vote.status == "failed" else vote.judge_id)

@@ -159,7 +159,7 @@ def _at(content: Any, path: tuple[str, ...]) -> Any:
 
 
 def without_secrets(given: Json, name: str = "") -> Json:
-    """JSON data with a mask in the place of every secret; what is not JSON as its text."""
+    """Return JSON data with every secret masked; other values as text."""
     if name and not isinstance(given, Mapping | list | tuple) and holds_secret(name, given):
         return _MASK
     if isinstance(given, Mapping):

@@ -83,7 +83,7 @@ def critique_template(given: str | Path | None) -> Template:
 
 
 def rewrite_template(given: str | Path | None) -> Template:
-    """The template of rewrite prompts that an argument stands for; errors as in `critique_template`."""
+    """Return the template of rewrite prompts for an argument; errors as in `critique_template`."""
     _demand_text(given, "rewrite")
     text = read_text(given) if isinstance(given, Path) else given
     if text is None:

@@ -223,7 +223,7 @@ def _unusable(job: Job, code: str, message: str) -> dict[str, Json]:
 
 
 def _figures(ledgers: Mapping[Outcome, Ledger], jobs: Jobs) -> dict[str, Json]:
-    """Figures of the records of all files; the success rate is in percent of the drafts in them.
+    """Return figures of the records of all files; the success rate is in percent of their drafts.
 
     Outcomes of drafts that were removed from their file are not counted.
     """

@@ -37,7 +37,7 @@ def read_rewritten(text: str, before: Json, validate: Validate | None) -> Rewrit
 
     Raises:
         ReplyError: If the reply holds no such output, or the check refuses it.
-        ArgumentError: If the check gives something that is not JSON.
+        ArgumentError: If the check returns a value that is not JSON.
         BudgetError: If there is no room for what the check asks.
     """
     output = _read(text, before)

@@ -77,7 +77,7 @@ class RubricCritic:
         return None
 
     def level(self, critique: Mapping[str, Json]) -> float | None:
-        """The rubric's score; None in a critique by anything else, which is no measure beside it."""
+        """Return the rubric's score; None in a critique by anything else."""
         score = graded_score(critique)
         return score if set(scores_of(critique)) <= {one.name for one in self.rubric} else None
 

@@ -28,7 +28,7 @@ _MOST_FAULTS: Final = 5
 
 
 def load_critique_schema(path: str | Path | None = None) -> dict[str, Json]:
-    """The JSON schema of critiques that ships (draft 2020-12, `"version": "v1"`), or the one in a file.
+    """Load the JSON schema of critiques that ships (draft 2020-12, version `v1`), or the one in a file.
 
     Raises:
         FileError: If the file cannot be read, or holds no JSON.

@@ -294,7 +294,7 @@ class _Function:
 
 
 def provider_name(config: LLMConfig) -> str | None:
-    """Who serves a model: the prefix of its name, or what its address says; None if neither does."""
+    """Return a model's provider, from the prefix of its name or from its address; None if unknown."""
     prefix = prefix_of(config.model)
     if prefix:
         return prefix

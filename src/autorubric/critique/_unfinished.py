@@ -49,7 +49,7 @@ class Unfinished:
             return
 
     def taken(self, waiting: Iterator[T]) -> Iterator[T]:
-        """The items in order, until the budget is used up or the teacher only fails; none after that."""
+        """Yield the items in order, until the budget is spent or the teacher only fails."""
         while self.ended_by is None and self.errors.message is None:
             item = next(waiting, None)
             if item is None:

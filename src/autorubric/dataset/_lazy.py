@@ -250,7 +250,7 @@ class LineRows:
 
 
 def line_starts(path: Path) -> array[int]:
-    """Offset of each line of a file that is not blank.
+    """Return the offset of each line of a file that is not blank.
 
     Raises:
         DatasetError: If it is not a regular file, or a line is too long.

@@ -139,7 +139,7 @@ def _confidence(text: str, line: int, faults: Faults) -> float | None:
 
 
 def label_of(criterion: BaseCriterion, text: str) -> Json:
-    """The label that the text of a cell is: itself, or the JSON in it where the criterion reads that alone.
+    """Return the label in a cell: its text, or the JSON in it if the criterion only reads that.
 
     Raises:
         ReplyError: If it is not a label of the criterion.

@@ -148,7 +148,7 @@ class DatasetReader:
         return item if len(self.faults) == before else None
 
     def rubric(self, given: Json, at: FilePath) -> Rubric | None:
-        """A rubric given in the file, or as the name of a file beside it; None without, or with errors."""
+        """Return the rubric in the file, or in a file that it names; None if missing or invalid."""
         if given is None or isinstance(given, Rubric):
             return given
         if not isinstance(given, str):

@@ -111,7 +111,7 @@ def stratified_positions(strata: Sequence[Hashable], shares: Sequence[float], se
 def _place(
     left: Sequence[int], open_to: Sequence[Sequence[int]], room: Sequence[int], rng: random.Random
 ) -> list[set[int]] | None:
-    """The parts that take one item of each row, no more than each has room for; None if that cannot be."""
+    """Return the part for one item of each row, within the room of each part; None if impossible."""
     free = list(room)
     taken: list[set[int]] = [set() for _ in left]
 
@@ -146,7 +146,7 @@ def _place(
 def grouped_positions(
     groups: Sequence[Hashable], labels: Sequence[Sequence[Hashable]], shares: Sequence[float], seed: int
 ) -> list[list[int]]:
-    """Return positions of each part; no group is in two parts.
+    """Return the positions of each part; no group is in two parts.
 
     The largest groups go first, each to the part that lacks most of what it holds: of the items, and of each
     label, counted as shares of all items and of all with that label. Sizes are therefore met only as closely
@@ -189,7 +189,7 @@ def grouped_positions(
 
 
 def split_positions(labels: Sequence[Sequence[Hashable]], sizes: Sequence[int], seed: int) -> list[list[int]]:
-    """Positions of each part, in which each label is as frequent as in the others, as far as it can be.
+    """Return the positions of each part, with labels as equally frequent in all parts as possible.
 
     Iterative stratification for items with several labels: the rarest label that is still to be placed goes
     first, and each of its items goes to the part that lacks that label most. Without labels the split is

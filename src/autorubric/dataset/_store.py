@@ -152,7 +152,7 @@ def contents_of_hf(given: Any, rubric: Rubric | None, fields: FieldMap) -> Conte
     """Return the dataset of a Hugging Face `datasets.Dataset`, recognised by its methods.
 
     Raises:
-        ArgumentError: If it is none.
+        ArgumentError: If it is not a Hugging Face dataset.
         DatasetError: If columns are missing, or rows have errors; all are reported.
     """
     faults = Faults("RubricDataset.from_hf")

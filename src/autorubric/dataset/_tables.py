@@ -131,7 +131,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _plain_or_date(cell: Any) -> Any:
-    """Return a cell of a frame of somebody's own, where a date that nobody asked for is not an error."""
+    """Return a cell of a caller's frame; an unrequested date is not an error."""
     return cell.isoformat() if isinstance(cell, (date, time)) else _plain(cell)
 
 

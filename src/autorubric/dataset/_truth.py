@@ -33,7 +33,7 @@ _NEAR = 1e-12
 
 
 def _default_rule(level: Level) -> TruthRule:
-    """The rule where none is given: the median of an ordinal scale, the mean of numbers, else the mode."""
+    """Return the default rule: the median of an ordinal scale, the mean of numbers, else the mode."""
     return "median" if level == "ordinal" else "mean" if level == "interval" else "mode"
 
 
@@ -110,7 +110,7 @@ def truth_number(numbers: Sequence[float], rule: TruthRule | None) -> float | No
 
 
 def stratum_labels(item: DataItem, rubric: Rubric | None, rule: TruthRule | None) -> list[tuple[str, str]]:
-    """The item's labels for stratifying: a criterion's name and the category, or the quarter of [0, 1]."""
+    """Return the item's labels for stratifying: criterion and category, or quarter of [0, 1]."""
     strata = []
     for name, label in (truth_of(item, rubric, rule) or {}).items():
         answer = facing(rubric.by_name(name), item).parse_truth(label) if rubric else None

@@ -55,7 +55,7 @@ class LineSums:
         self._sums += _digest(line)
 
     def parts(self, mark: int) -> Iterable[bytes]:
-        """The content of a file with them: the SHA-256 of the copy, the run's mark, then a digest a line."""
+        """Yield a file's content: the SHA-256 of the copy, the run's mark, then one digest per line."""
         yield f"{self.sha256.hexdigest()} {mark:08x}\n".encode("ascii")
         for start in range(0, len(self._sums), _DIGEST):
             yield f"{self._sums[start : start + _DIGEST].hex()}\n".encode("ascii")
@@ -76,7 +76,7 @@ def sha256_of(file: Path) -> str:
 
 
 def stored_dataset(path: Path, manifest: Mapping[str, Json]) -> StoredDataset:
-    """The dataset as judged, from a run folder, streamed; checks named in it need not be registered here.
+    """Return the judged dataset from a run folder, streamed; its checks need not be registered.
 
     Raises:
         RunFormatError: If it is not there, or what its items share cannot be read.

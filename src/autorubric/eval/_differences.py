@@ -38,7 +38,7 @@ class ChangedDataset(NamedTuple):
         return [self.old.item_id(position) for position, kept in enumerate(self.kept) if not kept]
 
     def places(self) -> Iterator[tuple[int, str, int | None]]:
-        """Each old item that is gone or may differ: its position, its id, and its position in the new one."""
+        """Yield each old item that is gone or may differ: old position, id, and new position."""
         alike = self.shares_the_same and (self.old.rubric is None) == (self.new.rubric is None)
         if alike and all(self.kept):
             return

@@ -34,7 +34,7 @@ class StoredExchange:
 
 
 def stored_exchanges(path: Path, item_id: str) -> list[StoredExchange]:
-    """The exchanges of an item in a run folder, in the order in which they came; torn lines are left out.
+    """Return the exchanges of an item in a run folder, in order of arrival, without torn lines.
 
     Every line of the file is compared with its checksum, and one that is damaged, missing or not where it was
     written gives a warning.

@@ -217,7 +217,7 @@ class _Counted:
         self._listener = listener
 
     def vote_cast(self, event: VoteCast) -> None:
-        """One vote has arrived."""
+        """Handle a vote that has arrived."""
         self.votes += 1
         self._listener.vote_cast(event)
 

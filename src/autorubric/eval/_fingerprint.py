@@ -110,7 +110,7 @@ def with_checks(described: GraderDescription, checks: Mapping[str, Any]) -> Grad
 
 
 def basis_of(asking: Mapping[str, Json], deciding: Mapping[str, Json], shared: Rubric | None) -> str:
-    """What the figures of all items depend on, as a digest: judges, policies, the rubric they share."""
+    """Return a digest of what all items' figures depend on: judges, policies, the shared rubric."""
     rubric = shared.snapshot() if shared is not None else None
     return digest([dict(asking), dict(deciding), rubric])
 

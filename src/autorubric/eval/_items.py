@@ -223,7 +223,7 @@ class EvalTimingStats:
 
 
 def _percentiles(values: Sequence[float], percents: Sequence[int]) -> list[float]:
-    """Percentiles of values, between two of them in proportion; values become objects a chunk at a time."""
+    """Return interpolated percentiles of values; values are converted chunk by chunk."""
     last = len(values) - 1
     chunks = [array("d", sorted(values[start : start + _CHUNK])) for start in range(0, len(values), _CHUNK)]
     wanted = [divmod(percent * last, 100) for percent in percents]

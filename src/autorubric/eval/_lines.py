@@ -107,7 +107,7 @@ def item_of_line(raw: bytes) -> tuple[ItemFields, Seal]:
     """Return the fields of the item that a line of `items.jsonl` holds, checked, and the line's seal.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the line is not an item.
     """
     item: ItemFields = {**_ITEM_DEFAULTS, **_read(_ITEM_LINES, raw)}
     item.pop("at", None)
@@ -125,7 +125,7 @@ def parse_vote(raw: bytes) -> StoredVote:
     """Return the vote of a line of `votes.jsonl`.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If the line is invalid.
     """
     lines = _votes()
     line = _read(lines.reader, raw)
@@ -153,7 +153,7 @@ def item_id_of(raw: bytes, *, is_intact: bool) -> str | None:
 
 
 def line_of_vote(stored: StoredVote) -> bytes:
-    """The line of `votes.jsonl` that holds a vote, without its end; what is as by default is left out."""
+    """Return a vote as a line of `votes.jsonl`, without its end and without default values."""
     line = {
         "item": stored.item_id,
         "criterion": stored.criterion,
@@ -164,7 +164,7 @@ def line_of_vote(stored: StoredVote) -> bytes:
 
 
 def line_of_item(item: StoredItem, seal: Seal) -> bytes:
-    """The line of `items.jsonl` that holds an item, without its end; what is as by default is left out."""
+    """Return an item as a line of `items.jsonl`, without its end and without default values."""
     return b'%b,"seal":[%d,%d,%d,%d]}' % (_written(_item_writer(), item)[:-1], *seal)
 
 
@@ -222,7 +222,7 @@ def _parsed(raw: bytes) -> Json:
 
 
 def _schema_of(hint: Any) -> CoreSchema:
-    """What a value of this type is in JSON; numbers are those that arithmetic and offsets in files stand."""
+    """Return the JSON schema of a type; numbers are bounded so that arithmetic and offsets work."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         (alone,) = (one for one in arguments if one is not NoneType)

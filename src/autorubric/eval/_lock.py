@@ -47,7 +47,7 @@ class FileLock:
                 return False
 
     def _is_there(self, file: IO[bytes]) -> bool:
-        """Whether the file is still the one under the path; a lock on a removed one keeps nobody out."""
+        """Return whether the path still leads to this file; a lock on a removed file is void."""
         try:
             return os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except FileNotFoundError:
@@ -60,7 +60,7 @@ class FileLock:
             file.write(str(os.getpid()).encode("ascii"))
 
     def holder(self) -> str:
-        """Who holds a lock that could not be taken, in words."""
+        """Return the holder of a lock that could not be taken, in words."""
         try:
             pid = self._path.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError):

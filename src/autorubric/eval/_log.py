@@ -14,7 +14,7 @@ _TAIL = 19
 
 
 def seal_line(body: bytes, at: int, mark: int) -> bytes:
-    """A line that holds a JSON object, the offset it is written at, and the CRC-32 of all that is before it.
+    """Return a line with a JSON object, its offset in the file, and the CRC-32 of what precedes it.
 
     Args:
         body: The object, not empty, in one line without its line break.
@@ -26,7 +26,7 @@ def seal_line(body: bytes, at: int, mark: int) -> bytes:
 
 
 def is_intact(raw: bytes, offset: int, mark: int) -> bool:
-    """Whether a line matches its checksum, is of the run with this mark, and is where it was written."""
+    """Return whether a line matches its checksum, the run's mark, and its offset."""
     # One comparison of both: this is a seventh of the time that opening a run takes.
     return raw.endswith(b',"at":%d,"crc":"%08x"}\n' % (offset, crc32(raw[:-_TAIL], mark)))
 
@@ -50,7 +50,7 @@ def body_of(raw: bytes, mark: int, *, is_sealed: bool) -> bytes | None:
 
 
 def unsealed_bytes(path: Path) -> int:
-    """Bytes of the lines at the beginning of a file that have no checksum, as an older version wrote them."""
+    """Return the bytes of leading lines without checksums, which an older version wrote."""
     size = 0
     for _, offset, raw in log_lines(path, 0):
         if b',"crc":"' in raw[-_TAIL:]:

@@ -307,7 +307,7 @@ def _missing_shards(parts: Sequence[_Part]) -> Notices:
 
 
 def _prompts(parts: Sequence[_Part], merged: _Order) -> Iterator[bytes]:
-    """What was sent and received, line by line; of items that are in several runs, that of the first."""
+    """Yield the exchanges line by line; for items in several runs, those of the first run."""
     for run, part in enumerate(parts):
         others = {item_id for item_id, places in merged.again.items() if any(at.run == run for at in places)}
         written = written_by(part.manifest)

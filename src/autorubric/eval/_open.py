@@ -420,7 +420,7 @@ def made_name(dataset: RubricDataset, folder: Path) -> str:
 
 
 def _is_made(path: Path) -> bool:
-    """Whether the folder was made here; also where it cannot be, which whoever writes into it tells."""
+    """Return whether the folder was created here; a later write reports if it cannot be."""
     try:
         path.mkdir(parents=True)
     except FileExistsError:

@@ -40,7 +40,7 @@ class Progress:
         self._assumed = 0
 
     def vote(self) -> None:
-        """One vote has arrived."""
+        """Handle a vote that has arrived."""
         if self._votes is not None:
             self._votes.update()
 

@@ -154,7 +154,7 @@ def read_index(path: Path, stored: StoredDataset, stand: Stand, written: Written
 
 
 def stored_policy(path: Path) -> GradingPolicy:
-    """How a stored run's votes become decisions and scores; its length penalty stands beside each item.
+    """Return a stored run's policy; its length penalty is stored with each item.
 
     Raises:
         RunFormatError: If the folder holds no run, or it is damaged.

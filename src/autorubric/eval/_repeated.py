@@ -88,7 +88,7 @@ class RepeatedErrors:
             self.stop(f"{so_far} {MOST} judgements of {judge}{been} failed with the same error: {text}")
 
     def _is_counted(self, row: _Row, event: VoteCast, kind: str) -> bool:
-        """Whether the failure has the same occasion as the latest one: its item, or one broken connection."""
+        """Return whether the failure has the same cause as the latest one: its item, or its connection."""
         if kind in _EVERY_ITEM:
             return row.item_id == event.item_id
         if kind not in _PASSING or not row.has_answered:

@@ -57,7 +57,7 @@ class StandingVotes:
     def of(
         self, position: int, task: GradingTask, stored: Sequence[StoredVote], notices: Notices
     ) -> dict[str, list[JudgeVote]]:
-        """The votes on an item that depend on nothing that has changed, by criterion, as graders report them.
+        """Return the votes on an item whose dependencies have not changed, by criterion.
 
         Only those of judges and samples still asked for; of several with one key the last. One whose answer
         is none of its criterion's was damaged; it is passed over, and that goes to `notices`.
@@ -83,7 +83,7 @@ class StandingVotes:
         return {name: self._in_panel_order(votes, declared) for name, votes in found.items()}
 
     def _as_of_now(self, criterion: BaseCriterion, vote: JudgeVote) -> JudgeVote:
-        """A vote under the judge's present weight and the present values of the criterion's options."""
+        """Return a vote with the judge's current weight and the current values of the options."""
         answer = criterion.parse_truth(vote.answer)
         value = None if answer is None else answer.value
         weight = self._weights.get(vote.judge_id, vote.weight)

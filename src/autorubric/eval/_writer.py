@@ -90,7 +90,7 @@ class RunWriter:
                 yield work
 
     def _begun(self, position: int, *, again: bool = False) -> ItemWork | None:
-        """The item to grade; None if only the dataset around it has changed, and its line goes on."""
+        """Return the item to grade; None if only the dataset around it has changed."""
         opened, index = self._opened, self._opened.index
         before = index.line(position)
         item_id = opened.dataset.item_id(position)

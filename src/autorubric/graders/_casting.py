@@ -158,7 +158,7 @@ def _tell(listener: Listener | None, call: JudgeCall, cast: Cast) -> None:
 
 
 def _as_of_now(call: JudgeCall, vote: JudgeVote) -> JudgeVote:
-    """A stored vote under the judge's present weight and the present values of the criterion's options."""
+    """Return a stored vote with the judge's current weight and the current values of the options."""
     answer = call.request.criterion.parse_truth(vote.answer)
     return replace(vote, weight=call.seat.weight, value=None if answer is None else answer.value)
 

@@ -89,7 +89,7 @@ class Stages:
         self._leave_out([call for own in criteria for call in own if call.key not in self.known])
 
     def _next(self, calls: Sequence[JudgeCall]) -> Sequence[JudgeCall]:
-        """The calls of a criterion that could settle its verdict at the soonest; none if it is settled."""
+        """Return the fewest calls that could settle a criterion's verdict; none if it is settled."""
         criterion, policy = calls[0].request.criterion, self.policy.aggregation
         cast = [self.known[call.key] for call in calls if call.key in self.known]
         open_calls = [call for call in calls if call.key not in self.known]

@@ -11,7 +11,7 @@ from autorubric.criteria import BaseCriterion, TextField
 
 
 def probability_of(criterion: BaseCriterion, tokens: Sequence[tuple[str, float]]) -> float | None:
-    """The probability, on [0, 1], of the tokens that are the answer in a reply; None if it is not known.
+    """Return the probability, on [0, 1], of a reply's answer tokens; None if unknown.
 
     That is the product of the probabilities of the tokens which overlap the JSON value of the field that
     decides. What the model reasoned before counts as given. Of several such values the last counts, as it

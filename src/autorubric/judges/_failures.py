@@ -71,7 +71,7 @@ def failure_of(judge_id: str, error: Exception) -> JudgeError:
 
 
 def _is_own(file: Path) -> bool:
-    """Whether a file is the judge's own code: not this library, the standard library, or made at run time."""
+    """Return whether a file is the judge's own code: not this library's, Python's or generated."""
     if file.name == "<string>" or _PACKAGE in file.parents:
         return False
     return _STANDARD not in file.parents or "site-packages" in file.parts

@@ -206,7 +206,7 @@ def _weighing(weights: Sequence[float], strength: float, finding: _Finding) -> W
 
 
 def quoted(text: str) -> str:
-    """A text in quotes, on one line, shortened, without what no file can hold (lone surrogates, controls)."""
+    """Return a text in quotes: on one line, shortened, without lone surrogates and controls."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_QUOTE]).split())
     return f'"{line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1].rstrip() + "…"}"'
 
@@ -290,7 +290,7 @@ def _showing(cue: _Cue, reading: _Reading) -> dict[int, tuple[float, str]]:
 
 
 def _similar(stem: str, vocabulary: Mapping[str, object]) -> dict[str, float]:
-    """Stems of a text that count as a given one, by the three-letter pieces that they share (Dice)."""
+    """Return the stems of a text that match a given one by shared trigrams (Dice)."""
     near = {stem: 1.0} if stem in vocabulary else {}
     if len(stem) < 5:
         return near

@@ -216,7 +216,7 @@ answers."""
 
 
 def asked_of(config: LLMConfig) -> dict[str, Json]:
-    """What answers depend on in a model's config; pace, retries, caching and price may change under way."""
+    """Return what answers depend on in a model's config, without pace, retries, caching and price."""
     said = {name: value for name, value in config.to_dict().items() if name not in _PACE}
     if config.max_reason_chars == REASON_LENGTH:
         # Votes that were stored before the parameter existed stay valid.

@@ -256,7 +256,7 @@ def _softmax(logits: Floats) -> Floats:
 
 
 def _temperature(rows: Any, numbers: npt.NDArray[np.int64], seed: int) -> float:
-    """The temperature that gives held-out texts' labels the highest likelihood (Guo et al. 2017, §4.2)."""
+    """Return the temperature of highest likelihood on held-out labels (Guo et al. 2017, §4.2)."""
     counts = Counter(numbers.tolist())
     # A code that stands once cannot be both learnt and held out: it is learnt in every fold.
     held = np.array([i for i, number in enumerate(numbers) if counts[int(number)] > 1], dtype=np.int64)

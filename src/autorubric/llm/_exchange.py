@@ -110,7 +110,7 @@ def asked_again(messages: tuple[Message, ...], reply: ModelReply, why: str) -> t
 
 
 def is_cut_off(reply: ModelReply) -> bool:
-    """Whether a reply is truncated: at a limit, or, if the server does not report it, inside an object."""
+    """Return whether a reply is truncated, as reported or because it ends inside an object."""
     if reply.finish_reason == "length":
         return True
     text = reply.text.rstrip()

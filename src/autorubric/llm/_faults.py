@@ -98,12 +98,12 @@ def refusal_of(failure: Failure, mask: Mask) -> ModelReply:
 
 
 def is_filtered(failure: Failure) -> bool:
-    """Whether the provider's content filter stopped the request, which counts as a refusal, not a failure."""
+    """Return whether the provider's content filter stopped the request, which counts as a refusal."""
     return failure.status in (400, 403, 422) and _FILTER.search(failure.text) is not None
 
 
 def asks_to_wait(error: TransientError) -> bool:
-    """Whether the provider is overloaded: it answered 429, or 503 with the time of the next attempt."""
+    """Return whether the provider is overloaded: 429, or 503 with the time of the next attempt."""
     return isinstance(error, RateLimitError) or (error.status == 503 and error.retry_after is not None)
 
 

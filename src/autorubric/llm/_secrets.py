@@ -46,7 +46,7 @@ _BEARER: Final = re.compile(r"(\bbearer\s{1,3})(?![a-z]{1,19}(?![\w.~+/=-]))[\w.
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the name indicates a secret, such as `x-api-key`, `accessToken` or `AWS_SESSION_TOKEN`."""
+    """Return whether the name indicates a secret, such as `x-api-key` or `AWS_SESSION_TOKEN`."""
     return _SECRET_NAME.search(_words(name)) is not None
 
 

@@ -127,7 +127,7 @@ def report_html(
 
 
 def _forms(run: ReadRun) -> list[Json]:
-    """What a person fills in for each criterion; None for what is labelled on annotation pages alone."""
+    """Return the form for each criterion; None for kinds that only annotation pages can label."""
     forms: dict[str, Json] = {}
     for one in run.item_results:
         rubric = run.dataset.get_item_rubric(one.item_idx)

@@ -167,7 +167,7 @@ class _Reader:
     def _asserts(
         self, test: Mapping[str, Any], default: Mapping[str, Any], at: FilePath
     ) -> Iterable[tuple[FilePath, Any]]:
-        """The asserts of a test, those of its sets and the default ones first, each with where it stands."""
+        """Yield the asserts of a test with their places, those of its sets and the default ones first."""
         for whole, place in ((default, ("defaultTest",)), (test, at)):
             for position, one in enumerate(list_at(whole, "assert", place, self._faults)):
                 inner: FilePath = (*place, "assert", position)

@@ -163,7 +163,7 @@ class _Given:
         return round(1.0 - default, 12) if default is not None and self.is_inverse else default
 
     def variable(self, name: str) -> str | None:
-        """A variable as one text, also where it is a list of them; None without, or in another file."""
+        """Return a variable as one text, also if it is a list; None if missing, or in another file."""
         value = self.test.values.get(name)
         parts = value if isinstance(value, list) else [value]
         texts = [one for one in parts if isinstance(one, str) and one.strip() and not one.startswith(_FILE)]

@@ -114,7 +114,7 @@ def _is_graded(criterion: MeasuredCriterion) -> bool:
 
 
 def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
-    """Whether nobody has a category, or a value on [0, 1], on the criterion to compare with a label."""
+    """Return whether nobody has a category or a value on the criterion to compare with a label."""
     span = cells.spans[at]
     everyone = [cells.truth, *columns]
     if _is_graded(cells.criteria[at]):
