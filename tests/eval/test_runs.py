@@ -653,7 +653,10 @@ def test_a_fork_is_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_a_damaged_answer_is_passed_over(tmp_path: Path) -> None:
-    """A stored answer that is none of its criterion's costs that vote and is told."""
+    """A stored answer that is not one of its criterion's costs that vote and is reported.
+
+    The run had not ended, so the item lacks a criterion and has no result until the run is resumed.
+    """
     run(tmp_path, CountingJudge())
     votes = tmp_path / "run" / "votes.jsonl"
     edit_lines(votes, lambda line: line.replace(b'"MET"', b'"PERHAPS"', b'"i1"' in line))
@@ -661,7 +664,17 @@ def test_a_damaged_answer_is_passed_over(tmp_path: Path) -> None:
     as_if_killed(tmp_path / "run")
     reopened = EvalResult.from_experiment(tmp_path / "run")
     assert any("'PERHAPS'" in notice for notice in reopened.notices)
-    assert reopened.total_items == 4
+    assert reopened.total_items == 3
+
+
+def test_an_item_that_was_not_finished_is_in_no_mean(tmp_path: Path) -> None:
+    """A run stopped within an item has no score of it, neither when it ends nor when it is opened again."""
+    rubric = Rubric([Criterion(name=name, requirement="r") for name in ("a", "b")])
+    data = RubricDataset(rubric=rubric, items=[DataItem(id=name, submission="x") for name in ("i", "j")])
+    stopped = run(tmp_path, CountingJudge(), data, max_calls=1)
+    reopened = EvalResult.from_experiment(tmp_path / "run")
+    for result in (stopped, reopened):
+        assert (result.total_items, result.successful_items) == (0, 0)
 
 
 def test_unreadable_replies_decide_no_figure(tmp_path: Path) -> None:

@@ -223,6 +223,9 @@ class StoredResults(View[ItemResult]):
                 continue
             line = replace(stored or StoredItem(item_id=item_id, position=position), position=position)
             report, voted = self._report(position, line, self.notices)
+            if stored is None and any(not one.votes and one.criterion.check is None for one in report.report):
+                # Stopped within the item: a score of some criteria would pass for the item's.
+                continue
             if line.raised or not (voted or stored):
                 if stored:
                     self._made[position] = line
