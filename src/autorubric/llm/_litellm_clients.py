@@ -1,7 +1,7 @@
 """Closes the HTTP clients that litellm keeps for an event loop: when idle, and at the latest with the loop.
 
-litellm keys its clients by the loop's id and keeps them for an hour, even after the loop is closed: sockets
-stay open, and a later loop with the same id gets clients that do not work in it.
+litellm keys its clients by the loop and keeps them for an hour, even after the loop is closed: sockets stay
+open, and where the key holds the loop's id, a later loop with the same id gets clients that do not work in it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def close_idle(litellm: Any) -> None:
 
     The clients themselves are kept and reconnect when used again, because other code may use them too.
     """
-    for _, client in _clients(litellm, asyncio.get_running_loop()):
+    for _, client in _clients(litellm):
         for transport in (client._transport, *client._mounts.values()):
             if transport is not None and _is_idle(transport):
                 with suppress(Exception):
@@ -48,7 +48,7 @@ async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> 
     finally:
         _KEEPERS.pop(loop, None)
         cache = litellm.in_memory_llm_clients_cache
-        for key, client in _clients(litellm, loop):
+        for key, client in _clients(litellm):
             cache.cache_dict.pop(key, None)
             cache.ttl_dict.pop(key, None)
             # The loop is at its end: whatever one client's closing meets, the others are closed too.
@@ -56,12 +56,14 @@ async def _kept_until_the_end(litellm: Any, loop: asyncio.AbstractEventLoop) -> 
                 await client.aclose()
 
 
-def _clients(litellm: Any, loop: asyncio.AbstractEventLoop) -> Iterator[tuple[str, Any]]:
-    """Yield litellm's own HTTP clients of the loop with their cache keys."""
+def _clients(litellm: Any) -> Iterator[tuple[str, Any]]:
+    """Yield litellm's own HTTP clients of the running loop with their cache keys."""
     from autorubric.llm._litellm_sizes import http_client_in
 
-    suffix = f"-{id(loop)}"
-    for key, kept in list(litellm.in_memory_llm_clients_cache.cache_dict.items()):
+    cache = litellm.in_memory_llm_clients_cache
+    # The loop's id or a running number, by litellm's version.
+    suffix = cache.update_cache_key_with_event_loop("")
+    for key, kept in list(cache.cache_dict.items()):
         if not str(key).endswith(suffix):
             continue
         client = http_client_in(kept)
