@@ -59,9 +59,8 @@ class BiasResult:
         effect_size: d_z = mean / sd of the differences [2, eq. 6]; None if the sd is 0 or undefined.
         ci: t interval of the mean difference; None if it was not requested or is undefined.
         n_samples: Number of pairs used.
-        lower_limit: Lower limit of agreement, mean - 1.96 sd. About 95 % of differences lie within limits
-            [3].
-        upper_limit: Upper limit of agreement, mean + 1.96 sd.
+        lower_limit: Lower limit of agreement [3], mean - 1.96 sd.
+        upper_limit: Upper limit of agreement, mean + 1.96 sd. About 95 % of differences lie between the two.
         n_missing: Number of pairs dropped because a value was missing.
         reason: Reason why a field above is None.
         effect_size_name: Name of the effect size in `effect_size`.

@@ -96,7 +96,7 @@ def _bare_codes(column: Any, size: int) -> Codes:
         wrong = [code for code in filled if not isinstance(code, Real) or not float(code).is_integer()]
         if wrong:
             raise ArgumentError(
-                f"with labels={size}, labels must be integer codes 0..{size - 1}, with -1 or None if missing; "
+                f"with labels={size}, labels must be integer codes 0..{size - 1}, or -1 or None if missing; "
                 f"got {wrong[0]!r}. Use scale= for other kinds of labels"
             )
         codes = np.array(filled, dtype=np.int64)
