@@ -160,7 +160,7 @@ def _estimate(
     if undefined:
         text += f", {undefined} of them undefined"
     if method == "smoothed" and units.clustered and units.size < FEWEST_CLUSTERS:
-        text += f"; warning: coverage may be below the level with fewer than {FEWEST_CLUSTERS} clusters"
+        text += f"; warning: with fewer than {FEWEST_CLUSTERS} clusters, coverage may be below nominal"
     reason = None
     if ends.low is None:
         reason = "degenerate_resamples" if undefined else "too_few_units"
