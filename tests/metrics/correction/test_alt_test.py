@@ -143,7 +143,7 @@ def test_clusters_take_their_sums() -> None:
         (([1], np.zeros(3)), "shape"),
         ((None, [[1, 1]]), "judge is a NoneType; give a sequence"),
         (([1], None), "humans is a NoneType"),
-        (("MET", [[1, 1]] * 3), "give a sequence of labels"),
+        (("MET", [[1, 1]] * 3), "must be a sequence of labels"),
     ],
 )
 def test_faulty_tables_are_refused(arguments: Any, message: str) -> None:

@@ -220,7 +220,7 @@ def test_labels_that_the_scale_has_are_labels() -> None:
     ("arguments", "message"),
     [
         ({"scale": None}, "give Binary"),
-        ({"scale": Binary(), "abstain": "worst"}, "give one of"),
+        ({"scale": Binary(), "abstain": "worst"}, "abstain must be one of"),
         ({"scale": Nominal([0, 1]), "abstain": "as_negative"}, "lowest category"),
         ({"scale": Interval(), "abstain": "as_category"}, "no categories"),
         ({"scale": Interval(), "abstain": "as_negative"}, "low end"),
@@ -238,7 +238,7 @@ def test_what_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> N
 
 def test_lengths_that_differ_are_refused() -> None:
     """Truth and judgements come in pairs."""
-    with pytest.raises(ArgumentError, match="2 labels and pred 1"):
+    with pytest.raises(ArgumentError, match="same length; got 2 and 1 labels"):
         agreement([0, 1], [1], scale=Binary())
 
 

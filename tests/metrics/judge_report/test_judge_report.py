@@ -79,13 +79,13 @@ def test_criteria_of_few_items_are_warned_of() -> None:
     found = judge_report(rows, scales=SCALES["depth"], n_resamples=200)
     kappa = found.macro.kappa
     assert brackets(kappa)
-    assert "smoothed bootstrap about the value" in kappa.method
+    assert "smoothed bootstrap around the value" in kappa.method
     warned = [one for one in found.warnings if "few items each (median 3)" in one]
     assert len(warned) == 1 and "panel, judge (2 raters)" in warned[0] and "read by_scale" in warned[0]
     pooled = found.panel.by_scale["low | some | high"].kappa
     assert brackets(pooled) and "other items" in pooled.method
     text = found.summary()
-    assert "The cells of each scale pooled" in text
+    assert "Cells pooled by scale" in text
     assert "few items each (median 3)" in text.splitlines()[1]
     assert f"{pooled:.3f} on low | some | high" in text.splitlines()[1]
 
@@ -166,7 +166,7 @@ def test_everyone_abstains() -> None:
     found = judge_report(rows, scales=Binary())
     assert found.macro.accuracy.reason == found.micro.accuracy.reason == "no_pairs"
     assert found.failures["j"].abstention_rate == 1.0
-    assert "No figure is defined" in found.summary()
+    assert "No metric is defined" in found.summary()
 
 
 def test_no_rows_at_all() -> None:
