@@ -232,7 +232,7 @@ class Interval:
         """Check that all values are on the scale and return them unchanged.
 
         Raises:
-            ArgumentError: If a value is outside the scale.
+            ArgumentError: If a value is not on the scale.
         """
         below = values < (-math.inf if self.low is None else self.low)
         outside = values[below | (values > (math.inf if self.high is None else self.high))]

@@ -219,14 +219,14 @@ def test_labels_that_the_scale_has_are_labels() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scale": None}, "give Binary"),
+        ({"scale": None}, r"scale must be Binary\(\)"),
         ({"scale": Binary(), "abstain": "worst"}, "abstain must be one of"),
         ({"scale": Nominal([0, 1]), "abstain": "as_negative"}, "lowest category"),
-        ({"scale": Interval(), "abstain": "as_category"}, "no categories"),
-        ({"scale": Interval(), "abstain": "as_negative"}, "low end"),
-        ({"scale": Interval(), "weights": "linear"}, "for categories"),
+        ({"scale": Interval(), "abstain": "as_category"}, "use 'exclude'"),
+        ({"scale": Interval(), "abstain": "as_negative"}, r"Interval\(low, high\)"),
+        ({"scale": Interval(), "weights": "linear"}, "need categories"),
         ({"scale": Nominal([0, 1]), "weights": "linear"}, "order"),
-        ({"scale": Nominal([0])}, "outside the scale"),
+        ({"scale": Nominal([0])}, "not on the scale"),
         ({"scale": Binary(), "cluster": [1]}, "ids for"),
     ],
 )

@@ -121,10 +121,10 @@ def test_too_little_to_compare(rows: list[list[Any]], reason: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "arguments", "message"),
     [
-        ([["low", "low"], ["low"]], {}, "different lengths"),
+        ([["low", "low"], ["low"]], {}, "must have the same length"),
         ("low", {}, "ratings must be a table"),
         (np.zeros(3), {}, "shape"),
-        ([["low", "deep"]], {}, "outside the scale"),
+        ([["low", "deep"]], {}, "not on the scale"),
         ([["low", "low"]], {"stats": ["kappa"]}, "stats must be a list of"),
         ([["low", "low"]], {"stats": "alpha"}, "stats must be a list of"),
     ],

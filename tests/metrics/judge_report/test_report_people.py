@@ -76,7 +76,7 @@ def test_other_labels_than_theirs_are_not_set_beside_people() -> None:
     rows += labels("truth", "gold", "clear", ["MET", "UNMET"] * 30)
     other = judge_report(rows, scales=Binary(), n_resamples=40)
     assert other.human_ceiling is not None and not other.human_ceiling.made_the_truth
-    assert "the labels are not theirs" in other.summary()
+    assert "The labels do not come from these people" in other.summary()
     assert "Compared with the same people" not in other.summary()
 
 
@@ -108,7 +108,7 @@ def test_a_table_without_judges_has_no_panel() -> None:
     rows = labels("truth", "truth", "c", ["MET", "UNMET"]) + labels("human", "h0", "c", ["MET", "MET"])
     found = judge_report(rows, scales=Binary(), n_resamples=20)
     text = found.summary()
-    assert "There are no judges here" in text
+    assert "There are no judges to compare" in text
     assert "not asked" not in text and not any("no vote" in one for one in found.warnings)
 
 
@@ -117,12 +117,12 @@ def test_judges_that_do_equally_well_have_no_best() -> None:
     one = labels("truth", "truth", "c", ["MET"])
     for who, said in (("a", "MET"), ("b", "UNMET")):
         one += labels("judge", who, "c", [said])
-    assert "does best alone" not in judge_report(one, scales=Binary(), n_resamples=20).summary()
+    assert "The best of" not in judge_report(one, scales=Binary(), n_resamples=20).summary()
     truth = ["MET", "UNMET", "MET", "UNMET"]
     tied = labels("truth", "truth", "c", truth)
     for who in ("a", "b"):
         tied += labels("judge", who, "c", truth)
-    assert "does best alone" not in judge_report(tied, scales=Binary(), n_resamples=20).summary()
+    assert "The best of" not in judge_report(tied, scales=Binary(), n_resamples=20).summary()
 
 
 def test_a_summary_names_its_settings() -> None:
@@ -139,7 +139,7 @@ def test_a_summary_names_its_settings() -> None:
 @pytest.mark.parametrize("rng", [None, -1, "x", 1.5, True])
 def test_a_seed_that_is_none_is_refused(rng: Any) -> None:
     """A seed is a whole number from 0."""
-    with pytest.raises(ArgumentError, match="rng="):
+    with pytest.raises(ArgumentError, match="rng must be a non-negative integer"):
         judge_report(drawn_table(n_items=4), rng=rng)
 
 
