@@ -18,7 +18,7 @@ class NumberLike(ABC):
     @property
     @abstractmethod
     def _number(self) -> float | None:
-        """The number, or None."""
+        """Number that the value contains, or None."""
         ...
 
     @abstractmethod

@@ -36,12 +36,12 @@ class GradedItem(Protocol):
 
     @property
     def item(self) -> IdentifiedItem:
-        """The item that was graded."""
+        """Item that was graded."""
         ...
 
     @property
     def report(self) -> EnsembleEvaluationReport | None:
-        """The report; None if grading raised."""
+        """Report on the item; None if grading raised an error."""
         ...
 
 
@@ -107,7 +107,7 @@ def with_truth_rule(dataset: LabelledDataset, rule: TruthRule | None) -> Labelle
 
 @runtime_checkable
 class OwnedRun(GradedRun, Protocol):
-    """A run that holds the dataset it graded."""
+    """A run with a reference to the dataset that it graded."""
 
     @property
     def dataset(self) -> LabelledDataset:

@@ -241,7 +241,7 @@ def _on_parts(criterion: BaseCriterion, answer: Answer | None) -> tuple[Answer |
 
 
 def _bare(answer: Answer) -> Answer:
-    """Return a declared answer with only the fields that distinguish scales."""
+    """Return a copy of a declared answer with only the fields that distinguish scales."""
     return Answer(code=answer.code, value=answer.value, label=answer.label, index=answer.index, na=answer.na)
 
 

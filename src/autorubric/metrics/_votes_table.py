@@ -48,7 +48,7 @@ class MeasuredCriterion:
 
     @property
     def categories(self) -> tuple[Answer, ...]:
-        """The declared answers that are not NA options."""
+        """Declared answers that are not NA options."""
         return tuple(answer for answer in self.answers if not answer.na)
 
 

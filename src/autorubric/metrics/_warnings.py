@@ -81,19 +81,19 @@ def fold_warnings(warnings: Iterable[str]) -> list[str]:
 
 
 def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) -> list[str]:
-    """Return warnings about one rater: failures, and each undefined metric with its reason."""
+    """Return warnings about one rater's failures and undefined metrics, with the reasons."""
     found = []
     stats = rater.na_stats
     if stats.failed:
         found.append(
-            f"{who}: failed on {stats.failed} of {stats.n_cells} labelled cells, which no metric counts"
+            f"{who}: failed on {stats.failed} of {stats.n_cells} labelled cells, which no metric uses"
         )
     if stats.not_asked:
         found.append(f"{who}: has no vote on {stats.not_asked} of {stats.n_cells} labelled cells")
     by_reason: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         by_reason.setdefault(reason, []).append(name)
-    found += [f"{who}: {listed(names)} undefined ({reason})" for reason, names in by_reason.items()]
+    found += [f"{who}: undefined ({reason}): {listed(names)}" for reason, names in by_reason.items()]
     on: dict[tuple[str, str], list[str]] = {}
     for one in rater.per_criterion:
         for name, reason in one.reasons.items():
@@ -101,7 +101,7 @@ def rater_warnings(who: str, rater: RaterMetrics, reasons: Mapping[str, str]) ->
     total = len(rater.per_criterion)
     for (name, reason), names in on.items():
         found.append(
-            f"{who}: {name} undefined ({reason}) on {len(names)} of {total} criteria: {listed(names)}"
+            f"{who}: {name} is undefined ({reason}) on {len(names)} of {total} criteria: {listed(names)}"
         )
     return found
 
@@ -115,7 +115,7 @@ def _thin_classes(per_criterion: Sequence[AnyCriterionMetrics]) -> list[str]:
     ]
     if not thin:
         return []
-    return [f"fewer than {FEW_OF_A_CLASS} labels of the rarer class: {listed(thin)}"]
+    return [f"criteria with fewer than {FEW_OF_A_CLASS} labels of the rarer class: {listed(thin)}"]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ def first_looks(
     size: tuple[int, int],
     abstain: AbstainMode,
 ) -> list[str]:
-    """Describe the headline, people, the best judge, the weakest criterion, and cells without an answer."""
+    """Describe the headline metric, people, the best judge, the weakest criterion and missing answers."""
     n_items, n_cells = size
     found = []
     if len(raters) == 1:
@@ -203,7 +203,7 @@ def _beside_people(ceiling: HumanCeilings, name: str) -> list[str]:
     if gap.low is None or gap.high is None:
         verdict = f"the panel differs from a person by {gap:+.3f}"
     elif gap.low > 0:
-        verdict = f"the panel exceeds a person by {_said(gap)}"
+        verdict = f"the panel outperforms a person by {_said(gap)}"
     elif gap.high < 0:
         verdict = f"the panel falls short of a person by {_said(gap)}"
     else:
