@@ -172,5 +172,5 @@ def test_scale_of_other_levels():
 @pytest.mark.parametrize("given", [None, 3, "met", {"a": 1}, pd.DataFrame({"a": [1], "b": [0]})])
 def test_a_column_is_one_sequence(given):
     """What is none is refused, a frame among it, whose names are no labels."""
-    with pytest.raises(ArgumentError, match=r"give|pass"):
+    with pytest.raises(ArgumentError, match=r"truth and pred|must be a s"):
         cohen_kappa(given, [1])

@@ -196,7 +196,7 @@ def test_cells_lost_to_ties_are_always_reported(run: EvalResult, rule: TruthRule
          "label": row.label}
         for row in judged[(judged.rater_kind == "judge") & judged["sample"].isna()].itertuples()
     ]  # fmt: skip
-    sentence = f"{tied} cells have no truth, for ties"
+    sentence = f"{tied} cells have no truth due to ties"
     for found in (
         judge_report(run, truth=rule, n_resamples=20),
         judge_report(rows, scales=SCALES, truth=rule, n_resamples=20),
@@ -217,7 +217,7 @@ def test_cells_lost_to_ties_are_always_reported(run: EvalResult, rule: TruthRule
 def test_ties_of_people_are_counted_without_a_run(run: EvalResult) -> None:
     """`human_agreement`, and so `labels merge`, counts the cells that have no label."""
     found = human_agreement(run.dataset, n_resamples=20)
-    assert found.n_tied_labels == 3 and "cells without a label, for ties" in found.summary()
+    assert found.n_tied_labels == 3 and "cells without a label because of ties" in found.summary()
 
 
 def test_the_people_of_an_ordinal_truth_made_it() -> None:

@@ -328,5 +328,5 @@ def test_what_is_no_dataset_is_refused() -> None:
 @pytest.mark.parametrize("rng", ["7", 1.5, None, -1, True])
 def test_what_is_no_seed_is_refused(rng: Any) -> None:
     """A seed is a whole number from 0, or a generator."""
-    with pytest.raises(ArgumentError, match="rng="):
+    with pytest.raises(ArgumentError, match="rng must be a non-negative integer"):
         panel_audit(HAND, rng=rng)

@@ -139,11 +139,11 @@ def test_clusters_take_their_sums() -> None:
     [
         (([1], [[1]]), "at least two"),
         (([1, 0], [[1, 1]]), "judge has 2 annotations"),
-        (([1], [[1, 1], [1]]), "rows of one length"),
+        (([1], [[1, 1], [1]]), "must have the same length"),
         (([1], np.zeros(3)), "shape"),
         ((None, [[1, 1]]), "judge is a NoneType; give a sequence"),
-        (([1], None), "humans is a NoneType"),
-        (("MET", [[1, 1]] * 3), "give a sequence of labels"),
+        (([1], None), "humans must be a table"),
+        (("MET", [[1, 1]] * 3), "must be a sequence of labels"),
     ],
 )
 def test_faulty_tables_are_refused(arguments: Any, message: str) -> None:

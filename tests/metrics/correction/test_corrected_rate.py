@@ -353,7 +353,7 @@ def test_unequal_calibration_columns_are_refused() -> None:
     """Labels and verdicts come in pairs, and are binary."""
     with pytest.raises(ArgumentError, match="calib_truth has 2 labels and calib_judge 1"):
         corrected_rate([1], [1, 0], [1])
-    with pytest.raises(ArgumentError, match="outside the scale"):
+    with pytest.raises(ArgumentError, match="not on the scale"):
         corrected_rate(["maybe"], [1, 0], [1, 0])
 
 

@@ -130,7 +130,7 @@ def test_figures_of_many_raters_are_refused() -> None:
     """Alpha is not a figure of two raters."""
     with pytest.raises(ArgumentError, match="not a figure of two raters"):
         human_ceiling([["a", "a"]], stat="krippendorff_alpha")
-    with pytest.raises(ArgumentError, match="outside the scale"):
+    with pytest.raises(ArgumentError, match="not on the scale"):
         human_ceiling([["a", "c"]], scale=Nominal(["a", "b"]))
 
 

@@ -95,7 +95,7 @@ def test_missing_observations_are_dropped_and_counted():
         ([0], [[0.5, 0.3]], "sums to 0.8"),
         ([0, 1], [[0.5, 0.5], [0.2, 0.3, 0.5]], "rows of"),
         ([0], [[1.0]], "K >= 2"),
-        ([2], [0.5], "outside the scale"),
+        ([2], [0.5], "not on the scale"),
         ([3], [[0.2, 0.3, 0.5]], "code from 0 to 2"),
         ([0.5], [[0.2, 0.3, 0.5]], "code from 0 to 2"),
         (["a"], [[0.2, 0.3, 0.5]], "give numbers"),
