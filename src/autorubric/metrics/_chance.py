@@ -249,7 +249,7 @@ def brennan_prediger(
 
 def _alone(truth: object, pred: object, table: object) -> None:
     if truth is not None or pred is not None or table is not None:
-        raise ArgumentError("pass only one of: ratings, table, or truth with pred")
+        raise ArgumentError("pass only one of ratings, table, and truth with pred")
 
 
 def _declared(pair: TableInput, name: str) -> TableInput:

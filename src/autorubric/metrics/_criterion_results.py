@@ -15,11 +15,11 @@ CriterionType: TypeAlias = Literal["binary", "ordinal", "nominal", "interval", "
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CorrelationResult(NumberLike):
-    """A correlation; in comparisons and arithmetic it behaves like its coefficient, if that is defined.
+    """A correlation that behaves like its coefficient in comparisons and arithmetic if it is defined.
 
     Attributes:
         coefficient: Correlation coefficient on [-1, 1]; None if undefined.
-        p_value: Two-sided p-value for the null hypothesis of no correlation of independent items, if defined.
+        p_value: Two-sided p-value for the null hypothesis of no correlation between independent items.
         ci: Confidence interval; None if there are too few items.
         interpretation: Verbal description of the size; `undefined` if there is no coefficient.
         n_samples: Number of pairs used.
@@ -226,7 +226,7 @@ class IntervalCriterionMetrics(CriterionCoverage):
 class RankingCriterionMetrics(CriterionCoverage):
     """Metrics of a rater on a comparison of candidates, based on outcomes and not on margins.
 
-    Means over criteria exclude them: candidates may swap places, so no answer is the positive class.
+    Means over criteria exclude these metrics: candidates may swap places, so no answer is the positive class.
 
     Attributes:
         accuracy: Proportion of correct outcomes: the correct preference or tie in a pair, the correct order,

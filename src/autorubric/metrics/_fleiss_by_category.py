@@ -48,7 +48,7 @@ def fleiss_kappa_by_category(
     """
     options = CodedOptions(**interval)
     if (ratings is None) == (counts is None):
-        raise ArgumentError("pass either ratings or counts")
+        raise ArgumentError("pass either ratings or counts, not both")
     names, table = _from_labels(ratings, scale, options) if counts is None else _from_counts(counts, scale)
     found = {}
     for place, name in enumerate(names):

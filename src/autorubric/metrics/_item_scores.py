@@ -37,11 +37,11 @@ class ScoredItem:
 
 
 def item_scores(item: ScoredItem) -> dict[Rater, float | None]:
-    """Compute the normalised scores of the truth, the panel and each judge; None if nothing can be scored.
+    """Compute the normalised scores of the truth, the panel and each judge.
 
     All scores use the criteria that have a label and whose dependencies all have labels. A criterion labelled
-    NA or CANNOT_ASSESS does not count in the score of the truth. The score of a judge without any answer is
-    None.
+    NA or CANNOT_ASSESS does not count in the score of the truth. A score is None if there is nothing to
+    score, for example if a judge gave no answer. The result is empty without labels.
     """
     answers = {name: answer for name, answer in item.truth.items() if answer is not None}
     labelled = _grounded(item.root.leaves, answers)

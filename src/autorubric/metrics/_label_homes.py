@@ -149,7 +149,7 @@ def is_no_answer(label: Any) -> bool:
 
 
 def abstention(label: Any) -> Answer:
-    """Return an abstention with the rater's label: CANNOT_ASSESS for this label or None, otherwise NA."""
+    """Return an abstention with the rater's label: CANNOT_ASSESS if the label says so or is None, else NA."""
     said = None if label is None else str(label)
     cannot = said is None or said.strip().upper() == "CANNOT_ASSESS"
     return Answer(code=said, label=said, na=not cannot, cannot_assess=cannot)

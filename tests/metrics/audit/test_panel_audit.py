@@ -321,7 +321,7 @@ def test_the_same_data_in_another_order_have_the_same_intervals() -> None:
 
 def test_what_is_no_dataset_is_refused() -> None:
     """A name in the place of a dataset says what is wanted."""
-    with pytest.raises(ArgumentError, match=r"dataset is str 'x'.*RubricDataset"):
+    with pytest.raises(ArgumentError, match=r"must be a RubricDataset.*got str 'x'"):
         panel_audit(HAND, "x")
 
 

@@ -271,7 +271,7 @@ def test_same_seed_same_figures() -> None:
         ({"method": "x"}, "method='x'"),
         ({"confidence_level": "0.9"}, "confidence_level='0.9'"),
         ({"n_resamples": 1.5}, "n_resamples=1.5"),
-        ({"dataset": "labels.csv"}, "dataset is str .labels.csv."),
+        ({"dataset": "labels.csv"}, "got str .labels.csv."),
     ],
 )
 def test_faulty_options_are_refused(options: dict[str, Any], message: str) -> None:

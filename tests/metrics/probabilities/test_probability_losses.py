@@ -98,12 +98,12 @@ def test_missing_observations_are_dropped_and_counted():
         ([2], [0.5], "not on the scale"),
         ([3], [[0.2, 0.3, 0.5]], "code from 0 to 2"),
         ([0.5], [[0.2, 0.3, 0.5]], "code from 0 to 2"),
-        (["a"], [[0.2, 0.3, 0.5]], "give numbers"),
+        (["a"], [[0.2, 0.3, 0.5]], "must contain numbers"),
         ([1, 0], [0.5], "one of each"),
         ([1], np.zeros((1, 2, 2)), "shape"),
-        (["a"], [[0.2, 0.8]], "give numbers"),
-        ([1], ["x"], "give numbers"),
-        ([1], [float("inf")], "infinite"),
+        (["a"], [[0.2, 0.8]], "must contain numbers"),
+        ([1], ["x"], "must contain numbers"),
+        ([1], [float("inf")], "finite numbers"),
     ],
 )
 def test_what_is_no_forecast_is_refused(truth, prob, words):
