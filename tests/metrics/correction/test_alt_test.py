@@ -154,9 +154,9 @@ def test_faulty_tables_are_refused(arguments: Any, message: str) -> None:
 
 def test_faulty_options_are_refused() -> None:
     """Scores and ε that there are not."""
-    with pytest.raises(ArgumentError, match="score must be.* got 'f1'"):
+    with pytest.raises(ArgumentError, match=r"score must be.* got 'f1'"):
         alt_test([1], [[1, 1]], score="f1")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="epsilon must be.* got 2"):
+    with pytest.raises(ArgumentError, match=r"epsilon must be.* got 2"):
         alt_test([1], [[1, 1]], epsilon=2)
     with pytest.raises(ArgumentError, match=r"epsilon must be.* got '0\.2'"):
         alt_test([1], [[1, 1]], epsilon="0.2")  # type: ignore[arg-type]

@@ -152,7 +152,7 @@ def test_other_criteria_are_refused_by_name() -> None:
     ):
         with pytest.raises(ArgumentError, match=message):
             corrected_score(tested, calibration=judged_run(*drawn(30, 0.5, rng), [criterion], labels=True))
-    with pytest.raises(ArgumentError, match="calibration must be an EvalResult.* got dict"):
+    with pytest.raises(ArgumentError, match=r"calibration must be an EvalResult.* got dict"):
         corrected_score(tested, calibration={})  # type: ignore[arg-type]
 
 

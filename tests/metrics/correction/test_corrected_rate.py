@@ -199,11 +199,11 @@ def test_no_sequence_is_refused() -> None:
     """Nothing, and a number, are no verdicts."""
     with pytest.raises(ArgumentError, match="judge must be a sequence of labels, one per item; got NoneType"):
         corrected_rate(None, [1, 0], [1, 0])  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="calib_judge must be a sequence.* got int"):
+    with pytest.raises(ArgumentError, match=r"calib_judge must be a sequence.* got int"):
         corrected_rate([1], [1, 0], 1)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match=r"confidence_level must be.* got '0\.9'"):
         corrected_rate([1], [1, 0], [1, 0], confidence_level="0.9")  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="rng must be.* got 'x'"):
+    with pytest.raises(ArgumentError, match=r"rng must be.* got 'x'"):
         corrected_rate([1], [1, 0], [1, 0], rng="x")  # type: ignore[arg-type]
 
 

@@ -285,7 +285,7 @@ def test_label_tables_have_no_weights() -> None:
     """A table of labels is not a run."""
     with pytest.raises(ArgumentError, match="result must be an EvalResult"):
         corrected_score([{"item_id": "a"}], labelled([BINARY], None))  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="result must be an EvalResult.* got NoneType"):
+    with pytest.raises(ArgumentError, match=r"result must be an EvalResult.* got NoneType"):
         corrected_score(None)  # type: ignore[arg-type]
 
 
