@@ -1,4 +1,4 @@
-"""Judges' decisions and true labels, for the cells on which a panel can be audited."""
+"""Judges' decisions and true labels on which a panel can be audited."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from autorubric.metrics._votes_table import MeasuredCriterion, VotesTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """Judges' decisions and labels by cell; a cell is one criterion of one item.
+    """Judges' decisions and labels by cell, where a cell is one criterion of one item.
 
     Attributes:
         criteria: The criteria.
         names: A unique name for each criterion.
-        by_value: Whether answers to a criterion lie on [0, 1], so that they are averaged and errors have a
-            size; otherwise they are categories; shape `(n_criteria,)`.
-        left_out: Names of criteria whose answers are numbers without a range, or texts.
+        by_value: Whether the answers to each criterion are values on [0, 1], which are averaged and whose
+            errors have a size, rather than categories; shape `(n_criteria,)`.
+        left_out: Names of criteria whose answers are numbers without a range, or text.
         item_ids: Ids of the items, in order.
         item: Position of each cell's item, shape `(n_cells,)`.
         criterion: Position of each cell's criterion.
         judges: Ids of the judges.
-        code: Position of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
+        code: Index of each judge's category, shape `(n_cells, n_judges)`; -1 if missing.
         value: Each judge's answer on [0, 1]; NaN if missing.
-        truth_code: Position of the label's category, shape `(n_cells,)`; -1 if missing.
+        truth_code: Index of the label's category, shape `(n_cells,)`; -1 if missing.
         truth_value: The label on [0, 1]; NaN if missing.
     """
 
@@ -64,9 +64,9 @@ class Decided:
 
     @property
     def errors(self) -> Array:
-        """Judge minus truth for values, 1 or 0 for wrong or right categories; shape `(n_cells, n_judges)`.
+        """Judge minus truth for values; 1 or 0 for wrong or right categories; shape `(n_cells, n_judges)`.
 
-        NaN if the judge's answer or the label is missing.
+        Errors are NaN if the judge's answer or the label is missing.
         """
         apart = np.where(
             self.graded[:, None],
@@ -114,7 +114,7 @@ def _is_graded(criterion: MeasuredCriterion) -> bool:
 
 
 def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
-    """Return whether nobody has a category or a value on the criterion to compare with a label."""
+    """Return whether no rater has a category or value on the criterion that can be compared with a label."""
     span = cells.spans[at]
     everyone = [cells.truth, *columns]
     if _is_graded(cells.criteria[at]):
@@ -123,7 +123,7 @@ def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
 
 
 def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
-    """Return a unique name for each criterion; repeated names, which differ in scale, get a number."""
+    """Return a unique name for each criterion, numbering repeated names of criteria with other scales."""
     seen: dict[str, int] = {}
     names = []
     for one in criteria:
