@@ -24,8 +24,7 @@ class AltTests(Findings):
     """The alternative annotator tests of all criteria that several people labelled.
 
     Attributes:
-        per_criterion: Test of each criterion; numbers are compared by root mean square distance and
-            categories by equality.
+        per_criterion: Test of each criterion, which compares numbers by distance and categories by equality.
     """
 
     per_criterion: Mapping[str, AltTestResult]

@@ -54,15 +54,13 @@ def bias_report(
       of 0 at every base rate. The variance is the larger of the restricted one (score test) and the
       leverage-corrected sandwich; t has the effective number of items minus 1 degrees of freedom.
     - Mean difference and pass rate: the mean of judge minus truth, for values and for passes (values of at
-      least ½). They measure how far scores shift and depend on the base rate, so their p-values are adjusted
-      separately.
+      least ½). They depend on the base rate, so their p-values are adjusted separately.
     - Length: Spearman's rank correlation of an item's mean error with its number of words, controlling for
       the item's mean truth: (r_el - r_et r_lt) / √((1 - r_et²)(1 - r_lt²)). The control matters because
       longer texts may be better and because errors shrink towards the bounds of a scale; neither is a bias. p
       is from t with n - 3 degrees of freedom.
     - Position: the share of decided comparisons won by the candidate shown first, minus ½, over single votes
-      with a known order. Ask in both orders; otherwise, showing the better candidates first looks like a
-      bias.
+      with a known order. Ask in both orders; otherwise, showing better candidates first looks like a bias.
     - Self-preference [2]: in each cell, the judge's value minus the mean of the judges of other families. The
       bias is the mean of this difference on texts of the judge's own family minus its mean on other texts
       [1], so neither a good generator nor a lenient judge affects it. The truth cancels out, so no labels are
@@ -70,9 +68,9 @@ def bias_report(
       truth, without the other judges.
 
     Undefined biases have a reason: `no_truth`, `no_text` (no lengths), `no_order` (no comparisons of known
-    order), `no_generator` (no item names a generator), `single_class` (for leniency, no criterion has a truth
-    that varies), `one_judge` (no judge of another family), `no_pairs` (no text of the judge's own family, or
-    only such texts).
+    order), `no_generator` (no item names a generator), `single_class` (for leniency, no truth varies),
+    `one_judge` (no judge of another family), `no_pairs` (no text of the judge's own family, or only such
+    texts).
 
     Args:
         result: An `EvalResult`, or a long table of labels.

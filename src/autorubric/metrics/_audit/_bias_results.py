@@ -53,8 +53,7 @@ class JudgeBias:
         mean_difference: Mean of judge minus truth, as values on [0, 1]: how far scores shift. Unless the
             truth averages ½, it also differs from 0 for a judge with symmetric errors.
         pass_rate_difference: The judge's share of passes (values of at least ½) minus that of the truth.
-        length_lean: Spearman correlation of an item's mean error with its length, controlling for its mean
-            truth.
+        length_lean: Spearman correlation of an item's mean error with its length, given its mean truth.
         position_lean: Share of decided comparisons won by the candidate shown first, minus ½.
         self_preference: Judge minus the judges of other families, on texts of the judge's own family minus on
             other texts (a difference in differences).

@@ -50,8 +50,7 @@ class GeneralisabilityStudy:
         n_judges: Number of judges.
         n_orders: Number of orders in which candidates were shown.
         n_samples: Mean number of votes of a judge on an item in one order.
-        balanced: Whether all combinations of item, judge and order have the same number of votes, so that
-            these are ANOVA estimates.
+        balanced: Whether all combinations of item, judge and order have the same number of votes.
     """
 
     name: str

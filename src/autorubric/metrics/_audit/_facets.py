@@ -77,7 +77,7 @@ class SingleVotes:
     Attributes:
         item: Position of the item, with items ordered by id.
         judge: Position of the judge.
-        order: Position of the order in which candidates were shown; votes without a known order share one
+        order: Position of the order in which candidates were shown; votes of unknown order share one
             position.
         sample: Index of the sample.
         criterion: Position of the criterion.

@@ -19,8 +19,8 @@ class ItemFacts:
     """Properties of the items other than labels, by position.
 
     Attributes:
-        lengths: Number of words of each submission, shape `(n_items,)`; NaN if a submission has no text or
-            has named candidates.
+        lengths: Number of words of each submission, shape `(n_items,)`; NaN without text or with named
+            candidates.
         generators: Author of each submission from `metadata["generator"]`; None if it is not recorded.
     """
 

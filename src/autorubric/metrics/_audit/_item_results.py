@@ -20,8 +20,7 @@ class CriterionAnalysis:
         level: Measurement level of the criterion.
         weight: Weight in the score, averaged over items; None if no rubric is available.
         mean: Pass rate of a binary criterion, or mean value of any other criterion.
-        discrimination: Correlation of the criterion with the mean of the item's other criteria (corrected
-            item–total correlation).
+        discrimination: Correlation with the mean of the item's other criteria (corrected item–total).
         upper_lower: Mean in the best 27 % of the items minus mean in the worst 27 %.
         alpha_without: Cronbach's alpha of the other criteria.
         tau_without: Kendall's tau-b between the items' scores with and without the criterion.

@@ -44,8 +44,8 @@ def effects_of(layout: Layout) -> list[Effect]:
 def component_figures(layout: Layout, effects: Sequence[Effect]) -> tuple[Array, Callable[[Array], Array]]:
     """Return each item's sums, shape `(n_items, d)`, and a function from their totals to the components.
 
-    The function maps totals of shape `(r, d)` to components of shape `(r, m)`, NaN if the effects cannot be
-    separated.
+    The function maps totals of shape `(r, d)` to components of shape `(r, m)`, NaN if effects are
+    inseparable.
     """
     recorder = _Recorder()
     _components(_Forms(layout, recorder), effects)

@@ -60,8 +60,7 @@ def panel_audit(
     All panels are compared on the cells (one criterion of one item) that every judge answered. The best
     single judge and the smallest panel within `epsilon` are chosen on a random half of the items and
     evaluated on the other half. With more than 10 judges, the smallest panel is built by adding one judge at
-    a time. Dawid–Skene [3] is fitted once to each categorical criterion; its labels stay fixed while items
-    are resampled.
+    a time. Dawid–Skene [3] is fitted once to each categorical criterion and stays fixed in the resamples.
 
     Results are undefined without a truth (`no_truth`), with one judge (`one_judge`), or if no cell was
     answered by all judges (`no_pairs`). Errors that do not vary have no correlation (`no_variance`). If r̄ <=
@@ -112,7 +111,6 @@ def panel_audit(
 
 
 def _reason(decided: Decided) -> Reason:
-    """Return the reason for undefined results."""
     if not decided.labelled.any():
         return "no_truth"
     return "one_judge" if len(decided.judges) == 1 else "no_pairs"

@@ -99,8 +99,7 @@ class PanelAudit(Findings):
         n_cells: Number of cells with a label and an answer of at least one judge.
         n_complete: Number of those cells that every judge answered; all panels are compared on them.
         left_out: Criteria whose answers cannot be compared with a label: numbers without a range, or text.
-        coverage: Share of the labelled cells that every judge answered, on [0, 1]; None if no cell has a
-            label.
+        coverage: Share of the labelled cells that every judge answered; None without labelled cells.
         epsilon: How far the smallest panel may fall short of all judges.
         panel: Accuracy of all judges.
         per_judge: Contribution of each judge to the panel.

@@ -22,10 +22,9 @@ class RubricWeights:
     """Weights of the criteria in a votes table.
 
     Attributes:
-        by_item: Weight of each criterion in each item's score, shape `(n_items, n_criteria)`; 1 if no rubric
-            is available.
-        group: Top-level group of each criterion in its rubric; the criterion itself if it is at the top
-            level.
+        by_item: Weight of each criterion in each item's score, shape `(n_items, n_criteria)`; 1 without a
+            rubric.
+        group: Top-level group of each criterion in its rubric; the criterion itself if it has none.
         known: Whether the weights come from a rubric.
         simplified: Whether a rubric has gates, conditions or bonuses, which weights cannot express.
     """

@@ -118,8 +118,8 @@ def self_consistency(
     candidate shown first is perfectly stable within one order. Abstentions and failures are missing, and
     units with fewer than two answers are excluded (`no_repeats` if no unit remains). The statistics on order
     are undefined if orders are unknown or all the same (`no_order`); `order_effect` also requires pairs asked
-    in the same order. `within_sd` requires numbers (`not_comparable`). Alpha is undefined if all answers are
-    equal (`single_class`).
+    in the same order. `within_sd` requires numbers (`not_comparable`). Alpha requires unequal answers
+    (`single_class`).
 
     Args:
         ratings: Labels or numbers of one judge, shape `(n_units, n_repeats)`, with None and NaN missing; or

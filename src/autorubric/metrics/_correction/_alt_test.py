@@ -47,12 +47,10 @@ class AnnotatorTest:
     Attributes:
         name: Name of the annotator.
         n: Number of items that this annotator, the judge and at least one other annotator labelled.
-        advantage: Share of items on which the judge is at least as close to the others as the annotator is
+        advantage: Share of items on which the judge is at least as close to the others as the annotator
             (ρ_f).
-        human_advantage: Share of items on which the annotator is at least as close as the judge (ρ_h). Ties
-            count for both.
-        p_value: One-sided p-value for the null hypothesis ρ_h - ρ_f ≥ ε; None if the annotator was not
-            tested.
+        human_advantage: The same share with judge and annotator exchanged (ρ_h). Ties count for both.
+        p_value: One-sided p-value for the null hypothesis ρ_h - ρ_f ≥ ε; None if there is no test.
         adjusted_p: The p-value adjusted by the Benjamini-Yekutieli procedure.
         wins: Whether the judge wins against the annotator; None if the annotator was not tested.
         reason: Reason why the annotator was not tested; None if there is a test.
@@ -162,8 +160,7 @@ def alt_test(
             for a crowd [1].
         score: `"accuracy"` for categories, `"rmse"` for numbers.
         abstain: `"exclude"` treats NA and CANNOT_ASSESS as missing. `"as_category"` treats both as one
-            additional category, so that a judge agrees with annotators if both answer NA. Not available for
-            numbers.
+            additional category, so that two answers of NA agree. Not available for numbers.
         **interval: See `IntervalArguments`. With `cluster`, the test uses sums over clusters. The interval of
             ρ resamples items or clusters.
 

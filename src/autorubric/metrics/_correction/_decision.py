@@ -166,7 +166,6 @@ def _redrawn(
     rng: np.random.Generator,
     confidence_level: float,
 ) -> _Found:
-    """Compute the score and its interval from resampled votes."""
     sources = _sources(draws.votes.values())
     drawn = draws.made(n_resamples, rng) if sources else np.array([draws.scored(base)], dtype=float)
     method = f"{' and '.join(sources) or 'no source of spread'}, {confidence_level:.0%}"

@@ -31,8 +31,7 @@ _SHORT = {"kappa": "cohen_kappa"}
 class HumanCeiling(Estimate):
     """The agreement of each person with the rest.
 
-    As an `Estimate`, it is the mean over the people for whom the metric is defined, with an interval from
-    resampled items.
+    As an `Estimate`, it is the mean over people with a defined metric, with an interval from resampled items.
 
     Attributes:
         per_human: The metric of each person against the rest.
@@ -85,7 +84,7 @@ def human_ceiling(
     two people, the rest is the other person. With three, an item is used for a person only if the other two
     agree, which makes that person look better.
 
-    An item is used if at least two people annotated it. If there is no such item, the metric is undefined
+    An item is used if at least two people annotated it. Without such items, the metric is undefined
     (`no_pairs`).
 
     Args:
@@ -99,8 +98,8 @@ def human_ceiling(
             mean is a percentile bootstrap over items or clusters.
 
     Raises:
-        ArgumentError: If the metric is unknown, there are fewer than two people, or an annotation is outside
-            the scale.
+        ArgumentError: If the metric is unknown, there are fewer than two people, or a label is outside the
+            scale.
     """
     options = IntervalOptions(**interval)
     people = read_annotators(humans)

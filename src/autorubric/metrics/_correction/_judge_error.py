@@ -55,8 +55,7 @@ class LabelledScores:
         labelled ones, the interval covers its true score with at least the confidence level, whatever the
         judges' errors are and however they depend on each other and on the item [2].
 
-        Residuals are linear in y, so the set of kept scores changes only where two residuals are equal; these
-        points are tested.
+        Residuals are linear in y, so only points where two residuals are equal need to be tested.
 
         References:
             [1] V. Vovk, A. Gammerman, G. Shafer (2005), Algorithmic learning in a random world, Springer.

@@ -33,8 +33,7 @@ def ppi_estimate(units: Strata, options: CorrectionOptions, *, share: bool, name
     Args:
         units: Units as returned by `_ppi.units_of`.
         options: Method and confidence level of the interval.
-        share: Whether labels are 0 and 1, so that the mean is clipped to [0, 1] and its interval is that of a
-            proportion.
+        share: Whether labels are 0 and 1, so that the mean and its interval are those of a proportion.
         name: Description of the metric.
     """
     text = f"{name} (ppi++)"

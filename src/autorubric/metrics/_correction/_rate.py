@@ -41,8 +41,7 @@ class CorrectedRate(Estimate):
         raw: The judge's own pass rate on the items under test.
         sensitivity: Share of the labelled passes that the judge passes.
         specificity: Share of the labelled failures that the judge fails.
-        labelled_only: Pass rate according to the labels only; undefined if the labelled items were
-            hand-picked.
+        labelled_only: Pass rate of the labels only; undefined if the labelled items were hand-picked.
         lam: λ of ppi++, in [0, 1]: how much the correction relies on the judge, where 0 uses the labels only.
             None for other methods.
         correction: Correction method.
@@ -133,11 +132,9 @@ def corrected_rate(
         calib_judge: The judge's verdicts on the labelled items.
         method: Correction method.
         sampled: `"random"` if the labelled items are a random sample of those under test; `"chosen"` if they
-            were picked by hand, which ppi++ cannot correct for. Items must never be picked by the judge's
-            verdict.
+            were picked by hand, which ppi++ cannot correct for. Never pick items by the judge's verdict.
         cluster: Cluster id of each item under test, such as a prompt or document.
-        calib_cluster: Cluster id of each labelled item; an id that also occurs in `cluster` is the same
-            cluster.
+        calib_cluster: Cluster id of each labelled item; ids shared with `cluster` denote the same cluster.
         **interval: See `CorrectionArguments`.
 
     Raises:

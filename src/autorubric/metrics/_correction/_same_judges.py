@@ -81,7 +81,6 @@ def _shown(fields: Mapping[str, Any], name: str) -> str:
 
 
 def _rubrics_of(run: FingerprintedRun) -> list[Rubric]:
-    """Return the distinct rubrics of a run."""
     rubrics = (run.dataset.get_item_rubric(i) for i in range(len(run.dataset.items)))
     return list({id(rubric): rubric for rubric in rubrics}.values())
 
@@ -93,7 +92,6 @@ def _guidelines(own: Sequence[Rubric], other: Sequence[Rubric]) -> Iterator[str]
 
 
 def _criteria_of(run: FingerprintedRun) -> dict[str, list[BaseCriterion]]:
-    """Return the criteria of a run's distinct rubrics, by name."""
     found: dict[str, list[BaseCriterion]] = {}
     for rubric in _rubrics_of(run):
         for one in rubric:

@@ -21,8 +21,7 @@ class CorrectedCriterion:
     Attributes:
         value: Mean value on [0, 1], which is the pass rate for a binary criterion.
         raw: The judges' own mean value.
-        distribution: Corrected proportions of the answers, by label; None for ppi++ and if there is no
-            corrected value.
+        distribution: Corrected proportions of the answers, by label; None for ppi++ and if undefined.
         lam: λ of ppi++; None for other methods.
         n: Number of judged items.
         n_calibration: Number of items that are both judged and labelled.
@@ -56,10 +55,9 @@ class CorrectedScore:
             after clamping differs.
         n_incomplete: Number of items judged on some criteria only. Their own scores have smaller
             denominators, which a sum over criteria does not reproduce.
-        n_unjudged: Number of excluded items without a decision, for example because every verdict was lost or
-            assumed.
-        n_labelled_unjudged: Number of excluded items with labels but without a decision, including those of
-            the calibration run.
+        n_unjudged: Number of items excluded for lack of a decision, for example if every verdict was lost.
+        n_labelled_unjudged: Number of such excluded items with labels, including those of the calibration
+            run.
         bends: Features that make the score differ from a weighted sum: groups, gates, conditions. Like the
             counts of clamped and incomplete items, they only apply to `on="criteria"`.
         reason: Reason why there is no corrected score; None if there is one.

@@ -1,4 +1,4 @@
-"""Difference of a metric between two judges on the same items, ready to resample and permute."""
+"""Difference in a metric between two judges on the same items, for resampling and permutation."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Contest:
     Attributes:
         name: Name of the metric.
         units: Items or clusters.
-        sides: Function from sums over units to the metric of a and of b.
-        swapped: Function from the number of units of each kind in which the judges are swapped, shape
-            `(r, u)`, to the difference, shape `(r,)`.
-        movable: Whether swapping matters for each kind of unit, shape `(u,)`.
-        reason: Function that returns why the difference is undefined at given sums.
+        sides: Function from sums over units to the metrics of a and b.
+        swapped: Function from the number of units of each kind in which the judges are swapped, shape `(r,
+            u)`, to the difference, shape `(r,)`.
+        movable: Whether swapping the judges matters for each kind of unit, shape `(u,)`.
+        reason: Function that returns the reason why the difference is undefined at given sums.
         smooth: Whether the metric is differentiable in the sums.
     """
 
@@ -55,7 +55,7 @@ class Contest:
 
 
 def _of_sums(name: str, units: Units, of: Compute, reason: Callable[[Array], Reason]) -> Contest:
-    """Build a contest for a metric of sums; each unit has the sums of a next to those of b."""
+    """Build a contest for a metric of sums; each unit has the sums of a followed by those of b."""
     assert units.sums is not None
     width = units.sums.shape[1] // 2
     gain = units.sums[:, width:] - units.sums[:, :width]
@@ -124,7 +124,7 @@ def mae_contest(triples: Triples) -> Contest:
 
 
 def pearson_contest(triples: Triples) -> Contest:
-    """Build a contest for Pearson's r; both judges are standardized alike so their sums can be swapped."""
+    """Build a contest for Pearson's r, with equal standardisation so that the judges' sums can be swapped."""
     both = np.concatenate([triples.a, triples.b])
     x = _standard(triples.truth, triples.truth)
     columns = []
@@ -195,7 +195,7 @@ def _no_pairs(sums: Array) -> Reason:
 
 
 def _units(columns: list[Array], triples: Triples) -> Units:
-    """Return the clusters or, without clusters, the items, merging equal ones if there are few kinds."""
+    """Return the clusters or, without clusters, the items, merging identical ones if there are few kinds."""
     rows = np.column_stack(columns)
     kinds = _kinds(triples) if triples.cluster is None and triples.n else None
     if kinds is None:
