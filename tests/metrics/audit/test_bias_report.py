@@ -336,7 +336,7 @@ def test_what_is_not_known_is_undefined_with_a_reason() -> None:
 
 def test_families_of_strangers_are_refused() -> None:
     """Families that name neither a judge nor a generator are a slip, and say who there is."""
-    with pytest.raises(ArgumentError, match="Names: "):
+    with pytest.raises(ArgumentError, match="Available: "):
         bias_report(binary_rows([0, 1], {"a": [1, 1]}), families={"b": "x"})
 
 

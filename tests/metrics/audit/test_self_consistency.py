@@ -184,7 +184,7 @@ def test_options_that_do_not_belong_are_refused() -> None:
         self_consistency([["a", "a"]], object())
     with pytest.raises(ArgumentError, match="can only be passed with a table of ratings"):
         self_consistency(value_rows([[1, 2]]), scale=Nominal("ab"))
-    with pytest.raises(ArgumentError, match="order must have the shape of ratings"):
+    with pytest.raises(ArgumentError, match="order must have the same shape as ratings"):
         self_consistency([["a", "a"]], order=[[1]])
 
 

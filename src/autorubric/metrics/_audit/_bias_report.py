@@ -104,7 +104,7 @@ def _checked(families: Mapping[str, str], table: VotesTable, facts: ItemFacts) -
     there = [*table.judges, *dict.fromkeys(one for one in facts.generators if one is not None)]
     if families and not set(families) & set(there):
         raise ArgumentError(
-            f"families must name a judge or generator of the run; got {sorted(families)!r}. Names: {there!r}"
+            f"families must name a judge or generator; got {sorted(families)!r}. Available: {there!r}"
         )
     return dict(families)
 

@@ -19,7 +19,7 @@ class Decided:
     """Judges' decisions and labels by cell, where a cell is one criterion of one item.
 
     Attributes:
-        criteria: The criteria.
+        criteria: The criteria with their scales.
         names: A unique name for each criterion.
         by_value: Whether the answers to each criterion are values on [0, 1], which are averaged and whose
             errors have a size, rather than categories; shape `(n_criteria,)`.
@@ -49,24 +49,24 @@ class Decided:
 
     @property
     def graded(self) -> Array:
-        """Whether the cell's answers are compared by value, shape `(n_cells,)`."""
+        """Whether the answers in each cell are compared as values, not as categories, shape `(n_cells,)`."""
         return np.asarray(self.by_value[self.criterion])
 
     @property
     def answered(self) -> Array:
-        """Whether each judge answered each cell, shape `(n_cells, n_judges)`."""
+        """Whether each judge answered each criterion of each item, shape `(n_cells, n_judges)`."""
         return np.where(self.graded[:, None], ~np.isnan(self.value), self.code >= 0)
 
     @property
     def labelled(self) -> Array:
-        """Whether each cell has a label, shape `(n_cells,)`."""
+        """Whether each cell (one criterion of one item) has a label, shape `(n_cells,)`."""
         return np.where(self.graded, ~np.isnan(self.truth_value), self.truth_code >= 0)
 
     @property
     def errors(self) -> Array:
-        """Judge minus truth for values; 1 or 0 for wrong or right categories; shape `(n_cells, n_judges)`.
+        """Judge minus truth for values, 1 for wrong and 0 for right categories; shape `(n_cells, n_judges)`.
 
-        Errors are NaN if the judge's answer or the label is missing.
+        An error is NaN if the judge's answer or the label is missing.
         """
         apart = np.where(
             self.graded[:, None],
@@ -77,7 +77,7 @@ class Decided:
 
 
 def decided_of(table: VotesTable) -> Decided:
-    """Return the decisions of a votes table, without abstentions and failures."""
+    """Return the decisions in a votes table, without abstentions and failures."""
     cells = cells_of(table, Modes())
     criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
     names = distinct_names(table.criteria)
@@ -123,7 +123,7 @@ def _is_unusable(cells: Cells, at: int, columns: Sequence[Column]) -> bool:
 
 
 def distinct_names(criteria: Sequence[MeasuredCriterion]) -> tuple[str, ...]:
-    """Return a unique name for each criterion, numbering repeated names of criteria with other scales."""
+    """Return a unique name for each criterion by numbering criteria that share a name."""
     seen: dict[str, int] = {}
     names = []
     for one in criteria:

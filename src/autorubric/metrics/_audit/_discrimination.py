@@ -39,7 +39,7 @@ def mean_of(values: Array, confidence_level: float, *, binary: bool) -> Estimate
 
 
 def rest_means(values: Array) -> Array:
-    """Return the mean of the other criteria's values for each item and criterion, `(n_items, n_criteria)`."""
+    """Return the mean of each item's other criteria for each criterion, shape `(n_items, n_criteria)`."""
     there = ~np.isnan(values)
     filled = np.where(there, values, 0.0)
     total, count = filled.sum(1, keepdims=True), there.sum(1, keepdims=True)
@@ -89,7 +89,7 @@ def _edge_shares(tied: Array) -> Array:
 def redundant_pairs(
     values: Array, names: Sequence[str], threshold: float, confidence_level: float
 ) -> tuple[RedundantPair, ...]:
-    """Return the pairs of criteria with |r| at or above the threshold, strongest first."""
+    """Return the pairs of criteria with |r| at or above the threshold, in order of decreasing |r|."""
     n, r = _correlation_matrix(values)
     found = []
     for a, b in np.argwhere(np.triu((np.abs(r) >= threshold - 1e-12) & (n >= FEWEST_PAIRS), 1)):

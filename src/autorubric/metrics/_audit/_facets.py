@@ -41,17 +41,17 @@ class Layout:
 
     @property
     def has_repeats(self) -> bool:
-        """Whether any cell has at least two votes."""
+        """Whether any judge voted at least twice on an item in one order."""
         return bool((self.counts >= 2).any())
 
     @property
     def is_balanced(self) -> bool:
-        """Whether every cell has the same number of votes."""
+        """Whether all combinations of item, judge and order have the same number of votes."""
         return self.n > 0 and bool((self.counts == self.counts.max()).all())
 
 
 def laid_out(item: Codes, judge: Codes, order: Codes, values: Array) -> Layout:
-    """Arrange votes by facet, without missing values and with only the levels that occur."""
+    """Arrange votes by item, judge and order, without missing values and unused levels."""
     there = ~np.isnan(values)
     codes = [np.unique(one[there], return_inverse=True) for one in (item, judge, order)]
     shape = tuple(len(seen) for seen, _ in codes)

@@ -14,7 +14,7 @@ from autorubric.metrics._estimate import Estimate
 
 
 class Findings(ABC):
-    """A frozen result that consists of `Estimate` objects."""
+    """Base class of frozen results that consist of `Estimate` objects."""
 
     __slots__ = ()
 

@@ -61,7 +61,7 @@ def consistency_sentence(found: SelfConsistency) -> str:
         return "Self-consistency is undefined: no question was asked twice."
     return (
         f"Flip rate: {said(found.flip_rate)} over {found.n_units} units with up to {found.n_repeats} answers "
-        "each. It does not show whether the answers are right."
+        "each. The flip rate does not show whether the answers are right."
     )
 
 
@@ -81,7 +81,8 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
     over = f"adjusted p {p_text(p)} (Holm, {len(tested)} tests over judges and kinds of bias)"
     if p >= SURE:
         return (
-            f"No bias is significant. The smallest p is for {judge}'s {words}: {said(bias.effect)}, {over}."
+            f"No bias is significant. The smallest p-value is for {judge}'s {words}: "
+            f"{said(bias.effect)}, {over}."
         )
     return f"The clearest bias is {judge}'s {words}: {said(bias.effect)}, {over}."
 
@@ -89,20 +90,20 @@ def leaning_sentence(report: BiasReport, kinds: dict[str, str]) -> str:
 def rubric_sentence(found: ItemAnalysis) -> str:
     """Summarise the criterion that most needs attention."""
     if not found.n_items:
-        return f"No item analysis is possible: the {found.rater} has no values."
+        return f"No item analysis is possible: the rater {found.rater!r} has no values."
     if found.dead:
         return f"First check the criteria that never vary or were never answered: {', '.join(found.dead)}."
     if found.redundant:
         pair = found.redundant[0]
         both = f"{pair.first} and {pair.second}"
-        return f"First check {both}: they are redundant, r = {said(pair.correlation)}."
+        return f"Check {both} first: they are redundant, r = {said(pair.correlation)}."
     known = [one for one in found.criteria if one.discrimination.value is not None]
     if not known:
         return "No criterion can be compared with others: there is only one, or there are too few items."
     weakest = min(known, key=lambda one: float(one.discrimination))
     figure = f"r = {said(weakest.discrimination)}"
     if float(weakest.discrimination) < WEAK:
-        return f"First check {weakest.name}: it has the weakest correlation with the rest, {figure}."
+        return f"Check {weakest.name} first: it has the weakest correlation with the rest, {figure}."
     return f"Every criterion correlates with the rest; {weakest.name} correlates least, {figure}."
 
 

@@ -31,7 +31,7 @@ MOST_JUDGES = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """The number of levels of each facet in a mean, which may be fractional if it is an average.
+    """The numbers of judges, samples and orders in a mean, which may be fractional if they are averages.
 
     Attributes:
         judges: Number of judges.

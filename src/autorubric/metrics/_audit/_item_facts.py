@@ -29,7 +29,7 @@ class ItemFacts:
 
 
 def facts_of(result: Any, dataset: Any, item_ids: Sequence[str]) -> ItemFacts:
-    """Return the facts from `dataset`, or from the run's own dataset; without either, all are missing."""
+    """Return lengths and authors from `dataset` or the run's own dataset; without either, all are missing."""
     source = dataset
     if source is None and isinstance(result, GradedRun) and isinstance(result, OwnedRun):
         source = dataset_of(result)

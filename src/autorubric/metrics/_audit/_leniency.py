@@ -25,7 +25,7 @@ def leniency(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
 
     This is the intercept a in a least-squares regression of error on (truth - ½), with one slope per
     criterion. On a binary criterion, a = (FPR - FNR) / 2. Unlike the mean error, it is 0 at every base rate
-    for a judge whose errors are symmetric, since the mean of those errors is -2e (truth - ½).
+    for a judge whose errors are symmetric with rate e, since their mean is -2e (truth - ½).
 
     The variance is the larger of two, both clustered by item: the variance under symmetric errors, from the
     residuals with a = 0 and their mean square in each criterion, as in the score test of two proportions; and
@@ -105,7 +105,7 @@ def _fitted(error: Array, x: Array, criterion: Codes) -> _Fit | None:
 
 
 def mean_difference(valued: Valued, judge: int, confidence_level: float) -> TestedBias:
-    """Estimate the mean of judge minus truth."""
+    """Estimate the mean difference between judge and truth."""
     apart = valued.value[:, judge] - valued.truth
     return tested_mean(apart, valued.item, confidence_level, "judge - truth", valued.reason)
 
@@ -119,7 +119,7 @@ def pass_rate_difference(valued: Valued, judge: int, confidence_level: float) ->
 
 
 def tested_mean(values: Array, item: Codes, confidence_level: float, method: str, reason: str) -> TestedBias:
-    """Estimate a mean over cells with a t test over items, unless all are equal (`no_variance`)."""
+    """Estimate a mean with a t test over items, unless all values are equal (`no_variance`)."""
     there = ~np.isnan(values)
     if not there.any():
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=method))

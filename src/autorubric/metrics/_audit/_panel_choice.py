@@ -24,9 +24,9 @@ FIGURE = "accuracy of the panel, mean over criteria"
 
 
 def credit_sums(decided: Decided, credits: Sequence[Array]) -> Array:
-    """Return panels' credits and cell counts by item and criterion, shape `(n_items, (m + 1) C)`.
+    """Return panels' credits and counts by item and criterion, shape `(n_items, (m + 1) C)`.
 
-    A credit is a panel's correctness on a cell, in [0, 1]. Cells without a credit of every panel are ignored.
+    A credit is a panel's correctness in [0, 1] on one criterion of one item; only common ones are used.
     """
     shape = (len(decided.item_ids), len(decided.names))
     common = ~np.isnan(np.stack(credits)).any(axis=0)
@@ -79,7 +79,7 @@ def choose_smallest(
 
 
 def on_items(decided: Decided, items: Array) -> Decided:
-    """Return the cells of the given items that have a label and every judge's answer."""
+    """Return the decisions on these items that have a label and every judge's answer."""
     kept = np.isin(decided.item, items) & decided.labelled & decided.answered.all(axis=1)
     return Decided(
         criteria=decided.criteria,

@@ -15,7 +15,7 @@ EXHAUSTIVE_UP_TO = 10
 
 
 def panel_credit(decided: Decided, members: Sequence[int]) -> Array:
-    """Return the correctness of a panel of some judges on each cell, in [0, 1], shape `(n_cells,)`.
+    """Return a panel's correctness on each criterion of each item, in [0, 1], shape `(n_cells,)`.
 
     For categories, it is 1 if the true one has the most votes, 1/t if it is among t tied for the lead (the
     expected result of breaking the tie at random), and 0 otherwise. For values, it is 1 - |mean - truth|. It

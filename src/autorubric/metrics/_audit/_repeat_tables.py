@@ -103,7 +103,7 @@ def _orders(order: Any, shape: tuple[int, ...]) -> Codes:
         return np.full(shape, -1)
     given = [list(row) for row in read_rows(order, "order", "in the shape of ratings")]
     if (len(given), *{len(row) for row in given}) != tuple(shape):
-        raise ArgumentError(f"order must have the shape of ratings, {shape}, with the order of each rating")
+        raise ArgumentError(f"order must have the same shape as ratings, {shape}")
     seen: dict[Any, int] = {}
     places = [[-1 if is_missing(one) else seen.setdefault(one, len(seen)) for one in row] for row in given]
     return np.array(places, dtype=np.int64).reshape(shape)

@@ -38,7 +38,7 @@ def resampled(
         compute: The statistics as a function of the sums.
         resampling: Options of the intervals.
         method: Description of the statistics.
-        n: Number of observations, of all statistics or of each.
+        n: Number of observations for all statistics or for each.
         reason: Reason for statistics that are undefined.
     """
     m = compute(np.zeros((1, sums.shape[1]))).shape[1]
@@ -116,7 +116,7 @@ def estimate_of(
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:
-    """Return the quotient, NaN where the denominator is not above 0."""
+    """Return the quotient; NaN where the denominator is not positive."""
     there = denominator > 0
     return np.where(there, numerator / np.where(there, denominator, 1.0), np.nan)
 
@@ -128,7 +128,7 @@ def mean_of_defined(values: Array, axis: int = -1) -> Array:
 
 
 def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: tuple[int, int]) -> Array:
-    """Sum the cells' values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
+    """Sum values by item and criterion, shape `(n_items, n_criteria)`; NaN counts as 0."""
     flat = np.bincount(
         item * shape[1] + criterion,
         weights=np.where(np.isnan(values), 0.0, values),
@@ -138,7 +138,7 @@ def by_item_and_criterion(values: Array, item: Codes, criterion: Codes, shape: t
 
 
 def mean_estimate(values: Array, item: Codes, confidence_level: float, method: str) -> Estimate:
-    """Estimate the mean of cells with a t interval over C items, with C - 1 degrees of freedom.
+    """Estimate a mean with a t interval over C items, with C - 1 degrees of freedom.
 
     There is no interval if all values are equal.
     """
@@ -175,5 +175,5 @@ def not_a_point(share: Estimate, n_units: int, confidence_level: float) -> Estim
         return share
     low, high = wilson_ends(share.value, n_units, t_quantile(confidence_level, n_units - 1))
     return replace(
-        share, low=low, high=high, method=f"{share.method}; score interval at the edge", reason=None
+        share, low=low, high=high, method=f"{share.method}; score interval at the boundary", reason=None
     )

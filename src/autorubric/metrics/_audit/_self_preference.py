@@ -24,7 +24,7 @@ _ERROR = "judge - truth, own family's texts - other texts"
 def self_preference(
     valued: Valued, judge: int, others: Sequence[int], by_own: Array, confidence_level: float
 ) -> TestedBias:
-    """Estimate the difference in differences relative to the judges of other families."""
+    """Estimate self-preference as a difference in differences relative to judges of other families."""
     if not others:
         reason = "no_generator" if np.isnan(by_own).all() else "one_judge"
         return TestedBias(effect=Estimate.undefined(cast("Reason", reason), method=_PREFERENCE))
@@ -35,7 +35,7 @@ def self_preference(
 
 
 def own_error_difference(valued: Valued, judge: int, by_own: Array, confidence_level: float) -> TestedBias:
-    """Estimate the difference in errors between own and other texts, without the other judges."""
+    """Estimate the difference in errors between texts of the judge's own family and other texts."""
     errors = valued.value[:, judge] - valued.truth
     if np.isnan(valued.truth).all():
         return TestedBias(effect=Estimate.undefined("no_truth", method=_ERROR))

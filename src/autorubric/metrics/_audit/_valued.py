@@ -48,7 +48,7 @@ class Valued:
 
 
 def valued_of(table: VotesTable, weights: Array) -> Valued:
-    """Return the values of a votes table; `weights` has shape `(n_items, n_criteria)`."""
+    """Return the values in a votes table, reversed where `weights`, `(n_items, n_criteria)`, are negative."""
     cells = cells_of(table, Modes())
     criterion = np.repeat(np.arange(len(cells.criteria)), [span.stop - span.start for span in cells.spans])
     penalty = weights[cells.item, criterion] < 0

@@ -55,7 +55,7 @@ def _top_kept(scores: Array, perturbed: Array) -> Estimate:
 
 
 def tau_without(values: Array, weights: Array, criterion: int) -> Estimate:
-    """Compute tau between the item scores with and without one criterion."""
+    """Compute Kendall's tau-b between the item scores with and without one criterion."""
     size = values.shape[1]
     keep = np.ones((size, 2))
     keep[criterion, 1] = 0.0

@@ -72,7 +72,7 @@ def check_method(method: str, sampled: str, options: CorrectionOptions) -> None:
     """Check the method and the kind of sampling, and that they can be combined.
 
     Raises:
-        ArgumentError: If one is unknown, or they cannot be combined.
+        ArgumentError: If either is unknown, or they cannot be combined.
     """
     if method not in get_args(CorrectionMethod):
         raise ArgumentError(f"method must be one of {list(get_args(CorrectionMethod))}; got {method!r}")
@@ -111,7 +111,7 @@ def finite_number(given: object, what: str, meaning: str) -> float:
     """Return the argument as a float.
 
     Raises:
-        ArgumentError: If it is not a finite number.
+        ArgumentError: If the argument is not a finite number.
     """
     if isinstance(given, bool | np.bool_) or not isinstance(given, Real) or not math.isfinite(given):
         raise ArgumentError(f"{what} must be a finite number, {meaning}; got {given!r}")
@@ -122,7 +122,7 @@ def labels_of(given: Iterable[Any], what: str) -> Any:
     """Return the labels as a 1-D sequence.
 
     Raises:
-        ArgumentError: If it is not a sequence of labels.
+        ArgumentError: If the argument is not a sequence of labels.
     """
     if not isinstance(given, Iterable):
         raise ArgumentError(f"{what} must be a sequence of labels, one per item; got {type(given).__name__}")

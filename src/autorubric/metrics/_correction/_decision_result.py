@@ -71,7 +71,7 @@ class DecisionResult:
             ("open criteria", self.n_open),
         )
         if self.n_open:
-            figures += (("bounds with these at worst and best", ends_text(self.hard_low, self.hard_high)),)
+            figures += (("bounds with these at worst or best", ends_text(self.hard_low, self.hard_high)),)
         return [TextBlock(title="Decision", text=self._sentence()), ScalarBlock(figures=figures)]
 
     def summary(self) -> str:

@@ -31,7 +31,7 @@ _SHORT = {"kappa": "cohen_kappa"}
 class HumanCeiling(Estimate):
     """The agreement of each person with the rest.
 
-    As an `Estimate`, it is the mean over people with a defined metric, with an interval from resampled items.
+    As an `Estimate`, it is the mean metric over people, with an interval from resampled items.
 
     Attributes:
         per_human: The metric of each person against the rest.

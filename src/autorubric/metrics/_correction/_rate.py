@@ -205,7 +205,7 @@ def _read(
     )
     if len(truth) != len(judged):
         raise ArgumentError(
-            f"calib_truth has {len(truth)} labels but calib_judge has {len(judged)}; pass one each per item"
+            f"calib_truth has {len(truth)} labels but calib_judge has {len(judged)}; lengths must match"
         )
     labels, tests = joint_clusters(calib_cluster, cluster, len(truth), len(tested))
     there, both = tested >= 0, (truth >= 0) & (judged >= 0)

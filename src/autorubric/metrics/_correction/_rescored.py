@@ -31,7 +31,7 @@ class Scorer:
     penalty: float
 
     def score(self, decisions: Mapping[str, Decision]) -> float | None:
-        """Return the score of these decisions by the formulas of the grader."""
+        """Return the score of these decisions, computed as by the grader."""
         applied = apply_conditions(self.root.leaves, decisions, self.policy)
         entries = {
             one.name or "": entry_of(one, applied.get(one.name or ""), self.policy)
@@ -46,7 +46,7 @@ class OpenCriteria:
     """Criteria that were left open, failed or were not asked, with possible decisions on them.
 
     Attributes:
-        n: Number of such criteria.
+        n: Number of these criteria.
         corners: Sets of decisions on these criteria, including those with the worst and the best score.
     """
 

@@ -23,7 +23,7 @@ _ADDED = 2.0
 def units_of(
     truth: Array, judged: Array, tested: Array, label_cluster: Codes | None, test_cluster: Codes | None
 ) -> Strata:
-    """Build units from labelled pairs and test verdicts, all 0 or 1."""
+    """Build units from labelled pairs and test verdicts, which are 0 or 1."""
     labelled = np.column_stack([truth, truth * judged, 1 - truth, (1 - truth) * (1 - judged)])
     tests = np.column_stack([np.ones(len(tested)), tested])
     return strata_of(labelled, tests, label_cluster, test_cluster)
@@ -46,8 +46,8 @@ def analytic_ends(units: Strata, confidence_level: float) -> Ends:
     """Return the interval of Lang and Reiczigel (2014, eq. 4), as used by Lee et al. (2025).
 
     With one cluster, there is no interval. With several, each proportion uses its effective number of items,
-    the covariances of the proportions are added to the variance, and the normal quantile is replaced by that
-    of t with the smaller number of clusters minus 1 as degrees of freedom.
+    the covariances of the proportions are added to the variance, and a t quantile replaces the normal one,
+    with the smaller number of clusters minus 1 as degrees of freedom.
     """
     df = units.df
     if df is not None and df < 1:

@@ -73,11 +73,11 @@ def corrected_score(
     Args:
         result: A run; to correct criteria, all items must have the same rubric.
         dataset: Dataset with the labels; the run's own dataset by default.
-        calibration: Another run with the same judges, prompts and criteria. Its labelled items show the
-            errors, while the mean is over the items of `result`, whose own labels are ignored. Items of both
-            runs are resampled, so that the interval includes the sampling error of both. ppi++ assumes that
-            the items of the two runs are samples of one population; rogan-gladen only assumes that the judges
-            make the same errors.
+        calibration: Another run with the same judges, prompts and criteria. Its labelled items serve to
+            estimate the errors, while the mean is over the items of `result`, whose own labels are ignored.
+            Items of both runs are resampled, so that the interval includes the sampling error of both. ppi++
+            assumes that the items of the two runs are samples of one population; rogan-gladen only assumes
+            that the judges make the same errors.
         method: Correction method.
         on: Whether to correct criteria or item scores.
         sampled: How the labelled items were selected; see `corrected_rate`.

@@ -56,7 +56,7 @@ class ScoredRun:
         bends: Features that make item scores differ from a weighted sum over criteria.
         clamped: Number of items whose weighted sum, of labels or of the panel, is outside [0, 1].
         tested: Whether each item counts towards the mean, shape `(n_items,)`; False for labelled items of
-            another run, which only show the errors.
+            another run, which only serve to estimate the errors.
     """
 
     criteria: tuple[Measured, ...]

@@ -69,7 +69,7 @@ class Strata:
 
     @property
     def df(self) -> int | None:
-        """Degrees of freedom of a variance between clusters; None if there are no clusters."""
+        """Degrees of freedom of the variance between clusters; None if there are no clusters."""
         sizes = []
         if self.clustered_labels:
             sizes.append(self.n_labelled)

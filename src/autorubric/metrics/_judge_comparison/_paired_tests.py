@@ -121,7 +121,7 @@ def mcnemar_test(only_a: int, only_b: int) -> PValue:
             percentages, Psychometrika 12(2), 153-157.
     """
     p = min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
-    words = f"exact McNemar, {only_a} items only a got right, {only_b} only b got right"
+    words = f"exact McNemar, {only_a} items that only a got right, {only_b} that only b got right"
     return PValue(p, words, discordant=(only_a, only_b))
 
 
@@ -142,7 +142,7 @@ def asymptotic_mcnemar_test(only_a: int, only_b: int) -> PValue:
     p = float(chdtrc(1, statistic))
     return PValue(
         p,
-        f"{words}, {only_a} items only a got right, {only_b} only b got right",
+        f"{words}, {only_a} items that only a got right, {only_b} that only b got right",
         statistic=TestStatistic(name="chi-squared", value=statistic, df=1, p_value=p),
         discordant=(only_a, only_b),
     )

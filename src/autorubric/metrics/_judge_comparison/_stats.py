@@ -41,7 +41,7 @@ def read_triples(
 
 
 def contest_of(triples: Triples, stat: AnyStat, weights: Weights) -> Contest:
-    """Build the contest of the metric between the judges."""
+    """Build the `Contest` that compares the judges by the metric."""
     if stat == "kappa":
         return kappa_contest(triples, weights)
     if stat == "accuracy":

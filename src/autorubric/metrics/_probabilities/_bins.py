@@ -49,7 +49,7 @@ class Binned:
 
     @property
     def ones(self) -> Array:
-        """Weight of 1 for each observation."""
+        """A weight of 1 for each observation, shape `(n,)`."""
         return np.ones(len(self.prob))
 
 

@@ -57,7 +57,7 @@ class Forecasts:
 def read_forecasts(
     truth: Iterable[Any], prob: Any, scale: Scale | None, options: IntervalOptions
 ) -> Forecasts:
-    """Read the complete observations.
+    """Read the observations that have both a truth and a probability.
 
     Raises:
         ArgumentError: If the lengths differ, a probability is outside [0, 1], a row does not sum to 1, or a
@@ -88,7 +88,7 @@ def _columns(prob: Any) -> Array:
     if not widths:
         return numeric_column(rows, "prob")
     if len(widths) > 1:
-        raise ArgumentError(f"rows of prob must have one number per class; got rows of {sorted(widths)}")
+        raise ArgumentError(f"rows of prob must have equal lengths; got lengths {sorted(widths)}")
     nothing = [None] * widths.pop()
     return np.array([numeric_column(row if _is_row(row) else nothing, "a row of prob") for row in rows])
 
@@ -124,7 +124,7 @@ def _binary(truth: Iterable[Any], scale: Scale | None) -> Codes:
     coded = encode((truth,), scale or Binary(), None)
     if coded.size != 2:
         raise ArgumentError(
-            f"{scale} has {coded.size} categories but prob has one; pass prob as (n, {coded.size})"
+            f"{scale} has {coded.size} categories but prob has one column; pass shape (n, {coded.size})"
         )
     return coded.codes[0]
 
@@ -140,7 +140,7 @@ def _coded(truth: Iterable[Any], scale: Scale | None, n_classes: int) -> Codes:
     wrong = numbers[(numbers != np.round(numbers)) | (numbers < MISSING) | (numbers >= n_classes)]
     if wrong.size:
         raise ArgumentError(
-            f"with {n_classes} columns, truth must be codes from 0 to {n_classes - 1}, -1 or None if "
+            f"with {n_classes} columns, truth must be a code from 0 to {n_classes - 1}, -1 or None if "
             f"missing, or a label of the scale that you pass; got {float(wrong[0])!r}"
         )
     return numbers.astype(np.int64)
