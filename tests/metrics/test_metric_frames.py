@@ -134,5 +134,5 @@ def test_rows_of_different_lengths_and_other_dimensions_are_refused(figure: str)
 
 def test_two_annotators_of_one_name_are_refused() -> None:
     """By name the one would take the other's place."""
-    with pytest.raises(ArgumentError, match="once"):
+    with pytest.raises(ArgumentError, match="unique names"):
         human_ceiling(pd.DataFrame([[1, 1], [0, 0]], columns=["ann", "ann"]))

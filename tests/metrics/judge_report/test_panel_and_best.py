@@ -146,7 +146,7 @@ def test_coverage_is_next_to_every_figure_of_the_panel(graded: EvalResult) -> No
     assert report.to_dict()["panel_and_best"]["coverage"] == compared(report).coverage
     rows = [row for row in table() if row["rater"] != "b" or int(row["item_id"]) >= 20]
     audit = panel_audit(rows, n_resamples=50)
-    assert audit.coverage == pytest.approx(60 / N) and "(75.0% of the labelled ones)" in audit.summary()
+    assert audit.coverage == pytest.approx(60 / N) and "(75.0% of the labelled cells)" in audit.summary()
     judges = held(report_html(graded))["data"]["judges"]
     assert judges["same_cells"]["coverage"] == pytest.approx(compared(report).coverage)
     assert [row["coverage"] for row in judges["rows"]] == [1.0, 1.0, 1.0]
