@@ -39,7 +39,7 @@ class EvalConfig(BaseModel):
         experiment_name: Name of the run folder; None generates a name.
         experiments_dir: Folder that contains the run folders.
         resume: Whether to resume an existing run folder of that name. If False, the folder must not exist.
-        on_mismatch: What to do if the dependencies of a stored run have changed: `refuse` raises an error that
+        on_mismatch: What to do if a stored run's dependencies have changed: `refuse` raises an error that
             lists the changes, `rejudge` requests the affected votes again, `fork` starts a new folder.
         store_prompts: Whether to store the prompt and the raw reply of each vote.
         executor: Where items are graded: `local` is this process; the entry point group

@@ -107,10 +107,7 @@ class GradedItem:
 def is_partly_scored(score: float | None, verdicts: VerdictCounts | None, partial: str | None) -> bool:
     """Return whether an item has a score although a verdict behind it was lost.
 
-    Args:
-        score: The item's score.
-        verdicts: Counts of the item's verdicts; `partial` is used instead if they were not counted.
-        partial: Description of what could not be judged.
+    `partial`, the description of what could not be judged, is used if the verdicts were not counted.
     """
     return score is not None and (verdicts.lost > 0 if verdicts is not None else partial is not None)
 

@@ -198,7 +198,7 @@ class _Given:
         if rescored:
             told = "; ".join(rescored[:_MOST_TOLD])
             opened.notices.append(
-                f"scores were recomputed from stored votes, and only missing votes are requested. Changes: {told}"
+                f"scores were recomputed from stored votes; only missing votes are requested. Changes: {told}"
             )
         return opened
 
@@ -255,12 +255,8 @@ class _Given:
     ) -> OpenRun:
         """Return the run with this manifest.
 
-        Args:
-            name: The run's name.
-            store: The run folder.
-            manifest: The manifest.
-            copy: The copy of the dataset, if it has not changed.
-            written: The stored manifest's entries about the logs; taken from `manifest` by default.
+        `copy` is the copy of the dataset if it has not changed. `written` contains the stored manifest's
+        entries about the logs, by default those of `manifest`.
         """
         now = {**manifest, "mark": store.mark, "autorubric": VERSION}
         now.update(status="running", completed_at=None)
@@ -322,12 +318,7 @@ _GO_ON = {"on_mismatch": "refuse", "resume": True}
 def _earlier(entry: Mapping[str, Json], copied: Copied, changed: ChangedDataset) -> Json:
     """Return, by digest of each earlier copy, the ids of its items that have changed since.
 
-    Lines of all other items remain valid and need not be checked one by one.
-
-    Args:
-        entry: The manifest's entry for the previous copy.
-        copied: The current copy.
-        changed: The previous and the current dataset.
+    Lines of all other items remain valid. `entry` is the manifest's entry for the previous copy.
     """
     sha256, now = entry.get("sha256"), str(copied.entry["sha256"])[:_DIGITS]
     if not isinstance(sha256, str) or not changed.shares_the_same or changed.kept.count(0) > _MOST_GONE:

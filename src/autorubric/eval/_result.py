@@ -282,8 +282,8 @@ class EvalResult:
             path: Path of the file; an existing file is replaced.
             baseline: Another run on the same items to compare with.
             critique: A result of `critique_evaluate` to show as a view of the page.
-            max_chars: Maximum number of characters shown of a submission, prompt or reference; truncated
-                texts are marked. None means 20,000, and 0 omits the texts. Votes and reasons are always shown.
+            max_chars: Maximum number of characters of a submission, prompt or reference; truncated texts
+                are marked. None means 20,000, and 0 omits the texts. Votes and reasons are always shown.
 
         Raises:
             ArgumentError: If the baseline run graded other items, or `max_chars` is negative.
