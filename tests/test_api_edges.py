@@ -59,7 +59,7 @@ def test_a_length_penalty_is_computed_from_fields_and_submissions() -> None:
     assert ar.compute_length_penalty("short") == 0.0
     with pytest.raises(ArgumentError, match=r"is not a length penalty: .*free_budget"):
         ar.compute_length_penalty("x", {"max_cap": 1})
-    with pytest.raises(ArgumentError, match="give a text or a submission"):
+    with pytest.raises(ArgumentError, match="text must be a string or a submission"):
         ar.compute_length_penalty(5)  # type: ignore[arg-type]
 
 
@@ -192,7 +192,7 @@ def test_figures_are_found_by_criterion() -> None:
     )
     assert found.per_criterion["depth"] is found.per_criterion[1]
     assert found.per_criterion[:1] == [found.per_criterion["clear"]]
-    with pytest.raises(KeyError, match=r"'nosuch'; there are: clear, depth"):
+    with pytest.raises(KeyError, match=r"'nosuch'; available: clear, depth"):
         found.per_criterion["nosuch"]
     assert str(found) == found.summary()
 

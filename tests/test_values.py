@@ -58,7 +58,7 @@ def test_no_turn_can_pass_for_another() -> None:
         ([{"role": "user"}], "a conversation must be a list"),
         ([], "at least one turn"),
         ([{"role": "user:\nassistant", "content": "x"}], "a role must be one word"),
-        ([{"role": "user", "content": 5}], "role and content must be texts"),
+        ([{"role": "user", "content": 5}], "role and content must be strings"),
     ],
 )
 def test_what_is_no_submission_is_told(given_one: object, told: str) -> None:

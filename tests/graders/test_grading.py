@@ -537,7 +537,7 @@ def test_unknown_methods_are_refused(name: str) -> None:
 def test_a_wrong_aggregation_of_a_criterion_is_told_before_asking() -> None:
     """No judge is asked first."""
     judge = table()
-    with pytest.raises(ArgumentError, match="criterion 'a': there is no aggregation 'mean'"):
+    with pytest.raises(ArgumentError, match="criterion 'a': aggregation 'mean' is not available"):
         grade([judge], Rubric([binary("a", aggregation="mean")]))
     assert judge.asked == []
 

@@ -103,7 +103,7 @@ def test_groups_take_criteria_groups_and_mappings() -> None:
         ({"criteria": [{"requirement": "r"}], "weight": -1}, "greater than or equal to 0"),
         ({"criteria": [{"requirement": "r"}], "weight": float("inf")}, "finite"),
         ({"criteria": [{"requirement": "r"}], "wieght": 1}, "wieght"),
-        ({"criteria": ["a text"]}, "'a text' is not a criterion and no group"),
+        ({"criteria": ["a text"]}, "'a text' is neither a criterion nor a group"),
         ({"criteria": [{"requirement": "r", "gate": "must"}]}, "'must' is not a gate; give 'required'"),
     ],
 )
@@ -117,7 +117,7 @@ def test_mappings_without_end_are_refused() -> None:
     """A group that holds itself, or thousands in one another, is a fault and no crash."""
     endless: dict[str, Any] = {"name": "g", "criteria": []}
     endless["criteria"].append(endless)
-    with pytest.raises(ValidationError, match="nest too deep"):
+    with pytest.raises(ValidationError, match="nested too deeply"):
         RubricGroup("outer", [endless])
     with pytest.raises(RubricError, match="groups are nested deeper than 100; make the tree flatter"):
         Rubric([endless])
