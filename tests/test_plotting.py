@@ -114,7 +114,7 @@ def test_agreement_matrix(run: EvalResult, ax: Axes, tmp_path: Path) -> None:
         experiments_dir=tmp_path,
         show_progress=False,
     )
-    with pytest.raises(ArgumentError, match="takes two judges; the run has 1"):
+    with pytest.raises(ArgumentError, match="requires at least two judges; the run has 1"):
         plotting.plot_agreement_matrix(alone)
 
 

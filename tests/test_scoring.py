@@ -291,7 +291,7 @@ def test_bad_penalties_are_refused(fields: dict[str, object], told: str) -> None
 @pytest.mark.parametrize("count", [float("nan"), -1, True, "many", None])
 def test_a_count_that_is_none_is_refused(count: object) -> None:
     """What is no count of units never becomes a penalty."""
-    with pytest.raises(ArgumentError, match="how many units"):
+    with pytest.raises(ArgumentError, match="non-negative number of units"):
         compute_length_penalty("text", LengthPenalty(count_fn=lambda text: count))
 
 

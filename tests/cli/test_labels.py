@@ -83,7 +83,7 @@ def test_disputes_are_handed_out_and_decided(cli: Cli, dataset: str, votes: str,
     eve = write_labels(tmp_path / "eve.jsonl", "eve", {("a", "capital"): "UNMET"})
     done = cli("labels", "merge", dataset, eve, "--decide", "disputed.jsonl", "-o", "decided.json")
     assert done.code == 0
-    assert "left out: 8 labels on what was not in dispute" in done.err
+    assert "skipped 8 labels of criteria that were not in dispute" in done.err
     items = json.loads((tmp_path / "decided.json").read_text(encoding="utf-8"))["items"]
     assert items[0]["ground_truth"]["capital"] == "UNMET"
     decided = items[0]["metadata"]["adjudicated"]["capital"]

@@ -87,12 +87,12 @@ def test_submissions_are_kept_as_given(submission: Any) -> None:
 @pytest.mark.parametrize(
     ("submission", "message"),
     [
-        (5, "submission is int"),
+        (5, "submission must be .*; got int"),
         ({"thinking": "hm"}, "'thinking' but no 'output'"),
         ({"a": 1}, "submission must map names to texts"),
         ([{"role": "user"}], r"submission\[0\]"),
-        (object(), "this is kept as JSON, which it is not"),
-        (float("nan"), "this is kept as JSON, which it is not"),
+        (object(), "the value cannot be stored as JSON"),
+        (float("nan"), "the value cannot be stored as JSON"),
     ],
 )
 def test_submissions_that_are_none(submission: Any, message: str) -> None:
@@ -269,7 +269,7 @@ def test_all_faults_at_once() -> None:
 
 def test_metadata_is_json() -> None:
     """What JSON cannot carry is no metadata."""
-    with pytest.raises(DatasetError, match="metadata: this is kept as JSON"):
+    with pytest.raises(DatasetError, match="metadata: the value cannot be stored as JSON"):
         RubricDataset(metadata={"x": {1, 2}})
 
 

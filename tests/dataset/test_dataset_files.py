@@ -345,7 +345,7 @@ def test_labels_without_a_rubric_stay_text(tmp_path: Path) -> None:
         ("submision\nx\n", "column 'submission' not found. Did you mean 'submision'?"),
         ("submission,truth.mett\nx,MET\n", "the rubric has no criterion 'mett'; did you mean 'met'?"),
         ("submission,submission\nx,y\n", "the column 'submission' appears twice"),
-        ("submission,id\nx\n", "(line 2): the row has 1 cells; the header names 2"),
+        ("submission,id\nx\n", "(line 2): the row has 1 cells, but the header has 2"),
         ('submission\n"x\n', "(line 2): invalid CSV: unexpected end of data"),
         ("submission,truth.met\nx,yes\ny,maybe\n", "(line 3): item '1': met: 'maybe' is not a verdict"),
         (
@@ -476,7 +476,7 @@ def test_frames_hold_numpy_values() -> None:
     ("cells", "message"),
     [
         ({"note": ["x"]}, "column 'submission' not found. Columns: note"),
-        ({"submission": [5]}, r"rows\[0\].submission: submission is int"),
+        ({"submission": [5]}, r"rows\[0\].submission: submission must be .*; got int"),
         ({"submission": ["x"], "meta.when": [pd.Timestamp("2024-01-01")]}, "kept as JSON, which it is not"),
         ({"submission": [None], "submission_json": [5]}, "submission_json holds JSON"),
     ],

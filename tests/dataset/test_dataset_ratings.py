@@ -81,7 +81,7 @@ def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "more", "message"),
     [
-        ("item_id,criterion,value\na,met,yes\n", {}, "there is no column 'rater'"),
+        ("item_id,criterion,value\na,met,yes\n", {}, "column 'rater' not found"),
         (
             f"{HEAD}\na,mett,ann,human,yes\n",
             {},

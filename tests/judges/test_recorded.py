@@ -139,8 +139,8 @@ def test_a_rater_has_one_value_a_sample(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "lines", "told"),
     [
-        ("item_id,criterion,value", ["i1,claim,MET"], "there is no column 'rater'"),
-        (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells; the header names 5"),
+        ("item_id,criterion,value", ["i1,claim,MET"], "column 'rater' not found"),
+        (HEAD, ["i1,claim,a"], r"line 2\): the row has 3 cells, but the header has 5"),
         (HEAD + ",sample", ["i1,claim,a,llm,MET,x"], r"line 2\): 'x' is not a sample; give its index"),
         (HEAD + ",sample", ["i1,claim,a,llm,MET,-1"], "'-1' is not a sample"),
         (
