@@ -356,7 +356,7 @@ def test_a_flat_list_cannot_say_who_rated_what():
     """The error shows the two forms that can."""
     with pytest.raises(ArgumentError, match="flat list"):
         inter_rater_reliability(rated(1, 2, 3))  # type: ignore[arg-type]
-    with pytest.raises(ArgumentError, match="unknown method .*; available: fleiss_kappa"):
+    with pytest.raises(ArgumentError, match="unknown method 'kappa'; available: fleiss_kappa"):
         inter_rater_reliability(grouped(TWO), "kappa")  # type: ignore[arg-type]
 
 
@@ -380,7 +380,7 @@ def test_weights_meet_the_scores_in_the_order_given() -> None:
 @pytest.mark.parametrize("weights", [["a", "b"], [1, None], 3])
 def test_weights_that_are_none_are_refused(weights: Any) -> None:
     """With one kind of error."""
-    with pytest.raises(ArgumentError, match="weights must be|weights and method|weights for"):
+    with pytest.raises(ArgumentError, match="weights must be one non-negative number per score"):
         aggregate_scores([{"rating": 1}, {"rating": 2}], "weighted_mean", weights=weights)
 
 

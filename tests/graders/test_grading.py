@@ -632,7 +632,7 @@ def test_a_grader_of_ones_own() -> None:
     assert RUBRIC.grade_sync("text", grader).score == 1.0
     assert grader.votes == ["text"]
     asyncio.run(grader.aclose())
-    with pytest.raises(ArgumentError, match="to_grade must be .*; got int"):
+    with pytest.raises(ArgumentError, match=r"to_grade must be .*; got int"):
         RUBRIC.grade_sync(5, grader)
 
 

@@ -268,8 +268,8 @@ def test_all_faults_of_a_tree_at_once() -> None:
         Rubric(FAULTY)
     assert str(caught.value).split("\n")[1:] == [
         "  - criteria[6].gate: unknown key 'gate'; allowed: 'name', 'weight', 'criteria'",
-        "  - criteria[6].weight: the weight of a group must be a non-negative number; got -2. Only criteria can "
-        "be penalties",
+        "  - criteria[6].weight: the weight of a group must be a non-negative number; got -2. Only criteria "
+        "can be penalties",
         "  - criteria[6].criteria[0].name: the name 'a' is already used by an earlier criterion",
         "  - criteria[6].criteria[2].name: the name 'b' is already used by an earlier criterion",
         "  - criteria[6].criteria[3].name: the name 'g' is already used by an earlier group",

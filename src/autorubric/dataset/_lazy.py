@@ -128,9 +128,9 @@ class LazyItems(Sequence[DataItem]):
         item_id = item.id or str(position)
         before = ids.add(item_id, position)
         if before is not None:
-            message = f"the id {item_id!r} is also that of item {before}; ids must be unique"
+            message = f"the id {item_id!r} is already used by item {before}; ids must be unique"
             place = (*self.rows.place(position), "id")
-            faults.add(place, f"{message}; an item without an id gets its position")
+            faults.add(place, f"{message}, and the default id is the item's position")
         return item
 
     def _raise_all(self, first: Faults, rest: Iterator[tuple[int, Any]], ids: IdIndex | None) -> NoReturn:
