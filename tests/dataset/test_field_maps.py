@@ -116,9 +116,7 @@ def test_a_hub_dataset() -> None:
 def test_splits_are_refused() -> None:
     """The message names the splits, one of which is wanted."""
     given = DatasetDict(train=HubDataset(ROWS), test=HubDataset(ROWS))
-    with pytest.raises(
-        ArgumentError, match=r"DatasetDict with the splits 'train', 'test'.*\['train'\]"
-    ):
+    with pytest.raises(ArgumentError, match=r"DatasetDict with the splits 'train', 'test'.*\['train'\]"):
         RubricDataset.from_hf(given)
 
 

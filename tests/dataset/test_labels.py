@@ -120,7 +120,7 @@ def test_labels_of_another_dataset_are_refused(dataset: RubricDataset, tmp_path:
     """Where nothing belongs, nothing is written."""
     with pytest.raises(DatasetError, match="no label belongs to an item of the dataset: skipped 2 labels"):
         merge_labels(dataset, [write(tmp_path / "l.jsonl", label("x"), label("x", "stars", value=1))])
-    with pytest.raises(DatasetError, match="they hold no labels"):
+    with pytest.raises(DatasetError, match="the files contain no labels"):
         merge_labels(dataset, [write(tmp_path / "l.jsonl")])
 
 

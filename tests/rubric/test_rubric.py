@@ -89,7 +89,7 @@ def test_names_never_collide(names: list[str | None]) -> None:
 
 def test_duplicate_names_are_refused() -> None:
     """Two criteria of one name are an error that says where."""
-    with pytest.raises(RubricError, match=r"criteria\[1\]\.name: the name 'a' is taken"):
+    with pytest.raises(RubricError, match=r"criteria\[1\]\.name: the name 'a' is already used"):
         Rubric([{"name": "a", "requirement": "x"}, {"name": "a", "requirement": "y"}])
 
 

@@ -204,9 +204,7 @@ class _ParquetRows:
                 rows = batch.to_pylist() if batch is not None else []
             read += len(rows)
             if read > self._count or (batch is None and read < self._count):
-                raise no_parquet(
-                    self.source, f"it does not contain the {self._count} rows of its metadata"
-                )
+                raise no_parquet(self.source, f"it does not contain the {self._count} rows of its metadata")
             if batch is None:
                 return
             yield from rows

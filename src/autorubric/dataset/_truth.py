@@ -142,9 +142,7 @@ def by_name(labels: Labels, rubric: Rubric | None) -> dict[str, Json]:
     if isinstance(labels, Mapping):
         named = dict(labels)
     elif rubric is None:
-        raise ArgumentError(
-            "a list of labels requires a rubric; add a rubric or use labels by criterion"
-        )
+        raise ArgumentError("a list of labels requires a rubric; add a rubric or use labels by criterion")
     else:
         named = dict(zip(rubric.names, labels, strict=True))
     return {name: label for name, label in named.items() if label is not None}
@@ -235,9 +233,8 @@ def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
         yield from _faults_in(item, labels, rubric, ("ratings", rater))
     for name in item.reasons:
         if name not in rubric.names:
-            yield LabelFault(
-                ("reasons", name), f"unknown criterion {name!r}; {nearest_key(name, rubric.names)}"
-            )
+            hint = nearest_key(name, rubric.names)
+            yield LabelFault(("reasons", name), f"unknown criterion {name!r}; {hint}")
 
 
 def facing(criterion: BaseCriterion, item: DataItem) -> BaseCriterion:

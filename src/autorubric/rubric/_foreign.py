@@ -64,7 +64,7 @@ def _options(given: Json, faults: Faults, at: FilePath) -> Json:
     if isinstance(given, Mapping):
         return [{"label": str(label), "value": value} for label, value in given.items()]
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 2:
-        message = "choices must be a list of two or more labels, from worst to best, or map labels to values"
+        message = "choices must be a list of at least two labels, from worst to best, or map labels to values"
         faults.add(at, f"{message}; got {shortened(given)}")
         return None
     if any(isinstance(one, Mapping) for one in given):

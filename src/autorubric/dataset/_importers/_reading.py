@@ -19,12 +19,8 @@ def text_at(given: Mapping[str, Any], key: str, at: FilePath, faults: Faults) ->
     text = given.get(key)
     if isinstance(text, str) and text.strip():
         return text
-    said = (
-        f"the key {key!r} is missing"
-        if key not in given
-        else f"{key} must be a non-empty string; got {shortened(text)}"
-    )
-    faults.add((*at, key), said)
+    wrong = f"{key} must be a non-empty string; got {shortened(text)}"
+    faults.add((*at, key), wrong if key in given else f"the key {key!r} is missing")
     return ""
 
 
@@ -65,9 +61,7 @@ def conversation_text(turns: Json, at: FilePath, faults: Faults) -> str:
         return turns
     try:
         if not isinstance(turns, list):
-            raise ArgumentError(
-                f"expected a list of {{'role', 'content'}}; got {shortened(turns)}"
-            )
+            raise ArgumentError(f"expected a list of {{'role', 'content'}}; got {shortened(turns)}")
         kept = [
             {key: turn[key] for key in ("role", "content") if key in turn}
             if isinstance(turn, Mapping)
