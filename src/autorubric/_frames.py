@@ -17,7 +17,7 @@ _PLAIN: Final = {"string", "integer", "floating", "boolean", "mixed-integer-floa
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether `table` is a DataFrame, that is, has columns and can be converted to an array."""
+    """Return whether `table` has columns and can be converted to an array, like a DataFrame."""
     return hasattr(table, "columns") and callable(getattr(table, "to_numpy", None))
 
 

@@ -57,7 +57,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class NoStrayCancellation:
-    """A context manager that turns a `CancelledError` into a failure, unless this task is being cancelled.
+    """A context manager that raises `JudgeError` for a `CancelledError` unless this task is cancelled.
 
     Such an error comes from an awaited object, such as a future that another task cancelled, and would
     otherwise end the caller.

@@ -97,7 +97,7 @@ def test_first_samples_and_untyped_tables(tmp_path: Path) -> None:
         (
             f"{HEAD}\nb,met,ann,human,yes\n",
             {},
-            "no row of type 'human' belongs to an item of the dataset; ids: ['b']",
+            "no row of type 'human' belongs to a dataset item; table ids: ['b']",
         ),
         (TABLE, {"raters": ["anne"]}, "no rater 'anne' of type 'human'; did you mean 'ann'?"),
     ],

@@ -64,7 +64,7 @@ class Outcome:
 
 
 def decision_without_answers(ballots: Sequence[Ballot]) -> Decision:
-    """Return the decision if no vote counts: abstained or failed if any vote was, otherwise not asked."""
+    """Return the decision if no answer counts: abstained or failed if any ballot is, otherwise not asked."""
     abstained = [ballot.answer for ballot in ballots if ballot.status == "abstained"]
     if abstained:
         said_na = [answer for answer in abstained if answer is not None and answer.na]

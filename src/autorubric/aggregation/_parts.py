@@ -16,7 +16,7 @@ def part_by_part(aggregators: Sequence[Aggregator], *, undivided: Aggregator) ->
 
     Args:
         aggregators: One aggregator per part, in order.
-        undivided: Aggregator used if an answer has no parts, such as a share without its items.
+        undivided: Aggregator to use if an answer has no parts, such as a checklist with only its share.
     """
 
     def combined(count: Count) -> Outcome:

@@ -106,8 +106,8 @@ class RubricDataset(SharingItems):
             dev: Share of the items in the development part, above 0.
             test: Share of the items in the test part, above 0; the three shares must sum to 1.
             stratify: True for the labels of all criteria (`item_truth`), False for a random split, a function
-                of an item, or the name of a criterion or of a key of `metadata`, which takes precedence.
-                Items without a label form a separate stratum.
+                of an item, or a name: a key of `metadata` or, if an item has no such key, a criterion. Items
+                without a label form a separate stratum.
             group: Key of `metadata`, or function of an item, that identifies items which belong together,
                 such as texts by the same author. An item for which the function returns None forms a separate
                 group.
@@ -155,9 +155,7 @@ class RubricDataset(SharingItems):
 
     def _no_key(self, i: int, argument: str, key: str) -> str:
         there = sorted(self._items[i].metadata)
-        criteria = f" and no criterion has that name ({', '.join(self._names_of(i))})" * (
-            argument == "stratify"
-        )
+        criteria = f"; criteria: {', '.join(self._names_of(i))}" * (argument == "stratify")
         return (
             f"{argument}={key!r}: item {self.item_id(i)!r} has no metadata key {key!r}; keys: "
             f"{', '.join(there) or 'none'}{criteria}. You can also pass a function of an item"
@@ -165,7 +163,7 @@ class RubricDataset(SharingItems):
 
     def _names_of(self, i: int) -> Sequence[str]:
         rubric = self._rubric_of(i)
-        return rubric.names if rubric is not None else ("no rubric",)
+        return rubric.names if rubric is not None else ("none",)
 
     def with_ratings(
         self,

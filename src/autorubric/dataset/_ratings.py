@@ -210,7 +210,7 @@ def _wanted(
     kept = [row for row in chosen if row.item_id in items]
     if not kept and not faults:
         given = sorted({row.item_id for row in chosen})[:3]
-        faults.add((), f"no row of type {rater_type!r} belongs to an item of the dataset; ids: {given!r} …")
+        faults.add((), f"no row of type {rater_type!r} belongs to a dataset item; table ids: {given!r} …")
     return kept
 
 

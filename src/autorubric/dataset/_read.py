@@ -159,7 +159,7 @@ class DatasetReader:
 
     def _rubric_file(self, name: str, at: FilePath) -> Rubric | None:
         if self._folder is None:
-            message = f"{name!r} is a file name, which is supported only in dataset files; use a rubric"
+            message = f"{name!r} is a file name, which is supported only in dataset files; pass the rubric"
             self.faults.add(at, message)
             return None
         try:

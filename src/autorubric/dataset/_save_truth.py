@@ -63,7 +63,7 @@ def save_truth(
         return
     table = read_csv(path)
     if len(table.rows) != len(dataset):
-        message = f"the file has {len(table.rows)} rows but had {len(dataset)}; the label was not saved"
+        message = f"label not saved: the file has {len(table.rows)} rows, the dataset {len(dataset)}"
         raise DatasetError(str(path), [Fault(path="", message=message)])
     columns, rows = list(table.columns), [row.cells for row in table.rows]
     for place, labels in cells.items():

@@ -94,10 +94,10 @@ class StreamedItems(LazyItems):
 
 
 def can_stream(path: Path) -> bool:
-    """Return whether a file can be read row by row, that is, is Parquet or JSON lines in the dataset format.
+    """Return whether a file can be read row by row, as Parquet and JSON lines in the dataset format can.
 
-    JSON lines whose first row has other keys are not in this format, because mapping the keys requires those
-    of all rows.
+    If the first row of a JSON lines file has other keys, the result is False, because a mapping of keys is
+    chosen from the keys of all rows.
     """
     form = SUFFIXES.get(path.suffix.lower())
     # What is not a file, such as a pipe, is reported when it is read.
@@ -204,7 +204,7 @@ class _ParquetRows:
                 rows = batch.to_pylist() if batch is not None else []
             read += len(rows)
             if read > self._count or (batch is None and read < self._count):
-                raise no_parquet(self.source, f"it does not contain the {self._count} rows of its metadata")
+                raise no_parquet(self.source, f"its metadata states {self._count} rows, which is wrong")
             if batch is None:
                 return
             yield from rows
@@ -280,7 +280,7 @@ def stored_contents(
 ) -> Contents:
     """Return the dataset in a copy, which has a line for the shared data and then one line per item.
 
-    Checks that the dataset names need not be registered in this process.
+    The checks of the dataset need not be registered in this process.
 
     Args:
         path: Path of the file.

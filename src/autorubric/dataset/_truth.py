@@ -16,17 +16,15 @@ from autorubric.rubric import Rubric
 from autorubric.values import Answer, Json, Level, Submission
 
 TruthRule: TypeAlias = Literal["mode", "majority", "median", "mean"]
-"""Rule for combining the labels of several raters:
+"""Rule for combining the labels of several raters.
 
 - `"mode"`: the most frequent label; no label in case of a tie.
 - `"majority"`: the label of more than half of the raters; otherwise no label.
-- `"median"`: the middle label. Of two middle options it is the lower one, of two middle numbers their mean.
-- `"mean"`: the option nearest to the mean value, or the lower of two equally near options. For numbers, it is
-  their mean.
+- `"median"`: the middle label, which is the lower of two middle options or the mean of two middle numbers.
+- `"mean"`: the mean of numbers, or the option nearest to the mean value (the lower of two equally near ones).
 
-The last two rules result in a label whenever a rater gave an answer. NA counts like any other label for the
-first two rules; for the last two, it is chosen if more raters say NA than give an answer. CANNOT_ASSESS is
-ignored.
+The last two rules always result in a label if a rater gave an answer. CANNOT_ASSESS is ignored. NA counts
+like any other label for the first two rules; for the last two, it must outnumber the answers to be chosen.
 """
 
 _NEAR = 1e-12
@@ -226,7 +224,7 @@ def _code(answer: Answer) -> Json:
 
 
 def label_faults(item: DataItem, rubric: Rubric) -> Iterator[LabelFault]:
-    """Yield an error for each entry in the item's ground truth, ratings and reasons that is invalid."""
+    """Yield an error for each invalid entry in the item's ground truth, ratings and reasons."""
     if item.ground_truth is not None:
         yield from _faults_in(item, item.ground_truth, rubric, ("ground_truth",))
     for rater, labels in item.ratings.items():

@@ -32,10 +32,10 @@ _FORMS: Final = (
 
 
 class Section(NamedTuple):
-    """A label over consecutive criteria and groups; it does not affect the score.
+    """A label for consecutive criteria and groups, which does not affect the score.
 
     Attributes:
-        name: The label.
+        name: Text of the label.
         size: Number of members of the rubric's root under the label.
     """
 
@@ -50,7 +50,7 @@ class Parts(NamedTuple):
         root: The tree; every criterion in it has a name.
         criteria: The leaves of the tree, depth first.
         guidelines: Advice to judges on the rubric as a whole.
-        sections: Labels over the members of the root, which are empty or cover all members in order.
+        sections: Labels for the members of the root, in order; empty, or covering all members.
     """
 
     root: RubricGroup
@@ -68,7 +68,7 @@ def read_rubric(
         given: A list of criteria, or a mapping that contains one; criteria are mappings or criterion objects.
         faults: Collects the errors.
         at: Path of the rubric inside its file.
-        demand_checks: Whether the checks that the rubric names must be registered.
+        demand_checks: Whether checks named in the rubric must be registered.
     """
     return _Reader(faults, demand_checks).read(given, at)
 

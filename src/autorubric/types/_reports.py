@@ -41,7 +41,7 @@ class EnsembleCriterionReport:
     """The decision on one criterion with the votes behind it; a single judge is a panel of one.
 
     Attributes:
-        criterion: The criterion.
+        criterion: The criterion that was judged.
         decision: The panel's decision.
         votes: Every vote, in the planned order.
         judge_decisions: Decision from each judge's samples, by judge id.
