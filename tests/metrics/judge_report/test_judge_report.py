@@ -284,5 +284,5 @@ def test_an_unknown_criterion_is_an_error_with_the_names() -> None:
     """`per_criterion` is a mapping whose error lists the criteria."""
     found = judge_report(drawn_table(), scales=SCALES, n_resamples=10)
     assert list(found.per_criterion) == list(SCALES)
-    with pytest.raises(KeyError, match=f"zz.*there are: {', '.join(SCALES)}"):
+    with pytest.raises(KeyError, match=f"zz.*available: {', '.join(SCALES)}"):
         found.per_criterion["zz"]
