@@ -91,7 +91,7 @@ def test_reasons_are_told_the_worst_criterion_first(
     rows = [line.split()[0] for line in out.splitlines() if "#" in line]
     assert rows == ["completeness", "correctness"]
     assert out.index("- completeness: One case.") < out.index("- correctness: It adds up.")
-    assert out.index("Left out of the reply") < out.index("criterion 'wit' was not asked for")
+    assert out.index("Left out of the reply") < out.index("criterion 'wit' was not requested")
 
 
 def test_json_is_the_answer_of_the_tool(cli: Cli, config: str) -> None:

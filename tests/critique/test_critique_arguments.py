@@ -200,7 +200,7 @@ def test_a_folder_that_cannot_be_written_is_a_file_error(place: str, drafts: Pat
         blocked.write_text("x", encoding="utf-8")
     else:
         blocked.mkdir(parents=True)
-    with pytest.raises(FileError, match="cannot write the file") as caught:
+    with pytest.raises(FileError, match="cannot be written") as caught:
         generate_critiques(drafts, tmp_path / "out", good)
     assert caught.value.source == str(blocked)
 

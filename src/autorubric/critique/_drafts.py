@@ -101,7 +101,7 @@ def lines_of(path: Path) -> Iterator[Line]:
             offset += len(raw)
     except OSError as error:
         raise FileError(
-            str(path), [Fault(path="", message=f"cannot read the file: {error.strerror or error}")]
+            str(path), [Fault(path="", message=f"cannot be read: {error.strerror or error}")]
         ) from None
 
 

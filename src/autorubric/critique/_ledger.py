@@ -177,7 +177,7 @@ def locked(folder: Path) -> Iterator[None]:
         finally:
             lock.release()
     except OSError as error:
-        told = f"cannot write the file: {error.strerror or error}"
+        told = f"cannot be written: {error.strerror or error}"
         raise FileError(str(error.filename or folder), [Fault(path="", message=told)]) from error
 
 
