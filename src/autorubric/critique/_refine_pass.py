@@ -161,7 +161,9 @@ class RefinementPass:
             self.notices.append(self.unfinished.told(self.left, self.left + self.processed + self.skipped))
         if self.jobs.fault_count:
             lines = ", ".join(str(fault.line) for fault in self.jobs.faults[:5])
-            self.notices.append(f"invalid lines in the critiques file: {self.jobs.fault_count} ({lines})")
+            self.notices.append(
+                f"invalid lines in the critiques file: {lines} ({self.jobs.fault_count} in total)"
+            )
         if self.jobs.removed:
             self.notices.append(
                 f"critiques of drafts that are no longer in the drafts file: {self.jobs.removed}; they and "

@@ -51,7 +51,7 @@ def rubric_of_row(given: RubricLike | str) -> Rubric:
 
 
 def why_not_judged(report: EvaluationReport) -> str | None:
-    """Return the reason why a report is not a full judgment of the text; None if it is.
+    """Return the reason why a report is not a full judgment of the text; None if the judgment is full.
 
     A judgment is not full if there is no score, if no judge gave a readable answer on a criterion, or if a
     criterion was decided by unreadable replies, which count as the conservative answer.

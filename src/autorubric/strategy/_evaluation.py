@@ -73,7 +73,7 @@ class SampledEvaluation(Generic[T]):
         }
 
     def hints(self, candidate: int, *, reasons: bool) -> tuple[Hint, ...]:
-        """Return the criterion as a failure; empty if it is numeric, passed, or has too few valid samples."""
+        """Return a hint if the candidate failed; empty for numeric criteria or with too few valid samples."""
         if self.needed is None or self.value or self.fallback_used:
             return ()
         written = (vote.reason for vote, one in zip(self.votes, self.samples, strict=True) if one is not None)

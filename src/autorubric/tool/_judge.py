@@ -20,7 +20,7 @@ from autorubric.tool._texts import TEMPLATE
 
 
 def is_cancelled() -> bool:
-    """Return whether the running task was cancelled, as opposed to an awaited object only."""
+    """Return whether the running task is being cancelled, and not only an object that it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

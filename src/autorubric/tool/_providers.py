@@ -127,7 +127,7 @@ Providers: TypeAlias = ProviderTable | Mapping[str, Any] | str | Path | None
 
 
 def provider_table(given: Providers) -> ProviderTable:
-    """Return the table for a caller's argument; None selects the table set in the environment variable.
+    """Return the table for a caller's argument; None selects the table set in the environment.
 
     Raises:
         ArgumentError: If the argument has another type.
