@@ -240,4 +240,4 @@ def test_a_cost_that_leaves_out_a_judge_says_so(
     (tmp_path / "autorubric.yaml").write_text(json.dumps(content), encoding="utf-8")
     done = cli("eval", "--json")
     assert done.json["cost"] > 0
-    assert done.json["notices"] == ["the cost leaves out openai/b: no price is known"]
+    assert done.json["notices"] == ["the cost excludes openai/b, whose price is unknown"]

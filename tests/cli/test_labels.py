@@ -117,7 +117,7 @@ def test_marks_are_of_a_run(cli: Cli, dataset: str, tmp_path: Path) -> None:
     assert cli("eval", dataset, "--judge", "lexical", "--name", "r").code == 0
     run = str(Path("experiments") / "r")
     for arguments, said in (
-        (("labels", "export", dataset, "--where", "wrong"), "give a run"),
+        (("labels", "export", dataset, "--where", "wrong"), "requires a run"),
         (("labels", "export", run, "--where", "wrong", "--split", "judges"), "cannot be combined"),
         (("annotate", dataset, "--where", "wrong"), "is not a run folder"),
         (("annotate", run), "add --where"),

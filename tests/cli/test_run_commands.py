@@ -192,7 +192,7 @@ def test_what_was_not_asked_has_no_votes(cli: Cli, graded: str, tmp_path: Path) 
     assert "rude" in done.err and "capital" not in done.err
     (tmp_path / "else.yaml").write_text("- name: x\n  requirement: Something else.\n", encoding="utf-8")
     refused = cli("score", graded, "--rubric", "else.yaml")
-    assert refused.code == 2 and "shares no criterion" in refused.err
+    assert refused.code == 2 and "has no criterion in common" in refused.err
 
 
 def test_other_judges_grade_the_same(cli: Cli, right: str) -> None:

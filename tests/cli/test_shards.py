@@ -23,7 +23,7 @@ def test_shards_are_graded_and_merged(cli: Cli, dataset: str) -> None:
     assert merged.json["notices"] == []
     again = cli("merge", *folders, "--out", "experiments/all")
     assert again.code == 2
-    assert "is there already" in again.err
+    assert "already exists" in again.err
     partly = cli("merge", folders[1], "--out", "experiments/half")
     assert partly.code == 0
     assert "missing: shard 0 of 2" in partly.err

@@ -81,7 +81,7 @@ def test_what_cannot_be_written_down(critic, said):
         ({"evaluator": 7}, "evaluator is a model's name"),
         ({"evaluator": {"model": "m", "temperature": 9}}, "temperature"),
         ({"criterion": {"type": "likert", "scale": "x"}}, "scale"),
-        ({"criterion": {"type": "no such"}}, "no kind of criterion"),
+        ({"criterion": {"type": "no such"}}, "unknown kind of criterion"),
         ({"prompt_template": "{output.x}"}, "not a variable"),
     ],
 )

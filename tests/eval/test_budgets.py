@@ -133,7 +133,7 @@ def test_calls_saved_are_told_of_the_run(tmp_path: Path) -> None:
     options: dict[str, Any] = {"grader": CriterionGrader(judges=judges, stop_when_decided=True)}
     result = run(tmp_path, None, **options)
     assert result.calls_saved == 8
-    assert "votes left out" in result.summary()
+    assert "votes skipped" in result.summary()
     assert EvalResult.from_experiment(tmp_path / "run").calls_saved == 8
     assert run(tmp_path, None, **options).calls_saved == 8
     assert len(transport.requests) == 16

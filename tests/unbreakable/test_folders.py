@@ -34,7 +34,7 @@ def _newer(manifest: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (_newer, "has format 3; this version reads up to 2: install a newer autorubric"),
+        (_newer, "has format 3, but this version reads only formats up to 2; install a newer"),
         (lambda whole: whole.replace(b'"normalize": true', b'"normalize": null'), "not match its checksum"),
         (lambda _: b"", "cannot be read"),
         (lambda whole: whole[: len(whole) // 2], "cannot be read"),
@@ -211,7 +211,7 @@ def test_votes_outlive_their_manifest(tmp_path: Path) -> None:
     before = _contents(tmp_path / "run")
     with pytest.raises(RunFormatError, match="not a run folder: it has no manifest"):
         EvalResult.from_experiment(tmp_path / "run")
-    with pytest.raises(RunFormatError, match=r"has votes but no manifest\.json, and they belong to another"):
+    with pytest.raises(RunFormatError, match=r"has no manifest\.json, and its votes belong to another"):
         run(tmp_path, CountingJudge(), small_dataset("another"))
     assert _contents(tmp_path / "run") == before
     judge = CountingJudge()
@@ -230,8 +230,8 @@ def test_another_process_is_named_and_its_end_frees_the_folder(tmp_path: Path) -
             time.sleep(0.01)
         with pytest.raises(RunLockedError) as raised:
             run(tmp_path, CountingJudge())
-        assert f"another process ({other.pid}) writes to {tmp_path / 'run'}" in str(raised.value)
-        assert "wait for it, or choose another experiment_name" in str(raised.value)
+        assert f"another process ({other.pid}) is writing to {tmp_path / 'run'}" in str(raised.value)
+        assert "wait, or choose another experiment_name" in str(raised.value)
         # Reading needs no lock.
         assert EvalResult.from_experiment(tmp_path / "run").total_items == 3
     finally:
