@@ -354,7 +354,9 @@ def test_forms_of_a_batch_reply():
 )
 def test_batches_that_do_not_match(outputs, inputs, further):
     """No output, something else than a list, another number of inputs, a variable of ours."""
-    with pytest.raises(ArgumentError, match=r"give a list|give one for each|choose another name"):
+    with pytest.raises(
+        ArgumentError, match=r"non-empty list|pass one input per output|choose other argument names"
+    ):
         Critic(Scripted(), HELPFUL).batch_forward(outputs, inputs, **further)
 
 

@@ -223,7 +223,9 @@ def test_a_variable_that_no_panel_has_is_refused_when_the_panel_is_made():
 
 def test_a_format_that_no_text_has_is_refused_when_the_panel_is_made():
     """A number of the critic's own may have one."""
-    with pytest.raises(ArgumentError, match=r"\{output:\.2f\} cannot show 'text'.* in a panel all are texts"):
+    with pytest.raises(
+        ArgumentError, match=r"\{output:\.2f\} cannot format 'text'.* in a panel, every variable is text"
+    ):
         CriterionGrader(judges=[Critic(Scripted(), HELPFUL, "{output:.2f}")])
     evaluator = Scripted()
     grader = CriterionGrader(

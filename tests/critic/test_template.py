@@ -137,7 +137,7 @@ def test_the_callers_own_variables_go_before_ours_where_the_seed_has_none():
     own = {"instruction": "Be strict. ", "material": "M", "examples": " E"}
     assert filled("{instruction}{material}{examples}", **own) == "Be strict. M E"
     assert filled("<{examples}>") == "<>"
-    with pytest.raises(ArgumentError, match="outputs: the critic fills in this variable"):
+    with pytest.raises(ArgumentError, match="the critic sets outputs itself"):
         filled("{output}", outputs="x")
 
 

@@ -78,7 +78,7 @@ def test_what_cannot_be_written_down(critic, said):
     ("change", "said"),
     [
         ({"evaluater": "m"}, "did you mean 'evaluator'"),
-        ({"evaluator": 7}, "evaluator is a model's name"),
+        ({"evaluator": 7}, "evaluator must be a model name"),
         ({"evaluator": {"model": "m", "temperature": 9}}, "temperature"),
         ({"criterion": {"type": "likert", "scale": "x"}}, "scale"),
         ({"criterion": {"type": "no such"}}, "no kind of criterion"),
@@ -97,5 +97,5 @@ def test_faulty_data_is_refused(change, said):
 @pytest.mark.parametrize("reference", [(1, 2), {1: 2}])
 def test_a_reference_that_json_would_change_is_refused(reference: Any) -> None:
     """Read back, it would make another prompt."""
-    with pytest.raises(ArgumentError, match="would come back as something else"):
+    with pytest.raises(ArgumentError, match="JSON would change it"):
         Critic("m", PassFailCriterion(name="c", requirement="r"), reference=reference).to_dict()

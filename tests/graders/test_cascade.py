@@ -227,7 +227,7 @@ def test_reports_survive_the_way_through_json() -> None:
         ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": -1}}, r"per_criterion\['a'\] -1"),
         ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": None}}, r"per_criterion\['a'\] None"),
         ({"judges": ["gpt"], "threshold": 7.0, "per_criterion": {"threshold": 0.5}}, "threshold 7.0"),
-        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": ["a"]}, "by name of criterion"),
+        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": ["a"]}, "must map names to thresholds"),
     ],
 )
 def test_configs_that_cannot_work(fields: dict[str, Any], told: str) -> None:
@@ -237,7 +237,7 @@ def test_configs_that_cannot_work(fields: dict[str, Any], told: str) -> None:
 
 
 MISSPELT = {"sure": 0.5, "unsrue": 0.5, "other": 0.5}
-TOLD = "no criterion is called 'unsrue', 'other'; there are 'sure', 'unsure'"
+TOLD = "unknown criterion 'unsrue', 'other'; available: 'sure', 'unsure'"
 
 
 def test_a_misspelt_criterion_is_told_before_anybody_is_asked() -> None:
@@ -285,7 +285,7 @@ def test_criteria_of_single_items_have_thresholds_too(streamed: bool, tmp_path: 
     assert [report.escalated for report in reports if report] == [(), ("unsure",)]
     for shard in range(2):
         assert run_shard(dataset, grader, shard, 2, **options).total_items == 1
-    with pytest.raises(ArgumentError, match="no criterion is called 'unsrue'; there are 'sure', 'unsure'"):
+    with pytest.raises(ArgumentError, match="unknown criterion 'unsrue'; available: 'sure', 'unsure'"):
         EvalRunner(dataset, cascade(per_criterion={"unsrue": 0.7, "unsure": 0.7}))
 
 

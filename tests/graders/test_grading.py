@@ -483,7 +483,7 @@ def test_samples_do_not_share_a_request() -> None:
 @pytest.mark.parametrize("llm_calls", ["per_judge", 0, -1, True, 1.5])
 def test_other_ways_of_sharing_are_refused(llm_calls: Any) -> None:
     """The error names those allowed."""
-    with pytest.raises(ArgumentError, match="give 'per_criterion', 'per_item', or how many"):
+    with pytest.raises(ArgumentError, match="must be 'per_criterion', 'per_item', or a positive number"):
         CriterionGrader(judges=[table()], llm_calls=llm_calls)
 
 

@@ -167,8 +167,8 @@ class MuteError(Exception):
     ("fields", "message"),
     [
         ({"reason": 5}, "reason is a int; give a text"),
-        ({"reason": ["a"]}, "reason is a list; give a text"),
-        ({"model": 5}, "model is a int; give a text, or None"),
+        ({"reason": ["a"]}, "reason must be a string; got list"),
+        ({"model": 5}, "model must be a string, or None; got int"),
         ({"truncated": "yes"}, "truncated is a str; give True or False"),
         ({"usage": {"prompt_tokens": 1}}, "usage is a dict; give a TokenUsage, or None"),
         ({"exchanged": "x"}, "exchanged is a str; give an Exchanged, or None"),

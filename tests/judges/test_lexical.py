@@ -209,7 +209,7 @@ def test_without_a_text_there_is_an_error() -> None:
 def test_a_criterion_without_declared_answers_is_refused() -> None:
     """A number cannot be read off words; the error names the kind and what to do."""
     with pytest.raises(
-        JudgeError, match=r"Warmth \(interval\) declares no answers.*use a model or a function"
+        JudgeError, match=r"Warmth \(interval\) has no declared answers.*use a model or a function"
     ):
         ask(Warmth(name="w", requirement="Is warm."), "Hello.")
 

@@ -106,7 +106,7 @@ def test_samples_reasons_and_confidences(tmp_path: Path) -> None:
 def test_one_of_several_raters_must_be_named(tmp_path: Path) -> None:
     """The error lists them; the one named gives the judge its id unless another is given."""
     path = table(tmp_path, "i1,claim,a,llm,MET", "i1,claim,b,human,UNMET")
-    with pytest.raises(ArgumentError, match="has 2 raters: a, b; name one with rater="):
+    with pytest.raises(ArgumentError, match="has 2 raters: a, b; pass rater="):
         RecordedJudge.from_csv(path)
     with pytest.raises(ArgumentError, match="has no rater 'c'; it has: a, b"):
         RecordedJudge.from_csv(path, "c")
@@ -300,7 +300,7 @@ def test_pairs_without_texts_are_read_from_numbers(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         ({"orders": {"ab": "gpt@ab"}}, "give orders="),
-        ({"orders": {"ab": "gpt@ab", "ba": "gpt@ba"}, "rater": "gpt@ab"}, "and no rater"),
+        ({"orders": {"ab": "gpt@ab", "ba": "gpt@ba"}, "rater": "gpt@ab"}, "without the argument rater"),
         ({"orders": {"ab": "gpt@ab", "ba": "claude@ba"}}, "has no rater claude@ba"),
     ],
 )

@@ -70,14 +70,14 @@ def test_callables_are_named() -> None:
 @pytest.mark.parametrize("wrong", [5, None, {"model": "gpt"}, TableJudge, object()])
 def test_what_is_no_judge_is_told(wrong: Any) -> None:
     """The error names the forms allowed."""
-    with pytest.raises(ArgumentError, match="is not a judge; give a model name, an LLMConfig"):
+    with pytest.raises(ArgumentError, match="is not a judge; pass a model name, an LLMConfig"):
         seat(wrong)
 
 
 @pytest.mark.parametrize("wrong", ["gpt", JudgeSpec("gpt"), LLMConfig(model="gpt"), 5])
 def test_judges_are_a_list(wrong: Any) -> None:
     """A single model is not read letter by letter."""
-    with pytest.raises(ArgumentError, match="is not a list; give a list, or one model as llm_config"):
+    with pytest.raises(ArgumentError, match="judges must be a list; got .*Pass a single model as llm_config"):
         seat_judges(wrong)
 
 

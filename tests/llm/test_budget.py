@@ -163,7 +163,7 @@ async def test_a_price_that_is_not_known_sends_nothing() -> None:
     asked, transport = client([GOOD], **UNPRICED)
     with (
         spending_within(SpendingLimit(max_cost=1.0)),
-        pytest.raises(BudgetError, match=r"openai/double has no .* give its LLMConfig input_cost_per_token"),
+        pytest.raises(BudgetError, match=r"openai/double has no .* set input_cost_per_token"),
     ):
         await asked.ask(QUESTION, read=lambda payload: payload)
     assert transport.requests == []

@@ -31,7 +31,7 @@ class Slot(Protocol):
 
 
 class Gate(Protocol):
-    """The interface of objects that hand out slots for requests to one provider."""
+    """The interface of objects that assign slots to requests to one provider."""
 
     def slot(self, tokens: int = 0) -> AbstractAsyncContextManager[Slot]:
         """Wait until a request may be sent, and count it as in flight until the block ends.
@@ -43,13 +43,13 @@ class Gate(Protocol):
 
 
 class Traffic:
-    """The traffic to one provider in one event loop: in flight, in the last 60 seconds, and learned limits.
+    """The traffic to one provider in one event loop: current and recent requests, and learned limits.
 
     Attributes:
         running: Number of requests in flight.
         sent: Number of requests sent so far.
-        line: Requests that wait for their turn, the next one first.
-        learnt: Limits learned from rejections; None before the first one.
+        line: Requests that wait for their turn, in order.
+        learnt: Limits learned from rejections; None before the first rejection.
         patience: The shortest patience of all callers so far, in seconds.
     """
 
@@ -65,12 +65,12 @@ class Traffic:
         self.patience = math.inf
 
     def admit(self) -> None:
-        """Hand out free slots to waiting requests, in order."""
+        """Assign free slots to waiting requests, in order."""
         line = self.line
         while line and line[0].may_go():
             line.popleft().take()
         if line and not line[0].limiter.is_full():
-            # Only time keeps it from going, and nobody but itself waits for that.
+            # Only time delays this request, and it must wait for that itself.
             line[0].wake()
 
 
@@ -262,7 +262,7 @@ class _LocalSlot:
             traffic.learnt = Learnt(traffic.running, now)
         learnt = traffic.learnt
         if retry_after is not None and retry_after > traffic.patience:
-            # One who waits less finds out for itself, and nobody waits longer for another one's header.
+            # Requests do not wait longer than their patience because of another request's header.
             retry_after = None
         if learnt.rejected(self, traffic.running - 1, traffic.sent, now):
             learnt.pause(retry_after, self.number, now)
