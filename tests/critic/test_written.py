@@ -60,12 +60,12 @@ class Unregistered(BaseCriterion):
 @pytest.mark.parametrize(
     ("critic", "said"),
     [
-        (Critic(named_evaluator, HELPFUL), "cannot be written down"),
-        (Critic(Scripted(), HELPFUL), "cannot be written down"),
+        (Critic(named_evaluator, HELPFUL), "cannot be converted to JSON"),
+        (Critic(Scripted(), HELPFUL), "cannot be converted to JSON"),
         (Critic("m", Unregistered(name="u")), "no type tag"),
         (Critic("m", binary(check=lambda text: True)), "register_check"),
-        (Critic("m", HELPFUL, reference=object()), "reference cannot be written down"),
-        (Critic("m", HELPFUL, reference=float("nan")), "reference cannot be written down"),
+        (Critic("m", HELPFUL, reference=object()), "reference cannot be converted to JSON"),
+        (Critic("m", HELPFUL, reference=float("nan")), "reference cannot be converted to JSON"),
     ],
 )
 def test_what_cannot_be_written_down(critic, said):
@@ -90,7 +90,7 @@ def test_faulty_data_is_refused(change, said):
     good = Critic("m", PassFailCriterion(name="p", requirement="r")).to_dict()
     with pytest.raises(ArgumentError, match=said):
         Critic.from_dict({**good, **change})
-    with pytest.raises(ArgumentError, match="needs evaluator and criterion"):
+    with pytest.raises(ArgumentError, match="must have evaluator and criterion"):
         Critic.from_dict({})
 
 

@@ -219,14 +219,23 @@ def test_reports_survive_the_way_through_json() -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"judges": [], "threshold": 0.5}, "at least one judge"),
-        ({"judges": "gpt", "threshold": 0.5}, "give a list"),
-        ({"judges": ["gpt"], "threshold": 1.5}, "threshold 1.5"),
-        ({"judges": {"gpt"}, "threshold": 0.5}, "give a list"),
-        ({"judges": ["gpt"], "threshold": "0.5"}, "threshold '0.5'"),
-        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": -1}}, r"per_criterion\['a'\] -1"),
-        ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": None}}, r"per_criterion\['a'\] None"),
-        ({"judges": ["gpt"], "threshold": 7.0, "per_criterion": {"threshold": 0.5}}, "threshold 7.0"),
+        ({"judges": [], "threshold": 0.5}, "non-empty list"),
+        ({"judges": "gpt", "threshold": 0.5}, "judges must be a non-empty list"),
+        ({"judges": ["gpt"], "threshold": 1.5}, "threshold must be .* got 1.5"),
+        ({"judges": {"gpt"}, "threshold": 0.5}, "judges must be a non-empty list"),
+        ({"judges": ["gpt"], "threshold": "0.5"}, "threshold must be .* got '0.5'"),
+        (
+            {"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": -1}},
+            r"per_criterion\['a'\] must be .* got -1",
+        ),
+        (
+            {"judges": ["gpt"], "threshold": 0.5, "per_criterion": {"a": None}},
+            r"per_criterion\['a'\] must be .* got None",
+        ),
+        (
+            {"judges": ["gpt"], "threshold": 7.0, "per_criterion": {"threshold": 0.5}},
+            "threshold must be .* got 7.0",
+        ),
         ({"judges": ["gpt"], "threshold": 0.5, "per_criterion": ["a"]}, "must map names to thresholds"),
     ],
 )
@@ -292,7 +301,7 @@ def test_criteria_of_single_items_have_thresholds_too(streamed: bool, tmp_path: 
 def test_only_some_of_many_criteria_are_listed() -> None:
     """The message stays short."""
     many = Rubric([binary(f"c{number}") for number in range(30)])
-    with pytest.raises(ArgumentError, match=r"called 'x'; there are 'c0', .*'c19' and 10 more$"):
+    with pytest.raises(ArgumentError, match=r"criterion 'x'; available: 'c0', .*'c19' and 10 more$"):
         many.grade_sync("A text.", cascade(per_criterion={"x": 0.5}))
 
 

@@ -150,7 +150,7 @@ def test_training_data_without_labels_is_an_error() -> None:
     ):
         with pytest.raises(ArgumentError, match="no labelled text; pass items"):
             CriterionGrader(judges=[TableJudge({})], training_data=data)
-    with pytest.raises(ArgumentError, match="few_shot_config without training_data"):
+    with pytest.raises(ArgumentError, match="few_shot_config requires training_data"):
         CriterionGrader(judges=[TableJudge({})], few_shot_config=FewShotConfig())
 
 

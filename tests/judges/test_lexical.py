@@ -202,7 +202,7 @@ def test_texts_without_spaces_between_words_are_compared_in_pairs_of_characters(
 
 def test_without_a_text_there_is_an_error() -> None:
     """No text is no basis: the judge cannot answer."""
-    with pytest.raises(JudgeError, match="refund: there is no text"):
+    with pytest.raises(JudgeError, match="refund: the submission has no text"):
         ask(REFUND, None)
 
 

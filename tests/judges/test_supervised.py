@@ -163,7 +163,7 @@ def test_an_answer_that_the_criterion_lacks_is_an_error(judge: SupervisedJudge) 
 
 def test_without_a_text_there_is_an_error(judge: SupervisedJudge) -> None:
     """No text is no basis."""
-    with pytest.raises(JudgeError, match="refund: there is no text to classify"):
+    with pytest.raises(JudgeError, match="refund: the submission has no text to classify"):
         ask(judge, REFUND, None)
 
 
