@@ -262,7 +262,7 @@ def test_a_critic_may_evaluate_for_a_critic():
 
 def test_a_criterion_is_needed():
     """Something else is refused at once."""
-    with pytest.raises(ArgumentError, match="criterion must be a criterion object"):
+    with pytest.raises(ArgumentError, match="criterion must be an instance of BaseCriterion"):
         Critic(Scripted(), "helpfulness")  # type: ignore[arg-type]
 
 

@@ -97,5 +97,5 @@ def test_faulty_data_is_refused(change, said):
 @pytest.mark.parametrize("reference", [(1, 2), {1: 2}])
 def test_a_reference_that_json_would_change_is_refused(reference: Any) -> None:
     """Read back, it would make another prompt."""
-    with pytest.raises(ArgumentError, match="JSON would change it"):
+    with pytest.raises(ArgumentError, match="its value would change"):
         Critic("m", PassFailCriterion(name="c", requirement="r"), reference=reference).to_dict()

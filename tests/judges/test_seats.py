@@ -91,7 +91,7 @@ def test_ids_are_unique_and_not_reserved() -> None:
         seat_judges([always_met, always_met])
     with pytest.raises(ArgumentError, match="'check' is reserved for a criterion's own check"):
         seat_judges([JudgeSpec(always_met, "check")])
-    with pytest.raises(ArgumentError, match="empty; give at least one judge"):
+    with pytest.raises(ArgumentError, match="empty; pass at least one judge"):
         seat_judges([])
 
 

@@ -62,7 +62,9 @@ class Critic:
 
     def __post_init__(self) -> None:
         if not isinstance(self.criterion, BaseCriterion):
-            raise ArgumentError(f"criterion must be a criterion object; got {shortened(self.criterion)}")
+            raise ArgumentError(
+                f"criterion must be an instance of BaseCriterion; got {shortened(self.criterion)}"
+            )
         template = Template.parse(self.prompt_template, _ALL_VARIABLES)
         object.__setattr__(self, "_template", template)
         object.__setattr__(self, "_asker", evaluator_of(self.evaluator))
@@ -116,7 +118,7 @@ class Critic:
         context: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Evaluate several outputs in one request and return a `criterion.batch_evaluation_schema`.
+        """Return one evaluation per output from one request, as a `criterion.batch_evaluation_schema`.
 
         Args:
             outputs: The outputs to evaluate, at least one; the evaluations are in the same order.

@@ -37,7 +37,7 @@ def written(
         raise ArgumentError(f"the check of {criterion.name!r} has no name; name it with register_check")
     try:
         if json.loads(json.dumps(reference, allow_nan=False)) != reference:
-            raise ValueError("JSON would change it; use strings, numbers, lists and mappings")
+            raise ValueError("its value would change; use strings, numbers, lists and mappings")
     except (TypeError, ValueError, RecursionError) as error:
         raise ArgumentError(f"the reference cannot be converted to JSON: {error}") from None
     return {

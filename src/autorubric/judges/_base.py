@@ -24,7 +24,7 @@ CHECK_JUDGE_ID: Final = "check"
 
 
 def is_blank(reference: Any) -> bool:
-    """Return whether a reference is None or blank, so that it cannot be compared with."""
+    """Return whether a reference is missing, that is, None or blank."""
     return reference is None or not str(reference).strip()
 
 

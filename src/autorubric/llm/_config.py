@@ -287,7 +287,9 @@ class LLMConfig(Spec):
                 f"got {self.retry_max_wait} and {self.retry_min_wait}"
             )
         if self.transport == "openai_compatible" and self.api_base is None:
-            raise ValueError("'openai_compatible' requires api_base, such as 'https://api.openai.com/v1'")
+            raise ValueError(
+                "transport 'openai_compatible' requires api_base, such as 'https://api.openai.com/v1'"
+            )
         if self.api_key is not None and self.api_key_env is not None:
             raise ValueError("api_key and api_key_env are both set; set only one of them")
         if (self.input_cost_per_token is None) != (self.output_cost_per_token is None):
@@ -425,7 +427,7 @@ class LLMConfig(Spec):
 def _model_name(model: str) -> str:
     name = model.strip()
     if not name or _CONTROL.search(name) or " " in name:
-        raise ValueError(f"{model!r} is not a model name, such as 'gpt-6-luna' or 'ollama/llama3.2'")
+        raise ValueError(f"{model!r} is not a model name; use a name such as 'ollama/llama3.2'")
     return name
 
 
@@ -440,7 +442,7 @@ def _address(base: str) -> str:
             "api_base must not have a user, query or fragment; pass credentials as api_key or extra_headers"
         )
     if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_fine:
-        raise ValueError(f"{base!r} is not an http(s) address, such as 'http://localhost:8000/v1'")
+        raise ValueError(f"{base!r} is not an http(s) URL; use a URL such as 'http://localhost:8000/v1'")
     if _CONTROL.search(base.strip()) or " " in base.strip():
         raise ValueError(f"{base!r} contains spaces or control characters")
     return base.strip().rstrip("/")

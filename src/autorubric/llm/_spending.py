@@ -38,7 +38,7 @@ class Budget(Protocol):
         ...
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation by the actual cost in US dollars; None if the request was not sent."""
+        """Replace a reservation with the actual cost in US dollars; None if the request was not sent."""
         ...
 
 
@@ -107,7 +107,7 @@ class SpendingLimit:
             await turn
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation by the actual cost in US dollars; None if the request was not sent."""
+        """Replace a reservation with the actual cost in US dollars; None if the request was not sent."""
         with self._lock:
             self._running -= 1
             self._reserved = self._reserved - reserved if self._running else 0.0
@@ -207,7 +207,7 @@ class SpendingLimit:
         if self.reached == "max_calls":
             return f"the limit max_calls={self._max_calls} was reached"
         return (
-            f"max_cost={self._max_cost:g} US dollars does not allow another request: "
+            f"the limit max_cost={self._max_cost:g} US dollars does not allow another request: "
             f"{self.calls} requests cost {self.cost:g}"
         )
 
@@ -291,7 +291,7 @@ class _OneCall:
         await self._budget.reserve(cost)
 
     async def settle(self, reserved: float, cost: float | None) -> None:
-        """Replace a reservation by the request's cost."""
+        """Replace a reservation with the request's cost."""
         await self._budget.settle(reserved, cost)
 
     @property

@@ -22,7 +22,7 @@ class Slot(Protocol):
     """A request in flight, which reports its result to the limiter."""
 
     def spent(self, tokens: int) -> None:
-        """Replace the estimate by the tokens that the provider counted."""
+        """Replace the estimate with the number of tokens counted by the provider."""
         ...
 
     def throttled(self, retry_after: float | None) -> None:
@@ -37,7 +37,7 @@ class Gate(Protocol):
         """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimate of its tokens.
+            tokens: Estimated number of tokens of the request.
         """
         ...
 
@@ -109,7 +109,7 @@ class Limiter:
         """Wait until a request may be sent, and count it as in flight until the block ends.
 
         Args:
-            tokens: Estimate of its tokens.
+            tokens: Estimated number of tokens of the request.
         """
         return _LocalSlot(self, tokens)
 
@@ -250,7 +250,7 @@ class _LocalSlot:
             traffic.admit()
 
     def spent(self, tokens: int) -> None:
-        """Replace the estimate by the tokens that the provider counted."""
+        """Replace the estimate with the number of tokens counted by the provider."""
         self.limiter.traffic.tokens.correct(self._use, tokens - self.tokens)
         self.tokens = tokens
 
