@@ -78,7 +78,7 @@ def cache_key(request: ModelRequest, endpoint: Mapping[str, Json]) -> str:
 
     Args:
         request: The whole request.
-        endpoint: The endpoint and what is sent to it in addition to the request; no secrets.
+        endpoint: The endpoint and any data sent to it in addition to the request, without secrets.
     """
     schema = request.schema
     whole = {
@@ -145,7 +145,7 @@ class ReplyCache:
         return reply
 
     def put(self, key: str, reply: ModelReply) -> None:
-        """Store a reply under the key, unless it is larger than the whole cache may be."""
+        """Store a reply under the key, unless the reply exceeds the maximum size of the cache."""
         body = _to_json(reply)
         size = len(body.encode("utf-8")) + _ROW_BYTES
         if size > self._max_bytes or self._stopped_writing:

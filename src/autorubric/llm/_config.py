@@ -370,7 +370,7 @@ class LLMConfig(Spec):
         return {name: value.get_secret_value() for name, value in self.extra_headers.items()}
 
     def public_headers(self) -> dict[str, str]:
-        """Return the extra headers, with empty values for those that hold a secret."""
+        """Return the extra headers, with empty values for headers that hold a secret."""
         return {name: "" if is_secret_name(name) else value for name, value in self.headers().items()}
 
     def key(self) -> str | None:

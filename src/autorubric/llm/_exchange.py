@@ -89,7 +89,7 @@ class Tally:
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
     def fill(self, error: JudgeError, question: Question[T]) -> None:
-        """Add the question and the usage and cost so far to the error."""
+        """Add the question, and the usage and cost so far, to the error."""
         error.messages = tuple((message.role, message.content) for message in question.messages)
         error.usage, error.replies = self.usage, tuple(self.replies)
         error.cost = self.cost if self.replies else None

@@ -29,13 +29,13 @@ _OPENAI_HOST: Final = "api.openai.com"
 
 
 def prefix_of(model: str) -> str:
-    """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`); empty if it has none."""
+    """Return the provider prefix of a model name (`openai` in `openai/gpt-6-luna`), or an empty string."""
     prefix, slash, _ = model.partition("/")
     return prefix if slash else ""
 
 
 def wire_name(model: str) -> str:
-    """Return the model's name for an OpenAI-compatible server: without a provider prefix."""
+    """Return the model's name for an OpenAI-compatible server, without the provider prefix."""
     return model.partition("/")[2] if prefix_of(model) in OPENAI_COMPATIBLE else model
 
 
@@ -58,7 +58,7 @@ def completions_url(api_base: str, model: str) -> str:
 
 
 def is_openai_itself(api_base: str) -> bool:
-    """Return whether the endpoint is OpenAI's own, over TLS; only there is `OPENAI_API_KEY` the default."""
+    """Return whether the endpoint is OpenAI's own, over TLS, where `OPENAI_API_KEY` is the default key."""
     parts = urlsplit(api_base)
     return parts.scheme == "https" and parts.hostname == _OPENAI_HOST and parts.port in (None, 443)
 

@@ -33,7 +33,7 @@ class RetryPolicy:
 
     @property
     def patience(self) -> float:
-        """Seconds after its first failure during which a request may wait at the provider's request."""
+        """Maximum number of seconds after its first failure that a request waits as the provider asks."""
         return self.max_retries * self.max_wait
 
 
