@@ -69,7 +69,7 @@ def read_structured(
         error: The class of error to raise.
 
     Raises:
-        FileError: If the file cannot be read, or is not in its format; of the class `error`.
+        FileError: If the file cannot be read, or is not in its format; raised as `error`.
     """
     form = format_of(path, suffixes=suffixes, error=error)
     return parse_structured(read_text(path, error=error), form, source=str(path), error=error)
@@ -81,7 +81,7 @@ def format_of(
     """Return the format that a file's suffix names.
 
     Raises:
-        FileError: If it names none of `suffixes`; of the class `error`.
+        FileError: If it names none of `suffixes`; raised as `error`.
     """
     suffix = Path(path).suffix.lower()
     if suffix in _SPREADSHEETS:
@@ -96,7 +96,7 @@ def read_text(path: str | Path, *, error: type[FileError] = FileError) -> str:
     """Return the text of a UTF-8 file, without a byte order mark.
 
     Raises:
-        FileError: If the file cannot be read as that, or has more than `MAX_BYTES`; of the class `error`.
+        FileError: If the file cannot be read as that, or has more than `MAX_BYTES`; raised as `error`.
     """
     with reading(path, error=error), Path(path).open("rb") as file:
         return read_bounded(file, str(path), error=error).decode("utf-8-sig")
@@ -106,7 +106,7 @@ def bounded_lines(path: str | Path, *, error: type[FileError] = FileError) -> It
     """Yield the lines of a regular file, blank ones too, with their line breaks.
 
     Raises:
-        FileError: It is a pipe or a device, or a line has more than `MAX_LINE_BYTES`; of the class `error`.
+        FileError: It is a pipe or a device, or a line has more than `MAX_LINE_BYTES`; raised as `error`.
         OSError: If it cannot be read.
     """
     mode = Path(path).stat().st_mode
@@ -136,7 +136,7 @@ def read_bounded(
         error: The class of error to raise.
 
     Raises:
-        FileError: If it holds more; of the class `error`.
+        FileError: If it holds more; raised as `error`.
     """
     try:
         found = os.fstat(file.fileno())
@@ -195,7 +195,7 @@ def parse_structured(
         error: The class of error to raise.
 
     Raises:
-        FileError: If the text is empty or not in its format; of the class `error`.
+        FileError: If the text is empty or not in its format; raised as `error`.
     """
     if not text.strip():
         raise _at_top(error, source, "it is empty")

@@ -33,7 +33,7 @@ NewName = Annotated[
     typer.Option(
         "--name",
         metavar="NAME",
-        help="Name of the new run, created next to the old one; an existing run with this name is "
+        help="Name of the new run, created next to the old run; an existing run with this name is "
         "resumed.  [default: the old run's name and the time]",
         show_default=False,
     ),
@@ -62,17 +62,17 @@ def rejudge(  # noqa: PLR0913 - one parameter an option
     """Grade the items of a run with other judges, and compare the two runs.
 
     The items, their rubric and their labels are taken from the run folder. A new run is created next to it;
-    the old one does not change.
+    the old run does not change.
 
-    With --json the object has: run, rejudged (the new run's folder), regressed, and difference, as for
+    With --json, the object has: run, rejudged (the new run's folder), regressed, and difference, as for
     `compare`.
 
     \b
     Example:
       autorubric rejudge experiments/essays-1 --judge gpt-6-luna --name by-luna
 
-    Exit codes: 0 done, 2 invalid command line, file or run folder, 3 could not be judged, 130 stopped, by the
-    user or at --max-calls or --max-cost.
+    Exit codes: 0 success, 2 invalid command line, file or run folder, 3 an item was not judged, 130
+    stopped by the user or at --max-calls or --max-cost.
     """
     before = autorubric.EvalResult.from_experiment(run)
     judges = parse_judges(

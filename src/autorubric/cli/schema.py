@@ -22,7 +22,7 @@ def schema(run: OfRunFile = False) -> Exit:
       autorubric schema --run > run.schema.json
     """
     if run:
-        # Late, since `--help` should not wait for it.
+        # Imported late to keep `--help` fast.
         from autorubric.run_file import run_file_schema
 
         print_json(run_file_schema())
